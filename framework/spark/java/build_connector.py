@@ -1,0 +1,115 @@
+"""Compile the connector against the installed pyspark and pack it as a jar.
+
+Uses the standard library only: it runs before Lockgate is installed, from `./dev` and from `setup.py`.
+The jar is reproducible: equal sources and an equal pyspark give equal bytes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+JAVA = Path(__file__).resolve().parent
+JAR = JAVA.parent / "lockgate-spark.jar"
+VERSION_FILE = JAVA.parents[1] / "version.py"
+VERSION_ENTRY = "io/lockgate/spark/version.properties"
+NO_JDK = (
+    "Building the connector needs a JDK 17 or newer (javac), and there is none on the PATH or in JAVA_HOME.\n"
+    "On Debian or Ubuntu: sudo apt-get install openjdk-17-jdk-headless"
+)
+
+
+class BuildError(Exception):
+    """Raised when the connector cannot be built; the message says what is missing."""
+
+
+def find_javac() -> str:
+    """Return the path of javac, or raise `BuildError` with the package to install."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "javac").is_file():
+        return str(Path(home) / "bin" / "javac")
+    found = shutil.which("javac")
+    if found is None:
+        raise BuildError(NO_JDK)
+    return found
+
+
+def find_spark_jars() -> Path:
+    """Return the folder of Spark's jars inside the installed pyspark."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise BuildError("Building the connector needs pyspark: pip install 'pyspark>=4.1,<4.4'")
+    return Path(spec.origin).parent / "jars"
+
+
+def sources() -> list[Path]:
+    """Return the connector's Java sources, in a fixed order."""
+    return sorted(JAVA.rglob("*.java"))
+
+
+def _resources() -> list[Path]:
+    return sorted(path for path in (JAVA / "META-INF").rglob("*") if path.is_file())
+
+
+def _version_properties() -> str:
+    text = VERSION_FILE.read_text()
+    version = re.search(r'^VERSION = "(.+)"$', text, re.MULTILINE)
+    protocol = re.search(r"^BRIDGE_PROTOCOL = (\d+)$", text, re.MULTILINE)
+    if version is None or protocol is None:
+        raise BuildError(f"{VERSION_FILE}: no VERSION or BRIDGE_PROTOCOL found")
+    return f"version={version[1]}\nprotocol={protocol[1]}\n"
+
+
+def is_current() -> bool:
+    """Tell whether the jar is newer than everything it is made of."""
+    if not JAR.exists():
+        return False
+    inputs = [*sources(), *_resources(), VERSION_FILE, Path(__file__)]
+    return JAR.stat().st_mtime > max(path.stat().st_mtime for path in inputs)
+
+
+def build(*, force: bool = False) -> Path:
+    """Build the jar if it is missing or older than its sources; return its path.
+
+    Raises `BuildError` without a JDK or pyspark, and on a compiler error.
+    """
+    if not force and is_current():
+        return JAR
+    javac, jars = find_javac(), find_spark_jars()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        command = [javac, "--release", "17", "-proc:none", "-Xlint:all,-processing,-classfile,-serial,-path", "-Werror"]
+        command += ["-cp", str(jars / "*"), "-d", str(out), *map(str, sources())]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BuildError(f"javac failed:\n{done.stdout}{done.stderr}")
+        _pack(out)
+    return JAR
+
+
+def _pack(classes: Path) -> None:
+    entries = {str(path.relative_to(classes)): path.read_bytes() for path in classes.rglob("*.class")}
+    entries |= {str(path.relative_to(JAVA)): path.read_bytes() for path in _resources()}
+    entries[VERSION_ENTRY] = _version_properties().encode()
+    # A session that is running keeps the old jar open, so it is replaced, never written into.
+    unfinished = JAR.with_suffix(f".{os.getpid()}.tmp")
+    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as jar:
+        for name in sorted(entries):
+            info = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED
+            jar.writestr(info, entries[name])
+    unfinished.replace(JAR)
+
+
+if __name__ == "__main__":
+    try:
+        print(build(force="--force" in sys.argv))
+    except BuildError as error:
+        sys.exit(str(error))

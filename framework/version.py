@@ -1,0 +1,10 @@
+"""The versions that must agree across the parts of Lockgate."""
+
+VERSION = "0.1.0"
+
+# Raised whenever an operation of the bridge changes its meaning or its payload.
+BRIDGE_PROTOCOL = 1
+# Raised whenever the files of a lookup cache change; an older cache is rebuilt.
+CACHE_FORMAT = 1
+# Raised whenever the encoding of rows inside a lookup cache changes.
+ROW_CODEC = 1

@@ -1,0 +1,1 @@
+"""Lookup joins, CALL procedures, push-down and encrypted ORC tables for PySpark."""

@@ -1,0 +1,161 @@
+"""Every error that Lockgate raises on purpose, in one tree.
+
+Catch `LockgateError` for all of them. An error that resembles a built-in one is that one too, so that
+`except ValueError` keeps its meaning. Messages say what was wrong, where, and what to do; they never hold a key.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LockgateError(Exception):
+    """Raised when Lockgate refuses or fails; the base of every error below."""
+
+
+# --- what the caller asked for -------------------------------------------------------------------
+
+
+class InputError(LockgateError, ValueError):
+    """Raised when an argument has a value that cannot be used."""
+
+
+class OptionError(InputError):
+    """Raised when an option is unknown, malformed or contradicts another."""
+
+
+class UnsupportedTypeError(InputError, TypeError):
+    """Raised when a data type cannot be stored, read, compared or joined."""
+
+
+class UnsupportedError(LockgateError, NotImplementedError):
+    """Raised when a request is meaningful but not supported; the message names the alternative."""
+
+
+class NotFoundError(LockgateError, LookupError):
+    """Raised when something named by the caller does not exist; the message offers the nearest names."""
+
+
+class NamespaceNotFoundError(NotFoundError):
+    """Raised when a database does not exist."""
+
+
+class TableNotFoundError(NotFoundError):
+    """Raised when a table does not exist."""
+
+
+class ColumnNotFoundError(NotFoundError):
+    """Raised when a column is not in the schema it is looked up in."""
+
+
+class SnapshotNotFoundError(NotFoundError):
+    """Raised when a snapshot does not exist, because it has expired or was never written."""
+
+
+class ProcedureNotFoundError(NotFoundError):
+    """Raised when no procedure of that name is registered."""
+
+
+class AlreadyExistsError(LockgateError):
+    """Raised when a database or table is created that exists."""
+
+
+# --- data at rest --------------------------------------------------------------------------------
+
+
+class CorruptFileError(LockgateError):
+    """Raised when a file is truncated, damaged or breaks its format; names the file and what is wrong in it."""
+
+
+class UnsupportedFormatError(LockgateError):
+    """Raised when a file or table is valid but of a version, codec or feature that is not supported."""
+
+
+class CommitConflictError(LockgateError):
+    """Raised when a commit cannot be applied to what others committed meanwhile; nothing became visible."""
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+class EncryptionKeyError(LockgateError):
+    """Raised when an encryption key cannot be used; one subclass for each reason."""
+
+
+class KeyMissingError(EncryptionKeyError, LookupError):
+    """Raised when the provider does not hold the key."""
+
+
+class KeyDeniedError(EncryptionKeyError, PermissionError):
+    """Raised when the provider holds the key but does not let this caller use it."""
+
+
+class WrongKeyError(EncryptionKeyError):
+    """Raised when a key was given that does not open what it should."""
+
+
+class KeyServiceError(EncryptionKeyError):
+    """Raised when the service that holds the keys did not answer or answered nonsense."""
+
+
+class MaskedDataWarning(UserWarning):
+    """Warns that a column is read as its mask, because its key is missing."""
+
+
+# --- extensions and the two languages ------------------------------------------------------------
+
+
+class PluginError(LockgateError):
+    """Raised when a plugin cannot be loaded, breaks the contract or conflicts with another.
+
+    `plugin` is the name it is registered under.
+    """
+
+    def __init__(self, message: str, plugin: str) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+
+
+class ProcedureError(LockgateError):
+    """Raised when a procedure refuses its arguments or fails."""
+
+
+class BridgeError(LockgateError):
+    """Raised when Python and the connector in the JVM cannot work together; says which to change."""
+
+
+class VersionMismatchError(BridgeError):
+    """Raised when connector, Python package, cache format and row codec are not of one version."""
+
+
+# --- lookup --------------------------------------------------------------------------------------
+
+
+class LookupCacheError(LockgateError):
+    """Raised when a lookup cache cannot be built, opened or refreshed."""
+
+
+class LookupTimeoutError(LookupCacheError, TimeoutError):
+    """Raised when no owner brought a lookup cache to the wanted snapshot in time."""
+
+
+def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
+    """Say which of `known` resemble `name`, as the end of an error message.
+
+    >>> nearest("plane", ["planes", "airports"])
+    "; did you mean 'planes'?"
+    >>> nearest("x", ["planes", "airports"])
+    '; known: airports, planes'
+    >>> nearest("x", [])
+    ''
+    """
+    names = sorted(set(known))
+    by_folded = {candidate.lower(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.lower(), by_folded, n=most, cutoff=0.6)
+    if close:
+        return f"; did you mean {' or '.join(repr(by_folded[match]) for match in close)}?"
+    if not names:
+        return ""
+    shown = ", ".join(names[:20])
+    return f"; known: {shown}{', ...' if len(names) > 20 else ''}"
