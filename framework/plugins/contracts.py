@@ -1,0 +1,57 @@
+"""What hooks hand over and receive, as types; nothing here imports Spark or runs a table's code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lockgate.framework.keys.provider import KeyProvider
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
+    from lockgate.framework.types import DataField
+
+
+@runtime_checkable
+class BridgeContext(Protocol):
+    """What an operation or a system table may use while it answers the connector."""
+
+    @property
+    def spark(self) -> Any:
+        """The SparkSession that asks (typed loosely, because plugins may load without pyspark)."""
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        """The request as the connector sent it."""
+
+    def catalog(self, name: str) -> Catalog:
+        """Return the warehouse behind Spark's catalog `name`; raises `NotFoundError` when there is none."""
+
+
+BridgeOperation: TypeAlias = Callable[[BridgeContext, dict[str, Any]], object]
+"""Answers one operation: takes the context and the request, returns what JSON can hold."""
+
+KeyProviderFactory: TypeAlias = Callable[[str], "KeyProvider"]
+"""Makes a key provider of what follows `scheme:` in a key specification."""
+
+
+@runtime_checkable
+class SystemTable(Protocol):
+    """A read-only table derived from another, read as `lake.db.t$suffix`."""
+
+    def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
+        """Return the columns of the system table of `table`."""
+
+    def rows(
+        self,
+        context: BridgeContext,
+        table: Table,
+        options: Mapping[str, str],
+        properties: Mapping[str, str | None],
+    ) -> pa.Table:
+        """Return the rows; asked once for each execution, in a stream once for each micro-batch.
+
+        `options` are the read options of the query; `properties` holds `batch_id` and `query_id`, which are
+        None outside a stream.
+        """

@@ -1,0 +1,44 @@
+"""The whole plugin contract: every hook that Lockgate calls, one sentence each.
+
+A plugin is a module (or object) named by an entry point of group `lockgate`; it implements any of these
+functions and marks each with `hookimpl`. Lockgate's own procedures and lookup joins are such plugins: there is
+no other way in.
+docs/plugins.md shows each hook with an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pluggy
+
+if TYPE_CHECKING:
+    from lockgate.procedures.procedure import Procedure
+
+    from lockgate.framework.plugins.contracts import BridgeOperation, KeyProviderFactory, SystemTable
+
+PROJECT = "lockgate"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def lockgate_procedures() -> Sequence[Procedure]:  # type: ignore[empty-body]
+    """Return the procedures that this plugin adds to `CALL`, to `lake.call` and to `lockgate call`."""
+
+
+@hookspec
+def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:  # type: ignore[empty-body]
+    """Return, by name, the operations of the connector that this plugin answers in the driver's Python."""
+
+
+@hookspec
+def lockgate_system_tables() -> Mapping[str, SystemTable]:  # type: ignore[empty-body]
+    """Return, by suffix, the system tables that this plugin adds: `pin` makes `lake.db.t$pin` of every table."""
+
+
+@hookspec
+def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:  # type: ignore[empty-body]
+    """Return, by scheme, the factories that turn a key specification `scheme:rest` into a key provider."""

@@ -1,0 +1,241 @@
+"""Finds plugins, checks them and gathers what they add; every complaint names the plugin at fault."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, distributions
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pluggy
+
+from lockgate.errors import PluginError
+from lockgate.framework.plugins import hookspecs
+from lockgate.framework.plugins.contracts import BridgeOperation, KeyProviderFactory, SystemTable
+
+if TYPE_CHECKING:
+    from lockgate.procedures.procedure import Procedure
+
+ENTRY_POINT_GROUP = "lockgate"
+DISABLE_VARIABLE = "LOCKGATE_DISABLE_PLUGINS"
+
+T = TypeVar("T")
+
+
+class PluginManager:
+    """The registered plugins and what they add; one for the process comes from `plugins()`.
+
+    Raises `PluginError`, with the plugin's name in `plugin`, when a plugin cannot be imported, implements an unknown
+    hook or a hook with a wrong signature, returns something of another kind, or adds a name that another one added.
+    """
+
+    def __init__(self) -> None:
+        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        self._hooks = sorted(name for name in vars(hookspecs) if name.startswith("lockgate_"))
+        self._gathered: dict[str, dict[str, Any]] = {}
+        self._origin: dict[str, str] = {}
+        self._lock = threading.RLock()
+
+    # --- registration ---
+
+    def register(self, plugin: object, name: str, *, origin: str = "register()") -> None:
+        """Add `plugin` under `name`; `origin` says in messages where it came from."""
+        with self._lock:
+            if name in self._origin:
+                raise PluginError(
+                    f"plugin {name!r} from {origin} conflicts with plugin {name!r} from {self._origin[name]}: "
+                    f"rename one of the two, or leave both out by {DISABLE_VARIABLE}={name}",
+                    name,
+                )
+            self._check_marks(plugin, name, origin)
+            try:
+                self._pluggy.register(plugin, name)
+                self._pluggy.check_pending()
+            except (pluggy.PluginValidationError, ValueError) as error:
+                if self._pluggy.has_plugin(name):
+                    self._pluggy.unregister(name=name)
+                raise PluginError(
+                    f"plugin {name!r} from {origin} breaks the plugin contract: {_one_line(error)}; "
+                    f"the hooks are {', '.join(self._hooks)}",
+                    name,
+                ) from error
+            self._origin[name] = origin
+            self._gathered.clear()
+
+    def unregister(self, name: str) -> None:
+        """Remove the plugin called `name`; raises `PluginError` when there is none."""
+        with self._lock:
+            if name not in self._origin:
+                raise PluginError(f"no plugin {name!r} is registered", name)
+            self._pluggy.unregister(name=name)
+            del self._origin[name]
+            self._gathered.clear()
+
+    def load_entry_points(self, entry_points: Iterable[tuple[EntryPoint, str]] | None = None) -> None:
+        """Register each installed entry point of group `lockgate`, unless the environment disables it.
+
+        `entry_points` pairs each entry point with the distribution it belongs to; by default the installed ones.
+        """
+        disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",")}
+        found = _installed() if entry_points is None else entry_points
+        for entry_point, distribution in found:
+            if entry_point.name in disabled:
+                continue
+            origin = f"distribution {distribution!r} ({entry_point.value})"
+            try:
+                plugin = entry_point.load()
+            except Exception as error:
+                raise PluginError(
+                    f"plugin {entry_point.name!r} from {origin} cannot be imported: "
+                    f"{type(error).__name__}: {_one_line(error)}; repair or uninstall it, "
+                    f"or leave it out by {DISABLE_VARIABLE}={entry_point.name}",
+                    entry_point.name,
+                ) from error
+            self.register(plugin, entry_point.name, origin=origin)
+
+    def names(self) -> list[str]:
+        """Return the names of the registered plugins, sorted."""
+        return sorted(self._origin)
+
+    # --- what plugins add ---
+
+    def procedures(self) -> Mapping[str, Procedure]:
+        """Return every procedure by its name."""
+        return self._gather("lockgate_procedures", _by_procedure_name)
+
+    def bridge_operations(self) -> Mapping[str, BridgeOperation]:
+        """Return every operation of the bridge by its name."""
+        return self._gather("lockgate_bridge_operations", _callables)
+
+    def system_tables(self) -> Mapping[str, SystemTable]:
+        """Return every system table by its suffix."""
+        return self._gather("lockgate_system_tables", _system_tables)
+
+    def key_providers(self) -> Mapping[str, KeyProviderFactory]:
+        """Return every factory of key providers by its scheme."""
+        return self._gather("lockgate_key_providers", _callables)
+
+    def _gather(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> Mapping[str, T]:
+        """Call the hook of each plugin once, and merge the answers by name."""
+        with self._lock:
+            if hook not in self._gathered:
+                self._gathered[hook] = self._merge(hook, items)
+            return self._gathered[hook]
+
+    def _merge(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> dict[str, T]:
+        merged: dict[str, T] = {}
+        owner: dict[str, str] = {}
+        implementations = getattr(self._pluggy.hook, hook).get_hookimpls()
+        # Sorted, so that a conflict is reported alike whatever the order of installation.
+        for implementation in sorted(implementations, key=lambda each: each.plugin_name):
+            plugin = implementation.plugin_name
+            try:
+                added = items(implementation.function())
+            except Exception as error:
+                raise PluginError(
+                    f"plugin {plugin!r} from {self._origin[plugin]}: {hook}() failed: "
+                    f"{type(error).__name__}: {_one_line(error)}",
+                    plugin,
+                ) from error
+            for name, value in added.items():
+                if name in merged:
+                    raise PluginError(
+                        f"plugin {plugin!r} and plugin {owner[name]!r} both add {name!r} in {hook}(): "
+                        f"uninstall one of the two, or leave one out by {DISABLE_VARIABLE}={plugin}",
+                        plugin,
+                    )
+                merged[name], owner[name] = value, plugin
+        return merged
+
+    def _check_marks(self, plugin: object, name: str, origin: str) -> None:
+        """Refuse a function that is named like a hook but not marked: pluggy would ignore it without a word."""
+        for attribute in self._hooks:
+            function = getattr(plugin, attribute, None)
+            if callable(function) and not hasattr(function, f"{hookspecs.PROJECT}_impl"):
+                raise PluginError(
+                    f"plugin {name!r} from {origin} breaks the plugin contract: {attribute} is not marked "
+                    f"with @lockgate.framework.plugins.hookimpl",
+                    name,
+                )
+
+
+def _by_procedure_name(answer: object) -> dict[str, Any]:
+    if not isinstance(answer, list | tuple):
+        raise TypeError(f"a list of procedures is wanted, not {type(answer).__name__}")
+    procedures: dict[str, Any] = {}
+    for procedure in answer:
+        name = getattr(procedure, "name", None)
+        if (
+            isinstance(procedure, type)
+            or not isinstance(name, str)
+            or not callable(getattr(procedure, "call", None))
+        ):
+            raise TypeError(
+                f"{procedure!r} is not a Procedure: return instances of lockgate.procedures.Procedure"
+            )
+        if name in procedures:
+            raise ValueError(f"procedure {name!r} is listed twice")
+        procedures[name] = procedure
+    return procedures
+
+
+def _mapping(answer: object) -> dict[str, Any]:
+    if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
+        raise TypeError(f"a mapping of names is wanted, not {type(answer).__name__}")
+    return dict(answer)
+
+
+def _callables(answer: object) -> dict[str, Any]:
+    values = _mapping(answer)
+    for name, value in values.items():
+        if not callable(value):
+            raise TypeError(f"{name!r} is mapped to {type(value).__name__}, which cannot be called")
+    return values
+
+
+def _system_tables(answer: object) -> dict[str, Any]:
+    values = _mapping(answer)
+    for name, value in values.items():
+        if isinstance(value, type) or not isinstance(value, SystemTable):
+            raise TypeError(f"{name!r} is mapped to {value!r}, which lacks schema() or rows()")
+    return values
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _installed() -> list[tuple[EntryPoint, str]]:
+    """Return the entry points of the group, each distribution once: a path may list one twice."""
+    found: dict[tuple[str, str, str], tuple[EntryPoint, str]] = {}
+    for distribution in distributions():
+        name = distribution.metadata["Name"] or "?"
+        for entry_point in distribution.entry_points:
+            if entry_point.group == ENTRY_POINT_GROUP:
+                found.setdefault((name, entry_point.name, entry_point.value), (entry_point, name))
+    return [found[key] for key in sorted(found)]
+
+
+_process_lock = threading.Lock()
+_process_manager: PluginManager | None = None
+
+
+def plugins() -> PluginManager:
+    """Return the process's plugin manager; the first call loads the installed entry points.
+
+    Raises `PluginError` naming the plugin that cannot be loaded; the next call tries again.
+    """
+    global _process_manager
+    with _process_lock:
+        if _process_manager is None:
+            manager = PluginManager()
+            manager.load_entry_points()
+            _process_manager = manager
+        return _process_manager
+
+
+def register(plugin: object, name: str) -> None:
+    """Add a plugin to the process's manager without installing it."""
+    plugins().register(plugin, name)
