@@ -1,0 +1,1 @@
+"""What lookup adds to Lockgate."""
