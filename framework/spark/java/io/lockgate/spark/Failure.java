@@ -1,0 +1,36 @@
+package io.lockgate.spark;
+
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
+import scala.Option;
+
+/** An error of Lockgate as Spark and PySpark show it cleanly: the message alone, without a Java stack. */
+public final class Failure extends AnalysisException {
+  private final String pythonType;
+
+  private Failure(String message, String pythonType, Throwable cause) {
+    super(
+        message,
+        Option.empty(),
+        Option.empty(),
+        Option.apply(cause),
+        Option.empty(),
+        scala.collection.immutable.Map$.MODULE$.<String, String>empty(),
+        new QueryContext[0]);
+    this.pythonType = pythonType;
+  }
+
+  /** The name of the Python class of the error, or null. */
+  public String pythonType() {
+    return pythonType;
+  }
+
+  static RuntimeException thrown(String message, String pythonType, Throwable cause) {
+    return Failure.<RuntimeException>pastTheCompiler(new Failure(message, pythonType, cause));
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> RuntimeException pastTheCompiler(Throwable failure) throws E {
+    throw (E) failure;
+  }
+}

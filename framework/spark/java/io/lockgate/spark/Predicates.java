@@ -1,0 +1,59 @@
+package io.lockgate.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.expressions.Cast;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+
+/** Spark's predicates as JSON: {"op","args"}, {"col":[..]}, {"value","type"}. */
+final class Predicates {
+  private Predicates() {}
+
+  static ArrayNode toJson(Predicate[] predicates) {
+    ArrayNode out = Bridge.JSON.createArrayNode();
+    for (Predicate predicate : predicates) {
+      out.add(toJson(predicate));
+    }
+    return out;
+  }
+
+  static JsonNode toJson(Expression expression) {
+    ObjectNode out = Bridge.object();
+    if (expression instanceof NamedReference reference) {
+      out.set("col", Bridge.JSON.valueToTree(reference.fieldNames()));
+    } else if (expression instanceof Literal<?> literal) {
+      out.set("value", Values.toJson(literal.value(), literal.dataType()));
+      // A StructType.json type: "integer", "decimal(5,2)", ...; a JSON document, hence read as one.
+      out.set("type", Values.typeToJson(literal.dataType()));
+    } else if (expression instanceof GeneralScalarExpression scalar) {
+      out.put("op", scalar.name());
+      ArrayNode arguments = out.putArray("args");
+      for (Expression child : scalar.children()) {
+        arguments.add(toJson(child));
+      }
+    } else if (expression instanceof Cast cast) {
+      out.put("op", "CAST");
+      out.set("type", Values.typeToJson(cast.dataType()));
+      out.putArray("args").add(toJson(cast.expression()));
+    } else {
+      out.put("op", "?").put("text", expression.toString());
+    }
+    return out;
+  }
+
+  /** The predicates at the given indices. */
+  static Predicate[] pick(Predicate[] predicates, JsonNode indices) {
+    List<Predicate> out = new ArrayList<>();
+    for (JsonNode index : indices) {
+      out.add(predicates[index.asInt()]);
+    }
+    return out.toArray(new Predicate[0]);
+  }
+}
