@@ -1,0 +1,214 @@
+"""Data types and fields of a table, as Paimon's schema names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from lockgate.errors import UnsupportedTypeError
+
+MAX_LENGTH = 2**31 - 1
+
+
+class Kind(StrEnum):
+    """The root of a data type; parameters such as a precision are fields of `DataType`."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+    ROW = "ROW"
+
+
+NESTED_KINDS = frozenset({Kind.ARRAY, Kind.MAP, Kind.ROW})
+STRING_KINDS = frozenset({Kind.CHAR, Kind.VARCHAR})
+BINARY_KINDS = frozenset({Kind.BINARY, Kind.VARBINARY})
+INTEGER_KINDS = frozenset({Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT})
+FLOAT_KINDS = frozenset({Kind.FLOAT, Kind.DOUBLE})
+TIMESTAMP_KINDS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
+
+
+@dataclass(frozen=True, slots=True)
+class DataField:
+    """A named column or a member of a ROW; `id` is what schema evolution goes by."""
+
+    id: int
+    name: str
+    type: DataType
+    description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A type with its nullability and parameters; make one with the functions below or `parse_type`.
+
+    `length` belongs to CHAR, VARCHAR, BINARY and VARBINARY (STRING is VARCHAR and BYTES is VARBINARY of
+    `MAX_LENGTH`), `precision` to DECIMAL, TIME, TIMESTAMP and TIMESTAMP_LTZ, `scale` to DECIMAL, `element`
+    to ARRAY, `key` and `value` to MAP, `fields` to ROW.
+    """
+
+    kind: Kind
+    nullable: bool = True
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    element: DataType | None = None
+    key: DataType | None = None
+    value: DataType | None = None
+    fields: tuple[DataField, ...] = ()
+
+    @property
+    def is_nested(self) -> bool:
+        return self.kind in NESTED_KINDS
+
+    @property
+    def is_string(self) -> bool:
+        return self.kind in STRING_KINDS
+
+    @property
+    def is_binary(self) -> bool:
+        return self.kind in BINARY_KINDS
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in INTEGER_KINDS
+
+    @property
+    def is_timestamp(self) -> bool:
+        return self.kind in TIMESTAMP_KINDS
+
+    def with_nullable(self, nullable: bool) -> DataType:
+        """Return this type with another nullability."""
+        return self if self.nullable == nullable else replace(self, nullable=nullable)
+
+    @property
+    def bare_name(self) -> str:
+        """The SQL spelling without nullability, `DECIMAL(5, 2)` or `ARRAY<INT NOT NULL>`."""
+        return _spell(self)
+
+    def __str__(self) -> str:
+        return self.bare_name if self.nullable else f"{self.bare_name} NOT NULL"
+
+    # What a MAP or an ARRAY always has, without the None that other kinds hold there.
+    def element_type(self) -> DataType:
+        """Return the element type of an ARRAY."""
+        return _present(self, self.element, "element")
+
+    def key_type(self) -> DataType:
+        """Return the key type of a MAP."""
+        return _present(self, self.key, "key")
+
+    def value_type(self) -> DataType:
+        """Return the value type of a MAP."""
+        return _present(self, self.value, "value")
+
+
+def _present(owner: DataType, part: DataType | None, name: str) -> DataType:
+    if part is None:
+        raise UnsupportedTypeError(f"{owner.kind} has no {name} type")
+    return part
+
+
+def _spell(data_type: DataType) -> str:
+    kind = data_type.kind
+    if kind is Kind.VARCHAR and data_type.length == MAX_LENGTH:
+        return "STRING"
+    if kind is Kind.VARBINARY and data_type.length == MAX_LENGTH:
+        return "BYTES"
+    if kind in STRING_KINDS or kind in BINARY_KINDS:
+        return f"{kind}({data_type.length})"
+    if kind is Kind.DECIMAL:
+        return f"DECIMAL({data_type.precision}, {data_type.scale})"
+    if kind is Kind.TIMESTAMP_LTZ:
+        return f"TIMESTAMP({data_type.precision}) WITH LOCAL TIME ZONE"
+    if kind in (Kind.TIME, Kind.TIMESTAMP):
+        return f"{kind}({data_type.precision})"
+    if kind is Kind.ARRAY:
+        return f"ARRAY<{data_type.element}>"
+    if kind is Kind.MAP:
+        return f"MAP<{data_type.key}, {data_type.value}>"
+    if kind is Kind.ROW:
+        return f"ROW<{', '.join(f'{field.name} {field.type}' for field in data_type.fields)}>"
+    return str(kind)
+
+
+# --- constructors --------------------------------------------------------------------------------
+
+BOOLEAN = DataType(Kind.BOOLEAN)
+TINYINT = DataType(Kind.TINYINT)
+SMALLINT = DataType(Kind.SMALLINT)
+INT = DataType(Kind.INT)
+BIGINT = DataType(Kind.BIGINT)
+FLOAT = DataType(Kind.FLOAT)
+DOUBLE = DataType(Kind.DOUBLE)
+STRING = DataType(Kind.VARCHAR, length=MAX_LENGTH)
+BYTES = DataType(Kind.VARBINARY, length=MAX_LENGTH)
+DATE = DataType(Kind.DATE)
+
+_LONGEST = {Kind.CHAR: 255, Kind.VARCHAR: MAX_LENGTH, Kind.BINARY: MAX_LENGTH, Kind.VARBINARY: MAX_LENGTH}
+
+
+def sized(kind: Kind, length: int) -> DataType:
+    """Make CHAR, VARCHAR, BINARY or VARBINARY of a length; UnsupportedTypeError if it is out of range."""
+    _check_range(kind, "length", length, 1, _LONGEST[kind])
+    return DataType(kind, length=length)
+
+
+def decimal(precision: int, scale: int = 0) -> DataType:
+    """Make DECIMAL(precision, scale); UnsupportedTypeError beyond 38 digits or a scale beyond them."""
+    _check_range(Kind.DECIMAL, "precision", precision, 1, 38)
+    _check_range(Kind.DECIMAL, "scale", scale, 0, precision)
+    return DataType(Kind.DECIMAL, precision=precision, scale=scale)
+
+
+def time(precision: int = 0) -> DataType:
+    """Make TIME(precision), a time of day without a zone."""
+    _check_range(Kind.TIME, "precision", precision, 0, 9)
+    return DataType(Kind.TIME, precision=precision)
+
+
+def timestamp(precision: int = 6) -> DataType:
+    """Make TIMESTAMP(precision), a wall clock without a zone (Spark's TIMESTAMP_NTZ)."""
+    _check_range(Kind.TIMESTAMP, "precision", precision, 0, 9)
+    return DataType(Kind.TIMESTAMP, precision=precision)
+
+
+def timestamp_ltz(precision: int = 6) -> DataType:
+    """Make TIMESTAMP(precision) WITH LOCAL TIME ZONE, an instant (Spark's TIMESTAMP)."""
+    _check_range(Kind.TIMESTAMP_LTZ, "precision", precision, 0, 9)
+    return DataType(Kind.TIMESTAMP_LTZ, precision=precision)
+
+
+def array(element: DataType) -> DataType:
+    """Make ARRAY<element>."""
+    return DataType(Kind.ARRAY, element=element)
+
+
+def map_of(key: DataType, value: DataType) -> DataType:
+    """Make MAP<key, value>."""
+    return DataType(Kind.MAP, key=key, value=value)
+
+
+def row(fields: tuple[DataField, ...]) -> DataType:
+    """Make ROW<fields>."""
+    return DataType(Kind.ROW, fields=fields)
+
+
+def _check_range(kind: Kind, what: str, value: Any, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise UnsupportedTypeError(f"the {what} of {kind} must be between {low} and {high}, not {value!r}")

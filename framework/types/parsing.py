@@ -1,0 +1,127 @@
+"""Types and fields to and from the JSON of a schema file.
+
+Source: Paimon's `DataTypeJsonParser`; atomic types are SQL strings, nested ones objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lockgate.errors import UnsupportedTypeError
+from lockgate.framework.types import datatype as dt
+from lockgate.framework.types.datatype import DataField, DataType, Kind
+
+_ATOMIC = re.compile(
+    r"\s*(?P<name>[A-Z_]+(?:\s+PRECISION)?)\s*"
+    r"(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?\s*"
+    r"(?P<zone>WITH\s+LOCAL\s+TIME\s+ZONE|WITHOUT\s+TIME\s+ZONE)?\s*"
+    r"(?P<null>(?:NOT\s+)?NULL)?\s*",
+    re.IGNORECASE,
+)
+
+_PLAIN = {
+    "BOOLEAN": dt.BOOLEAN,
+    "TINYINT": dt.TINYINT,
+    "SMALLINT": dt.SMALLINT,
+    "INT": dt.INT,
+    "INTEGER": dt.INT,
+    "BIGINT": dt.BIGINT,
+    "FLOAT": dt.FLOAT,
+    "DOUBLE": dt.DOUBLE,
+    "DOUBLE PRECISION": dt.DOUBLE,
+    "STRING": dt.STRING,
+    "BYTES": dt.BYTES,
+    "DATE": dt.DATE,
+}
+
+# Name -> (parameters allowed, maker from them). The defaults are Paimon's.
+_PARAMETERISED: dict[str, tuple[int, Callable[..., DataType]]] = {
+    "CHAR": (1, lambda length=1: dt.sized(Kind.CHAR, length)),
+    "VARCHAR": (1, lambda length=1: dt.sized(Kind.VARCHAR, length)),
+    "BINARY": (1, lambda length=1: dt.sized(Kind.BINARY, length)),
+    "VARBINARY": (1, lambda length=1: dt.sized(Kind.VARBINARY, length)),
+    "DECIMAL": (2, lambda precision=10, scale=0: dt.decimal(precision, scale)),
+    "NUMERIC": (2, lambda precision=10, scale=0: dt.decimal(precision, scale)),
+    "DEC": (2, lambda precision=10, scale=0: dt.decimal(precision, scale)),
+    "TIME": (1, dt.time),
+    "TIMESTAMP": (1, dt.timestamp),
+    "TIMESTAMP_LTZ": (1, dt.timestamp_ltz),
+}
+
+
+def parse_type(json: str | Mapping[str, Any]) -> DataType:
+    """Parse the JSON of a type, a SQL string or an object for ARRAY, MAP and ROW.
+
+    Raises UnsupportedTypeError for a type that is malformed or that Lockgate cannot store.
+    """
+    if isinstance(json, str):
+        return _parse_atomic(json)
+    name = json.get("type") if isinstance(json, Mapping) else None
+    if not isinstance(name, str):
+        raise UnsupportedTypeError(f"a type must be a string or an object with a type name, not {json!r}")
+    try:
+        nested = _parse_nested(name.split(" ")[0].split("<")[0], json)
+    except KeyError as missing:
+        raise UnsupportedTypeError(f"type {name} lacks {missing}") from None
+    return nested.with_nullable("NOT NULL" not in name)
+
+
+def _parse_nested(root: str, json: Mapping[str, Any]) -> DataType:
+    if root == "ARRAY":
+        return dt.array(parse_type(json["element"]))
+    if root == "MAP":
+        return dt.map_of(parse_type(json["key"]), parse_type(json["value"]))
+    if root == "ROW":
+        return dt.row(tuple(parse_field(field) for field in json["fields"]))
+    raise UnsupportedTypeError(f"the type {root} is not supported")
+
+
+def _parse_atomic(text: str) -> DataType:
+    match = _ATOMIC.fullmatch(text)
+    if match is None:
+        raise UnsupportedTypeError(f"the type {text!r} cannot be parsed")
+    name = " ".join(match["name"].upper().split())
+    parameters = [int(value) for value in (match["first"], match["second"]) if value is not None]
+    zone = " ".join((match["zone"] or "").upper().split())
+    if zone == "WITH LOCAL TIME ZONE":
+        name = "TIMESTAMP_LTZ" if name == "TIMESTAMP" else f"{name} {zone}"
+    nullable = (match["null"] or "").upper().split() != ["NOT", "NULL"]
+    if name in _PLAIN and not parameters:
+        return _PLAIN[name].with_nullable(nullable)
+    most, make = _PARAMETERISED.get(name, (-1, None))
+    if make is None or len(parameters) > most:
+        raise UnsupportedTypeError(f"the type {text!r} is not supported")
+    return make(*parameters).with_nullable(nullable)
+
+
+def type_to_json(data_type: DataType) -> str | dict[str, Any]:
+    """Return the JSON of a type, what `parse_type` reads."""
+    suffix = "" if data_type.nullable else " NOT NULL"
+    if data_type.kind is Kind.ARRAY:
+        return {"type": f"ARRAY{suffix}", "element": type_to_json(data_type.element_type())}
+    if data_type.kind is Kind.MAP:
+        key, value = type_to_json(data_type.key_type()), type_to_json(data_type.value_type())
+        return {"type": f"MAP{suffix}", "key": key, "value": value}
+    if data_type.kind is Kind.ROW:
+        return {"type": f"ROW{suffix}", "fields": [field_to_json(field) for field in data_type.fields]}
+    return str(data_type)
+
+
+def parse_field(json: Mapping[str, Any]) -> DataField:
+    """Parse the JSON of a field; UnsupportedTypeError names the field whose type is at fault."""
+    try:
+        name = str(json["name"])
+        parsed = parse_type(json["type"])
+        return DataField(int(json["id"]), name, parsed, json.get("description"))
+    except KeyError as missing:
+        raise UnsupportedTypeError(f"a field lacks {missing}: {dict(json)!r}") from None
+    except UnsupportedTypeError as error:
+        raise UnsupportedTypeError(f"column {json.get('name')!r}: {error}") from None
+
+
+def field_to_json(field: DataField) -> dict[str, Any]:
+    """Return the JSON of a field, what `parse_field` reads."""
+    json = {"id": field.id, "name": field.name, "type": type_to_json(field.type)}
+    return json if field.description is None else {**json, "description": field.description}

@@ -1,0 +1,135 @@
+"""Types and fields to and from the JSON of Spark's StructType, without Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lockgate.errors import UnsupportedTypeError
+from lockgate.framework.types import datatype as dt
+from lockgate.framework.types.datatype import MAX_LENGTH, DataField, DataType, Kind
+
+_TO_SPARK = {
+    Kind.BOOLEAN: "boolean",
+    Kind.TINYINT: "byte",
+    Kind.SMALLINT: "short",
+    Kind.INT: "integer",
+    Kind.BIGINT: "long",
+    Kind.FLOAT: "float",
+    Kind.DOUBLE: "double",
+    Kind.BINARY: "binary",
+    Kind.VARBINARY: "binary",
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp_ntz",
+    Kind.TIMESTAMP_LTZ: "timestamp",
+}
+
+_FROM_SPARK = {
+    "boolean": dt.BOOLEAN,
+    "byte": dt.TINYINT,
+    "short": dt.SMALLINT,
+    "integer": dt.INT,
+    "long": dt.BIGINT,
+    "float": dt.FLOAT,
+    "double": dt.DOUBLE,
+    "string": dt.STRING,
+    "binary": dt.BYTES,
+    "date": dt.DATE,
+    "timestamp": dt.timestamp_ltz(6),
+    "timestamp_ntz": dt.timestamp(6),
+    "decimal": dt.decimal(10, 0),
+}
+
+_SIZED = re.compile(r"(char|varchar|decimal)\((\d+)(?:,\s*(\d+))?\)")
+
+# Where Spark keeps the declared type of a column that it handles as a string.
+_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+def to_spark_type(data_type: DataType) -> str | dict[str, Any]:
+    """Return the JSON of Spark's type for `data_type`; UnsupportedTypeError for TIME, which has none here."""
+    kind = data_type.kind
+    if kind in _TO_SPARK:
+        return _TO_SPARK[kind]
+    if kind is Kind.DECIMAL:
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if kind in (Kind.CHAR, Kind.VARCHAR):
+        return "string" if data_type.length == MAX_LENGTH else f"{kind.lower()}({data_type.length})"
+    if kind is Kind.ARRAY:
+        element = data_type.element_type()
+        return {"type": "array", "elementType": to_spark_type(element), "containsNull": element.nullable}
+    if kind is Kind.MAP:
+        value = data_type.value_type()
+        return {
+            "type": "map",
+            "keyType": to_spark_type(data_type.key_type()),
+            "valueType": to_spark_type(value),
+            "valueContainsNull": value.nullable,
+        }
+    if kind is Kind.ROW:
+        return to_spark_json(data_type.fields)
+    raise UnsupportedTypeError(f"the type {data_type} has no counterpart in Spark")
+
+
+def to_spark_json(fields: Iterable[DataField]) -> dict[str, Any]:
+    """Return the `StructType.json` form of `fields`; descriptions become comments."""
+    return {"type": "struct", "fields": [_spark_field(field) for field in fields]}
+
+
+def _spark_field(field: DataField) -> dict[str, Any]:
+    try:
+        spark_type = to_spark_type(field.type)
+    except UnsupportedTypeError as error:
+        raise UnsupportedTypeError(f"column {field.name!r}: {error}") from None
+    metadata = {} if field.description is None else {"comment": field.description}
+    return {"name": field.name, "type": spark_type, "nullable": field.type.nullable, "metadata": metadata}
+
+
+def from_spark_json(json: Mapping[str, Any], *, next_id: list[int] | None = None) -> tuple[DataField, ...]:
+    """Return the fields of a `StructType.json` form, with ids counted from 0 through nested members.
+
+    Raises UnsupportedTypeError that names the column whose type cannot be stored.
+    """
+    counter = [0] if next_id is None else next_id
+    fields = []
+    for member in json["fields"]:
+        field_id = counter[0]
+        counter[0] += 1
+        metadata = member.get("metadata") or {}
+        try:
+            data_type = from_spark_type(metadata.get(_CHAR_VARCHAR, member["type"]), next_id=counter)
+        except UnsupportedTypeError as error:
+            raise UnsupportedTypeError(f"column {member['name']!r}: {error}") from None
+        data_type = data_type.with_nullable(bool(member.get("nullable", True)))
+        fields.append(DataField(field_id, member["name"], data_type, metadata.get("comment")))
+    return tuple(fields)
+
+
+def from_spark_type(json: str | Mapping[str, Any], *, next_id: list[int] | None = None) -> DataType:
+    """Return the type of the JSON of a Spark type, such as `"integer"` or `"decimal(5,2)"`."""
+    counter = [0] if next_id is None else next_id
+    if isinstance(json, str):
+        return _from_name(json)
+    kind = json.get("type")
+    if kind == "array":
+        element = from_spark_type(json["elementType"], next_id=counter)
+        return dt.array(element.with_nullable(bool(json.get("containsNull", True))))
+    if kind == "map":
+        key = from_spark_type(json["keyType"], next_id=counter).with_nullable(False)
+        value = from_spark_type(json["valueType"], next_id=counter)
+        return dt.map_of(key, value.with_nullable(bool(json.get("valueContainsNull", True))))
+    if kind == "struct":
+        return dt.row(from_spark_json(json, next_id=counter))
+    raise UnsupportedTypeError(f"the Spark type {kind!r} cannot be stored")
+
+
+def _from_name(name: str) -> DataType:
+    if name in _FROM_SPARK:
+        return _FROM_SPARK[name]
+    match = _SIZED.fullmatch(name)
+    if match is None:
+        raise UnsupportedTypeError(f"the Spark type {name!r} cannot be stored")
+    if match[1] == "decimal":
+        return dt.decimal(int(match[2]), int(match[3] or 0))
+    return dt.sized(Kind(match[1].upper()), int(match[2]))
