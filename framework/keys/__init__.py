@@ -1,0 +1,21 @@
+"""Where master keys live, and how local keys are wrapped under them."""
+
+from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, check_held, create_key_file
+from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
+from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
+from lockgate.framework.keys.spec import provider_from
+
+__all__ = [
+    "KeyAlgorithm",
+    "KeyFileProvider",
+    "KeyMetadata",
+    "KeyProvider",
+    "LocalKey",
+    "MemoryKeyProvider",
+    "NoKeys",
+    "add_key_version",
+    "check_held",
+    "create_key_file",
+    "parse_key_version",
+    "provider_from",
+]

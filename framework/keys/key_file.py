@@ -1,0 +1,232 @@
+"""Master keys in a JSON file that only its owner may read."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import secrets
+import stat
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from lockgate.errors import (
+    AlreadyExistsError,
+    InputError,
+    KeyDeniedError,
+    KeyMissingError,
+    KeyServiceError,
+    nearest,
+)
+from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
+from lockgate.framework.keys.provider import KeyProvider, MasterKeys
+
+FORMAT_VERSION = 1
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+_State = tuple[int, int, int]
+
+
+class KeyFileProvider(KeyProvider):
+    """Holds the keys of a key file, which must be readable by its owner only (mode 0600).
+
+    The file is read again when it has changed, so a new key version takes effect in a running process.
+    Raises `KeyServiceError` if the file is absent or malformed and `KeyDeniedError` if others may read it or
+    this user may not.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = str(Path(path).absolute())
+        self._lock = threading.Lock()
+        self._state, self._keys = _load(self._path)
+
+    def key_names(self) -> list[str]:
+        return self._current().names()
+
+    def current_key(self, name: str) -> KeyMetadata:
+        return self._current().current(name)
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        return self._current().unwrap(key, encrypted)
+
+    @property
+    def path(self) -> str:
+        """Where the key file is."""
+        return self._path
+
+    @property
+    def spec(self) -> str:
+        return f"file:{self._path}"
+
+    def __repr__(self) -> str:
+        return f"KeyFileProvider({self._path!r}: {', '.join(self._keys.versions())})"
+
+    def __reduce__(self) -> tuple[type[KeyFileProvider], tuple[str]]:
+        # Only the path travels; the other process must be allowed to read the file itself.
+        return KeyFileProvider, (self._path,)
+
+    def _current(self) -> MasterKeys:
+        with self._lock:
+            if _state(self._path) != self._state:
+                self._state, self._keys = _load(self._path)
+            return self._keys
+
+
+def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: int = 128) -> KeyFileProvider:
+    """Make a key file with a fresh random key, version 0, for each of `names`.
+
+    `bits` is 128 or 256. The file gets mode 0600. Raises `AlreadyExistsError` if `path` exists: a key file
+    that is overwritten takes its data with it.
+    """
+    algorithm = _algorithm_of_bits(bits)
+    if not names:
+        raise InputError("a key file needs the name of at least one key")
+    for name in names:
+        _check_name(name)
+    keys = {(name, 0): secrets.token_bytes(algorithm.key_length) for name in names}
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise AlreadyExistsError(
+            f"{os.fspath(path)} exists; a key file is never overwritten, since that would lose its keys"
+        ) from None
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(_dump(keys))
+        file.flush()
+        os.fsync(file.fileno())
+    return KeyFileProvider(path)
+
+
+def add_key_version(path: str | os.PathLike[str], name: str, bits: int | None = None) -> KeyMetadata:
+    """Add a fresh version of the key `name` (or a new key) to a key file; files written from now on use it.
+
+    Older versions stay, since older files need them. `bits` is 128, 256 or, if None, as the version before
+    (128 for a new key). The file is replaced in one step.
+    """
+    where = Path(path).absolute()
+    _check_name(name)
+    keys = _read(str(where))
+    held = {version: material for (key, version), material in keys.items() if key == name}
+    newest = max(held, default=-1)
+    length = _algorithm_of_bits(bits).key_length if bits else len(held[newest]) if held else 16
+    keys[name, newest + 1] = secrets.token_bytes(length)
+    descriptor, temporary = tempfile.mkstemp(dir=where.parent, prefix=".keys-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_dump(keys))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(where)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return KeyMetadata(name, newest + 1, KeyAlgorithm.of_length(length))
+
+
+def _algorithm_of_bits(bits: int) -> KeyAlgorithm:
+    if bits not in (128, 256):
+        raise InputError(f"a key has 128 or 256 bits, not {bits}")
+    return KeyAlgorithm.of_length(bits // 8)
+
+
+def _check_name(name: str) -> None:
+    # These separate keys and columns in orc.encrypt, and name from version.
+    if not name or any(character in "@:;," or character.isspace() for character in name):
+        raise InputError(f"a key name has no '@', ':', ';', ',' or blanks and is not empty: {name!r}")
+
+
+def _dump(keys: dict[tuple[str, int], bytes]) -> bytes:
+    entries = [
+        {
+            "name": name,
+            "version": version,
+            "algorithm": KeyAlgorithm.of_length(len(material)).name,
+            "material": base64.b64encode(material).decode("ascii"),
+        }
+        for (name, version), material in sorted(keys.items())
+    ]
+    return (json.dumps({"format": FORMAT_VERSION, "keys": entries}, indent=2) + "\n").encode()
+
+
+def _state(path: str) -> _State:
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise KeyServiceError(f"the key file {path} cannot be found: {error.strerror}") from error
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _load(path: str) -> tuple[_State, MasterKeys]:
+    state = _state(path)
+    return state, MasterKeys(_read(path), f"the key file {path}")
+
+
+def _read(path: str) -> dict[tuple[str, int], bytes]:
+    try:
+        with open(path, "rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if mode & _OTHERS:
+                raise KeyDeniedError(
+                    f"the key file {path} may be read by others (mode {mode:04o}) and is refused; "
+                    f"run: chmod 600 {path}"
+                )
+            content = file.read()
+    except FileNotFoundError as error:
+        raise KeyServiceError(f"there is no key file {path}; make one with create_key_file") from error
+    except KeyDeniedError:
+        raise
+    except PermissionError as error:
+        raise KeyDeniedError(f"this user may not read the key file {path}") from error
+    except OSError as error:
+        raise KeyServiceError(f"the key file {path} cannot be read: {error.strerror}") from error
+    return _parse(path, content)
+
+
+def _parse(path: str, content: bytes) -> dict[tuple[str, int], bytes]:
+    # No part of the content may get into a message, so the causes are cut off.
+    try:
+        document = json.loads(content)
+    except ValueError:
+        raise KeyServiceError(f"the key file {path} is not JSON") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT_VERSION:
+        raise KeyServiceError(f"the key file {path} is not of format {FORMAT_VERSION}")
+    entries = document.get("keys")
+    if not isinstance(entries, list):
+        raise KeyServiceError(f'the key file {path} has no list "keys"')
+    return dict(_entry(path, index, entry) for index, entry in enumerate(entries))
+
+
+def _entry(path: str, index: int, entry: object) -> tuple[tuple[str, int], bytes]:
+    where = f"key number {index} of the key file {path}"
+    if not isinstance(entry, dict):
+        raise KeyServiceError(f"{where} is not an object")
+    name, version, algorithm, material = (
+        entry.get(part) for part in ("name", "version", "algorithm", "material")
+    )
+    if not isinstance(name, str) or not name or not isinstance(version, int) or version < 0:
+        raise KeyServiceError(f"{where} has no valid name and version")
+    if not isinstance(algorithm, str) or algorithm not in KeyAlgorithm.__members__:
+        raise KeyServiceError(
+            f"{where} has no known algorithm{nearest(str(algorithm), KeyAlgorithm.__members__)}"
+        )
+    try:
+        key = base64.b64decode(material if isinstance(material, str) else "?", validate=True)
+    except binascii.Error:
+        raise KeyServiceError(f"{where} has no valid base64 material") from None
+    if len(key) != KeyAlgorithm[algorithm].key_length:
+        raise KeyServiceError(
+            f"{where} has {len(key)} bytes, but {algorithm} needs {KeyAlgorithm[algorithm].key_length}"
+        )
+    return (name, version), key
+
+
+def check_held(provider: KeyProvider, names: Sequence[str]) -> None:
+    """Raise `KeyMissingError` unless `provider` holds a current version of each of `names`."""
+    held = provider.key_names()
+    for name in names:
+        if name not in held:
+            raise KeyMissingError(f"there is no key {name!r}{nearest(name, held)}")

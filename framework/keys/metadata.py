@@ -1,0 +1,61 @@
+"""What is known about a key without holding it, and a local key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from lockgate.errors import InputError
+
+
+class KeyAlgorithm(IntEnum):
+    """The ciphers of ORC column encryption, by the numbers that ORC files store."""
+
+    AES_CTR_128 = 1
+    AES_CTR_256 = 2
+
+    @property
+    def key_length(self) -> int:
+        """The length of a key, in bytes."""
+        return 16 if self is KeyAlgorithm.AES_CTR_128 else 32
+
+    @classmethod
+    def of_length(cls, length: int) -> KeyAlgorithm:
+        """The algorithm for a key of `length` bytes; `InputError` if there is none."""
+        for algorithm in cls:
+            if algorithm.key_length == length:
+                return algorithm
+        raise InputError(f"a master key has 16 bytes (AES-128) or 32 bytes (AES-256), not {length}")
+
+
+@dataclass(frozen=True, order=True)
+class KeyMetadata:
+    """One version of a master key: which, and for which cipher. Holds no secret."""
+
+    name: str
+    version: int
+    algorithm: KeyAlgorithm
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+@dataclass(frozen=True)
+class LocalKey:
+    """A key made for one file: plain (secret, in memory only) and encrypted under a master key (stored)."""
+
+    plain: bytes = field(repr=False)
+    encrypted: bytes = field(repr=False)
+
+    def __reduce__(self) -> str:
+        raise TypeError("a local key is not pickled: it must not leave the process that uses it")
+
+
+def parse_key_version(text: str) -> tuple[str, int]:
+    """Split `"pii@0"` into name and version; a bare name is version 0. `InputError` if it is neither."""
+    name, separator, version = text.rpartition("@")
+    if not separator:
+        name, version = text, "0"
+    if not name or not version.isdecimal():
+        raise InputError(f"a key is written name@version, as in pii@0, not {text!r}")
+    return name, int(version)

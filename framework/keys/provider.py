@@ -1,0 +1,135 @@
+"""What a holder of master keys answers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import NoReturn
+
+from lockgate.errors import KeyMissingError, WrongKeyError, nearest
+from lockgate.framework.keys.cipher import random_encrypted_key, unwrap
+from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
+
+
+class KeyProvider(ABC):
+    """Holds master keys and wraps local keys under them; the master keys themselves are never handed out.
+
+    Four things can go wrong, and each has its error: the key is not held (`KeyMissingError`), is held but not
+    for this caller (`KeyDeniedError`), is another key than the file was written with (`WrongKeyError`), or the
+    place that holds the keys does not answer properly (`KeyServiceError`).
+    """
+
+    @abstractmethod
+    def key_names(self) -> list[str]:
+        """The names of the keys held, sorted."""
+
+    @abstractmethod
+    def current_key(self, name: str) -> KeyMetadata:
+        """The newest version of the key `name`, which new files are written with."""
+
+    @abstractmethod
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        """The local key of a file, from its encrypted form (16 or 32 bytes) and the master key it names."""
+
+    def create_local_key(self, key: KeyMetadata) -> LocalKey:
+        """A fresh local key, never used before, wrapped under `key`."""
+        encrypted = random_encrypted_key(key.algorithm)
+        return LocalKey(self.decrypt_local_key(key, encrypted), encrypted)
+
+    @property
+    def spec(self) -> str | None:
+        """What `provider_from` makes this provider of again in another process, if it can."""
+        return None
+
+
+class NoKeys(KeyProvider):
+    """Holds nothing: every encrypted column is read as its mask."""
+
+    def key_names(self) -> list[str]:
+        return []
+
+    def current_key(self, name: str) -> KeyMetadata:
+        raise KeyMissingError(
+            f"there is no key {name!r}: no keys were given; pass keys=... (for instance file:/path/keys.json)"
+        )
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        raise KeyMissingError(
+            f"there is no key {key}: no keys were given; pass keys=... (for instance file:/path/keys.json)"
+        )
+
+    def __repr__(self) -> str:
+        return "NoKeys()"
+
+
+class MasterKeys:
+    """Master keys in memory, by name and version; shared by the providers that hold the keys themselves."""
+
+    def __init__(self, keys: Mapping[tuple[str, int], bytes], holder: str) -> None:
+        self._keys = {version: bytes(material) for version, material in keys.items()}
+        self._holder = holder
+        for material in self._keys.values():
+            KeyAlgorithm.of_length(len(material))
+
+    def __repr__(self) -> str:
+        return f"MasterKeys({', '.join(self.versions())})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("master keys are not pickled: give other processes a key file (file:/path/keys.json)")
+
+    def versions(self) -> list[str]:
+        """Every key held, written name@version."""
+        return [f"{name}@{version}" for name, version in sorted(self._keys)]
+
+    def names(self) -> list[str]:
+        """Every name held, sorted."""
+        return sorted({name for name, _ in self._keys})
+
+    def current(self, name: str) -> KeyMetadata:
+        """The highest version of `name`."""
+        held = [version for key, version in self._keys if key == name]
+        if not held:
+            raise KeyMissingError(f"{self._holder} has no key {name!r}{nearest(name, self.names())}")
+        newest = max(held)
+        return KeyMetadata(name, newest, KeyAlgorithm.of_length(len(self._keys[name, newest])))
+
+    def unwrap(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        """Decrypt a local key; the sizes of master key, local key and algorithm must agree."""
+        master = self._keys.get((key.name, key.version))
+        if master is None:
+            raise KeyMissingError(f"{self._holder} has no key {key}{nearest(str(key), self.versions())}")
+        if len(encrypted) != key.algorithm.key_length or len(master) != key.algorithm.key_length:
+            raise WrongKeyError(
+                f"the file was written with a key {key} of {key.algorithm.key_length * 8} bits, "
+                f"but {self._holder} has one of {len(master) * 8} bits under that name"
+            )
+        return unwrap(master, encrypted)
+
+
+class MemoryKeyProvider(KeyProvider):
+    """Holds the keys it is given, for tests and notebooks: `MemoryKeyProvider({"pii@0": key_bytes})`.
+
+    A key has 16 bytes (AES-128) or 32 bytes (AES-256). It cannot be pickled, so that a key never travels in a
+    Spark plan.
+    """
+
+    def __init__(self, keys: Mapping[str, bytes]) -> None:
+        self._keys = MasterKeys(
+            {parse_key_version(text): material for text, material in keys.items()}, "this provider"
+        )
+
+    def key_names(self) -> list[str]:
+        return self._keys.names()
+
+    def current_key(self, name: str) -> KeyMetadata:
+        return self._keys.current(name)
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        return self._keys.unwrap(key, encrypted)
+
+    def versions(self) -> Collection[str]:
+        """Every key held, written name@version."""
+        return self._keys.versions()
+
+    def __repr__(self) -> str:
+        return f"MemoryKeyProvider({', '.join(self._keys.versions())})"

@@ -1,0 +1,57 @@
+"""From a key setting, as users write it, to a provider."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from lockgate.errors import InputError, OptionError, nearest
+from lockgate.framework.keys.key_file import KeyFileProvider
+from lockgate.framework.keys.provider import KeyProvider, NoKeys
+
+# One letter is a Windows drive, not a scheme.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+
+
+def provider_from(spec: str | os.PathLike[str] | KeyProvider | None) -> KeyProvider:
+    """The provider that a setting names.
+
+    `None` or `""` holds no keys; a provider is itself; `file:/path/keys.json` or a bare path is a key file; any
+    other `scheme:rest` is made by the plugin that offers the scheme. Raises `OptionError` for an unknown scheme.
+    """
+    if spec is None or spec == "":
+        return NoKeys()
+    if isinstance(spec, KeyProvider):
+        return spec
+    if not isinstance(spec, (str, os.PathLike)):
+        raise InputError(
+            f"keys are a provider, a path or a text such as file:/path/keys.json, not a {type(spec).__name__}"
+        )
+    text = os.fspath(spec)
+    match = _SCHEME.fullmatch(text)
+    if match is None:
+        return KeyFileProvider(text)
+    scheme, rest = match.group(1).lower(), match.group(2)
+    if scheme == "file":
+        return KeyFileProvider(_path_of(rest))
+    return _from_plugin(scheme, text)
+
+
+def _path_of(rest: str) -> str:
+    # file:/a, file:///a and file:a are all in use.
+    return rest[2:] if rest.startswith("///") else rest
+
+
+def _from_plugin(scheme: str, text: str) -> KeyProvider:
+    from lockgate.framework.plugins import plugins
+
+    factories = plugins().key_providers()
+    if scheme not in factories:
+        # The setting may hold a password, so only its scheme is shown.
+        raise OptionError(f"no key provider has the scheme {scheme!r}{nearest(scheme, ['file', *factories])}")
+    provider = factories[scheme](text)
+    if not isinstance(provider, KeyProvider):
+        raise OptionError(
+            f"the plugin for {scheme!r} keys made a {type(provider).__name__}, not a KeyProvider"
+        )
+    return provider
