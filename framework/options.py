@@ -1,0 +1,253 @@
+"""The options of a table: one typed entry each, validated when a table is created, altered or opened.
+
+Names and defaults are Paimon's where Paimon has the option, and Apache ORC's for `orc.*`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from lockgate.errors import OptionError, nearest
+
+T = TypeVar("T")
+
+_SIZE_UNITS = {"": 1, "b": 1, "kb": 2**10, "k": 2**10, "mb": 2**20, "m": 2**20, "gb": 2**30, "g": 2**30}
+_SIZE_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "bytes": 1}
+_TIME_UNITS = {"ms": 0.001, "": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0}
+_TIME_UNITS |= {"minute": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+_QUANTITY = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as `128 mb`; a bare number counts bytes."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _SIZE_UNITS:
+        raise ValueError("expected a size such as '128 mb'")
+    return int(match[1]) * _SIZE_UNITS[match[2].lower()]
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the time of a duration such as `1 h` or `500 ms`; a bare number counts milliseconds."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("expected a duration such as '1 h'")
+    unit = match[2].lower()
+    if unit not in _TIME_UNITS:
+        unit = unit.removesuffix("s")
+    if unit not in _TIME_UNITS:
+        raise ValueError("expected a duration such as '1 h'")
+    return timedelta(seconds=int(match[1]) * _TIME_UNITS[unit])
+
+
+def parse_bool(text: str) -> bool:
+    """Return the truth of `true` or `false`."""
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.strip().lower() == "true"
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Return the names of a comma-separated list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Make a parser that accepts exactly `allowed`, in any case."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in allowed:
+            raise ValueError(f"expected one of: {', '.join(allowed)}")
+        return text.strip().lower()
+
+    return parse
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Make a parser of whole numbers from `least` on."""
+
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise ValueError(f"expected {least} or more")
+        return value
+
+    return parse
+
+
+def _bucket_count(text: str) -> int:
+    value = int(text)
+    if value < -2 or value == 0:
+        raise ValueError("expected a positive number of buckets, or -1 for an append table without buckets")
+    return value
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One option: its key, how its text is parsed, its default (already parsed) and what it does."""
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+
+    def value_of(self, text: str) -> T:
+        """Parse `text`; OptionError says what was expected."""
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise OptionError(f"option {self.key!r} cannot be {text!r}: {error}") from None
+
+
+_NO_NAMES: tuple[str, ...] = ()
+
+PRIMARY_KEY = Option("primary-key", parse_names, _NO_NAMES, "columns of the primary key, comma-separated")
+PARTITION = Option("partition", parse_names, _NO_NAMES, "partition columns, comma-separated")
+BUCKET = Option("bucket", _bucket_count, -1, "buckets of each partition; -1: an append table without buckets")
+BUCKET_KEY = Option(
+    "bucket-key", parse_names, _NO_NAMES, "columns that choose the bucket; default: the primary key"
+)
+BUCKET_FUNCTION = Option("bucket-function.type", str, "default", "how a bucket is computed")
+FILE_FORMAT = Option("file.format", str.lower, "orc", "format of data files; only orc is written and read")
+FILE_COMPRESSION = Option(
+    "file.compression", one_of("zstd", "snappy", "zlib", "lz4", "none"), "zstd", "compression of data files"
+)
+MANIFEST_FORMAT = Option("manifest.format", one_of("avro"), "avro", "format of manifests")
+MANIFEST_MERGE_MIN_COUNT = Option(
+    "manifest.merge-min-count", at_least(2), 30, "small manifests that are merged into one at a commit"
+)
+MANIFEST_TARGET_SIZE = Option(
+    "manifest.target-file-size", parse_size, 8 * 2**20, "size from which a manifest is left alone"
+)
+MERGE_ENGINE = Option("merge-engine", str.lower, "deduplicate", "what becomes of rows with one key")
+TARGET_FILE_SIZE = Option(
+    "target-file-size", parse_size, 128 * 2**20, "size at which a writer starts a new file"
+)
+METADATA_STATS_MODE = Option(
+    "metadata.stats-mode",
+    str.lower,
+    "truncate(16)",
+    "statistics of columns in manifests: none, counts, full, truncate(n)",
+)
+ORC_ENCRYPT = Option("orc.encrypt", str, "", "columns to encrypt and with which key, as Apache ORC spells it")
+ORC_MASK = Option("orc.mask", str, "", "what a reader without the key sees of encrypted columns")
+ORC_COMPRESS = Option(
+    "orc.compress", one_of("zstd", "snappy", "zlib", "lz4", "none", ""), "", "compression of ORC files"
+)
+SNAPSHOT_RETAIN_MIN = Option(
+    "snapshot.num-retained.min", at_least(1), 10, "snapshots that expiry keeps whatever their age"
+)
+SNAPSHOT_RETAIN_MAX = Option(
+    "snapshot.num-retained.max",
+    at_least(1),
+    2**31 - 1,
+    "snapshots above which expiry removes even young ones",
+)
+SNAPSHOT_TIME_RETAINED = Option(
+    "snapshot.time-retained", parse_duration, timedelta(hours=1), "age above which expiry removes snapshots"
+)
+SNAPSHOT_EXPIRE_LIMIT = Option("snapshot.expire.limit", at_least(1), 50, "snapshots removed by one expiry")
+CONSUMER_EXPIRATION = Option(
+    "consumer.expiration-time",
+    parse_duration,
+    timedelta(0),
+    "age at which an idle consumer is dropped; 0: never",
+)
+COMMIT_MAX_RETRIES = Option(
+    "commit.max-retries", at_least(0), 50, "attempts to commit again after another commit came first"
+)
+COMMIT_TIMEOUT = Option(
+    "commit.timeout", parse_duration, timedelta(minutes=10), "time after which a commit gives up"
+)
+COMMIT_MIN_WAIT = Option(
+    "commit.min-retry-wait",
+    parse_duration,
+    timedelta(milliseconds=10),
+    "first wait before a commit is retried",
+)
+COMMIT_MAX_WAIT = Option(
+    "commit.max-retry-wait", parse_duration, timedelta(seconds=10), "longest wait before a commit is retried"
+)
+PARTITION_DEFAULT_NAME = Option(
+    "partition.default-name", str, "__DEFAULT_PARTITION__", "folder name of a null or empty partition value"
+)
+PARTITION_LEGACY_NAME = Option(
+    "partition.legacy-name",
+    parse_bool,
+    True,
+    "partition folders show dates as days since 1970, as Paimon does",
+)
+NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
+
+KNOWN: dict[str, Option[Any]] = {
+    option.key: option for option in list(globals().values()) if isinstance(option, Option)
+}
+
+# Options of others that are carried along without being read: Spark's table properties, plugins' own, and
+# features of a table that another engine wrote.
+_FREE_KEYS = frozenset(
+    {"path", "owner", "provider", "comment", "location", "external", "is_managed_location", "type"}
+)
+_FREE_PREFIXES = ("orc.", "lookup.", "option.", "lockgate.", "fields.", "scan.", "sink.", "changelog", "tag.")
+
+
+def register_option(option: Option[Any]) -> None:
+    """Make an option of a feature known, so that its values are validated.
+
+    Raises OptionError if another option of that key is known.
+    """
+    if KNOWN.setdefault(option.key, option) is not option:
+        raise OptionError(f"option {option.key!r} is defined twice")
+
+
+class TableOptions(Mapping[str, str]):
+    """The options of one table: a mapping of texts, and typed values by `get_option`."""
+
+    def __init__(self, options: Mapping[str, str] | None = None, *, strict: bool = True) -> None:
+        """Take `options`; with `strict`, unknown keys and malformed values raise OptionError.
+
+        Tables of other engines are opened without `strict`, because they may carry options of features that
+        are not ours; a malformed value then raises when it is asked for.
+        """
+        self._options = {str(key): str(value) for key, value in (options or {}).items()}
+        if strict:
+            for key, value in self._options.items():
+                validate_option(key, value)
+
+    def __getitem__(self, key: str) -> str:
+        return self._options[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._options)
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+    def __repr__(self) -> str:
+        return f"TableOptions({self._options!r})"
+
+    def get_option(self, option: Option[T]) -> T:
+        """Return the typed value of `option`, its default if it is not set."""
+        text = self._options.get(option.key)
+        return option.default if text is None else option.value_of(text)
+
+    def with_options(self, changes: Mapping[str, str | None]) -> TableOptions:
+        """Return these options with `changes`; None removes one. Raises OptionError for a bad change."""
+        for key, value in changes.items():
+            if value is not None:
+                validate_option(key, value)
+        merged = {**self._options, **changes}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        return TableOptions(kept, strict=False)
+
+
+def validate_option(key: str, value: str) -> None:
+    """Raise OptionError if `key` is not an option or `value` not one of its values."""
+    option = KNOWN.get(key)
+    if option is not None:
+        option.value_of(value)
+    elif key not in _FREE_KEYS and not key.startswith(_FREE_PREFIXES):
+        raise OptionError(f"unknown option {key!r}{nearest(key, KNOWN)}")
