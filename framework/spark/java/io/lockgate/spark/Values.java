@@ -8,7 +8,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.util.ArrayList;
-import java.util.Iterator;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
@@ -59,6 +60,20 @@ final class Values {
 
   static StructType schemaFromJson(JsonNode schema) {
     return (StructType) DataType.fromJson(schema.isTextual() ? schema.asText() : schema.toString());
+  }
+
+  /** The fields of a schema as the columns of a table. */
+  static Column[] columns(StructType schema) {
+    return Arrays.stream(schema.fields())
+        .map(
+            field ->
+                Column.create(
+                    field.name(),
+                    field.dataType(),
+                    field.nullable(),
+                    field.getComment().getOrElse(() -> null),
+                    field.metadata().json()))
+        .toArray(Column[]::new);
   }
 
   static JsonNode toJson(Object value, DataType type) {
@@ -210,8 +225,7 @@ final class Values {
     List<Object> keys = new ArrayList<>();
     List<Object> values = new ArrayList<>();
     if (value.isObject()) {
-      for (Iterator<Map.Entry<String, JsonNode>> entries = value.fields(); entries.hasNext(); ) {
-        Map.Entry<String, JsonNode> entry = entries.next();
+      for (Map.Entry<String, JsonNode> entry : value.properties()) {
         keys.add(fromJson(MAKE.textNode(entry.getKey()), type.keyType()));
         values.add(fromJson(entry.getValue(), type.valueType()));
       }

@@ -1,0 +1,269 @@
+package io.lockgate.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
+import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by Python. */
+public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
+  private String name;
+  private String handle;
+
+  @Override
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+    ObjectNode request = Bridge.object().put("catalog", name);
+    request.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    // Two sessions may give one name to two warehouses, so Python tells them apart by a handle.
+    this.handle = Bridge.ask("catalog.open", request).get("handle").asText();
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  private ObjectNode in(String[] namespace) {
+    ObjectNode request = Bridge.object().put("catalog", handle).put("catalog_name", name);
+    request.set("namespace", Bridge.JSON.valueToTree(namespace));
+    return request;
+  }
+
+  private ObjectNode at(Identifier identifier) {
+    ObjectNode request = in(identifier.namespace()).put("name", identifier.name());
+    request.putObject("options");
+    return request;
+  }
+
+  // --- tables ---
+
+  @Override
+  public Set<TableCatalogCapability> capabilities() {
+    return Set.of();
+  }
+
+  @Override
+  public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
+    requireNamespace(namespace);
+    JsonNode names = Bridge.ask("table.list", in(namespace));
+    Identifier[] out = new Identifier[names.size()];
+    for (int i = 0; i < out.length; i++) {
+      out[i] = Identifier.of(namespace, names.get(i).asText());
+    }
+    return out;
+  }
+
+  @Override
+  public Table loadTable(Identifier identifier) throws NoSuchTableException {
+    return load(identifier, at(identifier));
+  }
+
+  @Override
+  public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
+    return load(identifier, at(identifier).put("version", version));
+  }
+
+  @Override
+  public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
+    return load(identifier, at(identifier).put("timestamp", timestampMicros));
+  }
+
+  @Override
+  public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
+    return load(identifier, at(identifier));
+  }
+
+  private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
+    JsonNode reply = Bridge.ask("table.load", request);
+    if (reply.has("missing")) {
+      if (callerAsksWhetherItExists()) {
+        throw new NoSuchTableException(identifier);
+      }
+      // Spark would replace the message of its own exception; ours offers the nearest names.
+      throw Bridge.failure(reply.get("missing").asText());
+    }
+    return table(identifier, reply);
+  }
+
+  /** Whether a missing table is no error: Spark's writers and its catalog API load a table to see if it exists. */
+  private static boolean callerAsksWhetherItExists() {
+    return StackWalker.getInstance()
+        .walk(
+            frames ->
+                frames.anyMatch(
+                    frame ->
+                        frame.getClassName().startsWith("org.apache.spark.sql.classic.DataFrameWriter")
+                            || frame.getClassName().startsWith("org.apache.spark.sql.classic.Catalog")
+                            || frame.getClassName().startsWith("org.apache.spark.sql.classic.DataStreamWriter")));
+  }
+
+  private Table table(Identifier identifier, JsonNode spec) {
+    ObjectNode request = at(identifier);
+    if (spec.path("system").asBoolean()) {
+      return new SystemTable(request, spec);
+    }
+    return spec.get("primary_key").isEmpty() ? new LockgateTable(request, spec) : new KeyTable(request, spec);
+  }
+
+  @Override
+  public boolean tableExists(Identifier identifier) {
+    return !Bridge.ask("table.load", at(identifier)).has("missing");
+  }
+
+  @Override
+  public Table createTable(Identifier identifier, TableInfo info) {
+    return create(identifier, info.schema(), info.partitions(), info.properties());
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public Table createTable(
+      Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    return create(identifier, schema, partitioning, properties);
+  }
+
+  private Table create(
+      Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    ObjectNode request = at(identifier);
+    request.set("schema", Values.typeToJson(schema));
+    request.set("properties", Bridge.JSON.valueToTree(new HashMap<>(properties)));
+    ArrayNode columns = request.putArray("partitioning");
+    for (Transform transform : partitioning) {
+      columns.add(partitionColumn(transform));
+    }
+    return table(identifier, Bridge.ask("table.create", request));
+  }
+
+  private static String partitionColumn(Transform transform) {
+    NamedReference[] references = transform.references();
+    if (!transform.name().equals("identity") || references.length != 1 || references[0].fieldNames().length != 1) {
+      throw Bridge.failure(
+          "Partitioning by " + transform.describe() + " is not supported: partition by top-level columns, and set "
+              + "TBLPROPERTIES('bucket'='<count>', 'bucket-key'='<columns>') for buckets");
+    }
+    return references[0].fieldNames()[0];
+  }
+
+  @Override
+  public Table alterTable(Identifier identifier, TableChange... changes) {
+    throw Bridge.failure("ALTER TABLE is not supported yet: create a new table and INSERT INTO it");
+  }
+
+  @Override
+  public boolean dropTable(Identifier identifier) {
+    return Bridge.ask("table.drop", at(identifier)).asBoolean();
+  }
+
+  @Override
+  public void renameTable(Identifier from, Identifier to) {
+    throw Bridge.failure("Renaming a table is not supported yet: CREATE TABLE " + to + " AS SELECT, then DROP TABLE");
+  }
+
+  // --- namespaces ---
+
+  @Override
+  public String[][] listNamespaces() {
+    return namespaces(new String[0]);
+  }
+
+  @Override
+  public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
+    if (namespace.length > 0) {
+      requireNamespace(namespace);
+    }
+    return namespaces(namespace);
+  }
+
+  private String[][] namespaces(String[] namespace) {
+    return Bridge.JSON.convertValue(Bridge.ask("namespace.list", in(namespace)), String[][].class);
+  }
+
+  private void requireNamespace(String[] namespace) throws NoSuchNamespaceException {
+    loadNamespaceMetadata(namespace);
+  }
+
+  @Override
+  public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+    JsonNode metadata = Bridge.ask("namespace.load", in(namespace));
+    if (metadata.isNull() || metadata.isMissingNode()) {
+      throw new NoSuchNamespaceException(namespace);
+    }
+    Map<String, String> out = new HashMap<>();
+    metadata.properties().forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
+    return out;
+  }
+
+  @Override
+  public void createNamespace(String[] namespace, Map<String, String> metadata) {
+    Bridge.ask("namespace.create", in(namespace));
+  }
+
+  @Override
+  public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+    throw Bridge.failure("ALTER DATABASE is not supported: a database has no properties");
+  }
+
+  @Override
+  public boolean dropNamespace(String[] namespace, boolean cascade) {
+    return Bridge.ask("namespace.drop", in(namespace).put("cascade", cascade)).asBoolean();
+  }
+
+  // --- procedures ---
+
+  @Override
+  public UnboundProcedure loadProcedure(Identifier identifier) {
+    return new Procedures.Unbound(at(identifier), Bridge.ask("procedure.load", at(identifier)));
+  }
+
+  @Override
+  public Identifier[] listProcedures(String[] namespace) {
+    JsonNode procedures = Bridge.ask("procedure.list", in(namespace)).get("procedures");
+    Identifier[] out = new Identifier[procedures.size()];
+    for (int i = 0; i < out.length; i++) {
+      JsonNode procedure = procedures.get(i);
+      String[] home = Bridge.JSON.convertValue(procedure.get("namespace"), String[].class);
+      out[i] = Identifier.of(home, procedure.get("name").asText());
+    }
+    return out;
+  }
+
+  // --- functions: only those that distribute rows to writers ---
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) {
+    return new Identifier[0];
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
+    throw new NoSuchFunctionException(identifier);
+  }
+
+  @Override
+  public String toString() {
+    return "LockgateCatalog(" + name + ")";
+  }
+}

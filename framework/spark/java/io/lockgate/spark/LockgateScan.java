@@ -1,0 +1,148 @@
+package io.lockgate.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.orc.OrcScans;
+import io.lockgate.spark.orc.ScanSpec;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.OptionalLong;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.types.StructType;
+
+/** A scan whose files Python chooses. */
+final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  private final LockgateTable table;
+  private final String scanId;
+  private final StructType columns;
+  private final Predicate[] accepted;
+  private final ObjectNode request;
+  private Predicate[] runtime = new Predicate[0];
+  private JsonNode first;
+  private JsonNode plan;
+
+  LockgateScan(
+      LockgateTable table,
+      ObjectNode request,
+      String scanId,
+      StructType columns,
+      Predicate[] offered,
+      Predicate[] accepted,
+      Integer limit) {
+    this.table = table;
+    this.scanId = scanId;
+    this.columns = columns;
+    this.accepted = accepted;
+    this.request = request.deepCopy();
+    this.request.set("filters", Predicates.toJson(accepted));
+    this.request.put("offered", offered.length);
+    this.request.set("columns", Bridge.JSON.valueToTree(columns.fieldNames()));
+    this.request.put("limit", limit);
+  }
+
+  String scanId() {
+    return scanId;
+  }
+
+  /** What Python planned; asked once, and once more after filters that were only known at run time. */
+  synchronized JsonNode plan() {
+    if (plan == null) {
+      ObjectNode ask = request.deepCopy().put("scan_id", scanId);
+      ask.set("runtime_filters", Predicates.toJson(runtime));
+      plan = Bridge.ask("scan.plan", ask);
+      if (first == null) {
+        first = plan;
+      }
+    }
+    return plan;
+  }
+
+  /** What all readers know. It follows the first plan: later ones hold a part of its files. */
+  private synchronized ScanSpec spec() {
+    plan();
+    return ScanSpec.of(table.structType(), columns, first, PredicateUtils.toV1(accepted));
+  }
+
+  @Override
+  public StructType readSchema() {
+    return columns;
+  }
+
+  @Override
+  public String description() {
+    return table.name() + " snapshot=" + request.path("snapshot_id").asText() + " accepted=" + Arrays.toString(accepted);
+  }
+
+  @Override
+  public Batch toBatch() {
+    return this;
+  }
+
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return OrcScans.columnar(spec()) ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    return OrcScans.partitions(SparkSession.active(), spec(), plan());
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return OrcScans.readerFactory(SparkSession.active(), spec());
+  }
+
+  @Override
+  public Statistics estimateStatistics() {
+    JsonNode planned = plan();
+    return new Statistics() {
+      @Override
+      public OptionalLong sizeInBytes() {
+        return OptionalLong.of(planned.get("bytes").asLong());
+      }
+
+      @Override
+      public OptionalLong numRows() {
+        return OptionalLong.of(planned.get("rows").asLong());
+      }
+    };
+  }
+
+  /** Only partition columns: for others Spark would run subqueries that skip no file. */
+  @Override
+  public NamedReference[] filterAttributes() {
+    List<String> out = new ArrayList<>(table.partitionKeys());
+    out.retainAll(Arrays.asList(columns.fieldNames()));
+    return LockgateTable.references(out);
+  }
+
+  @Override
+  public synchronized void filter(Predicate[] predicates) {
+    runtime = predicates;
+    plan = null;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof LockgateScan scan
+        && scan.request.equals(request)
+        && scan.columns.equals(columns)
+        && Arrays.equals(scan.runtime, runtime);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * request.hashCode() + columns.hashCode();
+  }
+}

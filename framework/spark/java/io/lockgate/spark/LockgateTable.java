@@ -1,0 +1,168 @@
+package io.lockgate.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table as Spark sees it, at the snapshot that was the newest when it was loaded. */
+class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
+  private final ObjectNode request;
+  private final JsonNode spec;
+  private final StructType schema;
+
+  LockgateTable(ObjectNode request, JsonNode spec) {
+    this.request = request;
+    this.spec = spec;
+    this.schema = Values.schemaFromJson(spec.get("schema"));
+  }
+
+  /** A request about this table, to be completed. */
+  ObjectNode request() {
+    return request.deepCopy();
+  }
+
+  ObjectNode request(CaseInsensitiveStringMap options) {
+    ObjectNode out = request();
+    out.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    return out;
+  }
+
+  private List<String> names(String property) {
+    List<String> out = new ArrayList<>();
+    spec.path(property).forEach(name -> out.add(name.asText()));
+    return out;
+  }
+
+  List<String> partitionKeys() {
+    return names("partitioning");
+  }
+
+  List<String> primaryKey() {
+    return names("primary_key");
+  }
+
+  /** The columns whose values choose the bucket; empty if the table has no fixed buckets. */
+  List<String> bucketKey() {
+    List<String> out = new ArrayList<>();
+    spec.path("bucket").path("columns").forEach(name -> out.add(name.asText()));
+    return out;
+  }
+
+  /** The number of buckets, or 0 if the table has no fixed buckets. */
+  int bucketCount() {
+    return spec.path("bucket").path("count").asInt(0);
+  }
+
+  StructType structType() {
+    return schema;
+  }
+
+  /** The snapshot to read: 0 is the state before the first snapshot. */
+  long snapshotId() {
+    return spec.path("snapshot_id").asLong(0);
+  }
+
+  static NamedReference[] references(List<String> columns) {
+    // FieldReference parses its argument, so a name with a dot or a space must be quoted.
+    return columns.stream()
+        .map(column -> Expressions.column("`" + column.replace("`", "``") + "`"))
+        .toArray(NamedReference[]::new);
+  }
+
+  @Override
+  public String name() {
+    return spec.get("name").asText();
+  }
+
+  // Spark 4.1 and newer compare these two to notice that a table changed under a query.
+  public String id() {
+    return spec.path("table_id").asText(null);
+  }
+
+  public String version() {
+    return Long.toString(snapshotId());
+  }
+
+  @Override
+  public Column[] columns() {
+    return Values.columns(schema);
+  }
+
+  @Override
+  public Transform[] partitioning() {
+    return partitionKeys().stream().map(Expressions::identity).toArray(Transform[]::new);
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    Map<String, String> out = new HashMap<>();
+    spec.path("properties").properties().forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
+    return out;
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return Set.of(
+        TableCapability.BATCH_READ,
+        TableCapability.BATCH_WRITE,
+        TableCapability.STREAMING_WRITE,
+        TableCapability.TRUNCATE,
+        TableCapability.OVERWRITE_BY_FILTER,
+        TableCapability.OVERWRITE_DYNAMIC);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new LockgateScanBuilder(this, request(options), false);
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new LockgateWriteBuilder(this, info);
+  }
+
+  // --- deletes that need only metadata ---
+
+  @Override
+  public boolean canDeleteWhere(Predicate[] predicates) {
+    ObjectNode ask = request();
+    ask.set("filters", Predicates.toJson(predicates));
+    return Bridge.ask("delete.can", ask).asBoolean();
+  }
+
+  @Override
+  public void deleteWhere(Predicate[] predicates) {
+    ObjectNode ask = request();
+    ask.set("filters", Predicates.toJson(predicates));
+    Bridge.ask("delete.where", ask);
+  }
+
+  @Override
+  public boolean truncateTable() {
+    deleteWhere(new Predicate[0]);
+    return true;
+  }
+
+  @Override
+  public String toString() {
+    return name();
+  }
+}

@@ -1,0 +1,147 @@
+package io.lockgate.spark;
+
+import io.lockgate.spark.orc.OrcWriter;
+import io.lockgate.spark.orc.OrcWrites;
+import io.lockgate.spark.orc.WriteSpec;
+import java.io.IOException;
+import java.util.Objects;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** Makes the writer of each task, which sees rows in the table's order and refuses nulls where the table does. */
+record Writers(
+    WriteSpec spec, Broadcast<SerializableConfiguration> hadoop, StructType schema, int[] ordinals)
+    implements DataWriterFactory, StreamingDataWriterFactory {
+
+  @Override
+  public DataWriter<InternalRow> createWriter(int partition, long task) {
+    return new Rows(open(partition, task, -1), this);
+  }
+
+  @Override
+  public DataWriter<InternalRow> createWriter(int partition, long task, long epoch) {
+    return new Rows(open(partition, task, epoch), this);
+  }
+
+  private OrcWriter open(int partition, long task, long epoch) {
+    return OrcWrites.writer(spec, hadoop.value(), partition, task, epoch);
+  }
+
+  private boolean isInOrder() {
+    for (int i = 0; i < ordinals.length; i++) {
+      if (ordinals[i] != i) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Checks and orders rows. */
+  private static final class Rows implements DataWriter<InternalRow> {
+    final OrcWriter out;
+    private final StructType schema;
+    private final ProjectingInternalRow ordered;
+
+    Rows(OrcWriter out, Writers factory) {
+      this.out = out;
+      this.schema = factory.schema;
+      this.ordered = factory.isInOrder() ? null : projection(factory.schema, factory.ordinals);
+    }
+
+    @Override
+    public void write(InternalRow row) throws IOException {
+      InternalRow checked = row;
+      if (ordered != null) {
+        ordered.project(row);
+        checked = ordered;
+      }
+      for (int i = 0; i < schema.length(); i++) {
+        if (!schema.apply(i).nullable() && checked.isNullAt(i)) {
+          throw Bridge.failure("A row has no value in column '" + schema.apply(i).name() + "', which is NOT NULL");
+        }
+      }
+      out.write(checked);
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+      return out.commit();
+    }
+
+    @Override
+    public void abort() throws IOException {
+      out.abort();
+    }
+
+    @Override
+    public void close() throws IOException {
+      out.close();
+    }
+  }
+
+  private static ProjectingInternalRow projection(StructType schema, int[] ordinals) {
+    Object[] boxed = new Object[ordinals.length];
+    for (int i = 0; i < boxed.length; i++) {
+      boxed[i] = ordinals[i];
+    }
+    return ProjectingInternalRow.apply(schema, scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(boxed));
+  }
+
+  /** Makes the writers of DELETE, UPDATE and MERGE. */
+  record Delta(Writers writers, int[] keyOrdinals) implements DeltaWriterFactory {
+    @Override
+    public DeltaWriter<InternalRow> createWriter(int partition, long task) {
+      return new Changes(new Rows(writers.open(partition, task, -1), writers), writers.schema, keyOrdinals);
+    }
+  }
+
+  private record Changes(Rows rows, StructType schema, int[] keyOrdinals) implements DeltaWriter<InternalRow> {
+    @Override
+    public void delete(InternalRow metadata, InternalRow key) throws IOException {
+      rows.out.delete(key);
+    }
+
+    @Override
+    public void insert(InternalRow row) throws IOException {
+      rows.write(row);
+    }
+
+    @Override
+    public void update(InternalRow metadata, InternalRow key, InternalRow row) throws IOException {
+      for (int i = 0; i < keyOrdinals.length; i++) {
+        DataType type = schema.apply(keyOrdinals[i]).dataType();
+        if (!Objects.equals(key.get(i, type), row.get(keyOrdinals[i], type))) {
+          throw Bridge.failure(
+              "UPDATE must not change column '" + schema.apply(keyOrdinals[i]).name()
+                  + "' of the primary key: DELETE the row and INSERT it under its new key");
+        }
+      }
+      rows.write(row);
+    }
+
+    @Override
+    public WriterCommitMessage commit() throws IOException {
+      return rows.commit();
+    }
+
+    @Override
+    public void abort() throws IOException {
+      rows.abort();
+    }
+
+    @Override
+    public void close() throws IOException {
+      rows.close();
+    }
+  }
+}
