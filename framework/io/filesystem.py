@@ -1,0 +1,72 @@
+"""What the table store asks of a file system."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """An entry of a folder; `size` in bytes, `modified_millis` in milliseconds since the epoch."""
+
+    path: str
+    size: int
+    is_directory: bool
+    modified_millis: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@runtime_checkable
+class FileSystem(Protocol):
+    """Files of one place (the local disk, a bucket); paths are absolute, with `/`, without a scheme.
+
+    A path that does not exist raises FileNotFoundError, except where a method says otherwise.
+    """
+
+    def read_bytes(self, path: str) -> bytes:
+        """Return the whole content of a file."""
+
+    def open_input(self, path: str) -> BinaryIO:
+        """Open a file for random access; the caller closes it."""
+
+    def create(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """Open a new file to stream into; it appears under `path` only when the block ends without an error.
+
+        Raises FileExistsError if `path` exists then.
+        """
+
+    def write_new(self, path: str, data: bytes) -> None:
+        """Create a file with all its content at once, durably; folders are made.
+
+        Raises FileExistsError, having changed nothing, if the file exists: of two writers exactly one wins. A
+        writer that is killed leaves either the whole file or none under that name.
+        """
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        """Create or replace a file; a reader sees the old content or the new, never a part."""
+
+    def list(self, path: str) -> list[FileInfo]:
+        """Return the entries of a folder in no particular order; none if it does not exist."""
+
+    def exists(self, path: str) -> bool:
+        """Say whether a file or folder exists."""
+
+    def size(self, path: str) -> int:
+        """Return the bytes of a file."""
+
+    def make_directory(self, path: str) -> None:
+        """Make a folder and those above it; nothing happens if it exists."""
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False if it did not exist."""
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a folder with all in it; nothing happens if it does not exist."""
+
+    def uri(self, path: str) -> str:
+        """Return the address by which Hadoop and Arrow open `path`, such as `file:///tmp/a%20b`."""

@@ -1,0 +1,132 @@
+"""The local disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+
+from lockgate.errors import UnsupportedError
+from lockgate.framework.io.filesystem import FileInfo
+
+# Folders may be listed by others while a file is on its way; hidden names are ignored by every reader.
+TEMPORARY_PREFIX = ".lockgate-"
+
+
+class LocalFileSystem:
+    """Files of this machine; see `FileSystem` for what each method promises."""
+
+    def read_bytes(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def open_input(self, path: str) -> BinaryIO:
+        return open(path, "rb")
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        temporary = _temporary_path(path)
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+                _persist(file)
+            _link_new(temporary, path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)  # noqa: PTH108 (a string path on a hot path)
+
+    def write_new(self, path: str, data: bytes) -> None:
+        with self.create(path) as file:
+            file.write(data)
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        temporary = _temporary_path(path)
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                _persist(file)
+            os.replace(temporary, path)  # noqa: PTH105
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)  # noqa: PTH108
+            raise
+        _persist_folder(path)
+
+    def list(self, path: str) -> list[FileInfo]:
+        try:
+            with os.scandir(path) as entries:
+                return [info for entry in entries if (info := _describe(path, entry)) is not None]
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def size(self, path: str) -> int:
+        return Path(path).stat().st_size
+
+    def make_directory(self, path: str) -> None:
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def delete(self, path: str) -> bool:
+        try:
+            os.unlink(path)  # noqa: PTH108
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete_tree(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def uri(self, path: str) -> str:
+        return "file://" + quote(path)
+
+
+def _temporary_path(path: str) -> str:
+    folder, name = os.path.split(path)
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    return f"{folder}/{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}.tmp"
+
+
+def _persist(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _persist_folder(path: str) -> None:
+    """Make a new name durable, not only the content behind it."""
+    descriptor = os.open(os.path.dirname(path), os.O_RDONLY)  # noqa: PTH120
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _link_new(temporary: str, path: str) -> None:
+    """Give a finished file its name; a hard link is the one call that is atomic and refuses to replace."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise UnsupportedError(
+            f"{path} cannot be created atomically, because its file system has no hard links "
+            f"({error.strerror}); keep the warehouse on one that has"
+        ) from error
+    _persist_folder(path)
+
+
+def _describe(folder: str, entry: os.DirEntry[str]) -> FileInfo | None:
+    try:
+        status = entry.stat()
+    except FileNotFoundError:
+        # It vanished between the listing and the question.
+        return None
+    path = f"{folder.rstrip('/')}/{entry.name}"
+    return FileInfo(path, status.st_size, entry.is_dir(), status.st_mtime_ns // 1_000_000)
