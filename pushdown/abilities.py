@@ -1,0 +1,148 @@
+"""Abilities: what a source can take over from the engine, and how it answers.
+
+Named after Flink's; the answers are precise. A filter is *accepted* if the source guarantees that no row
+breaks it, *remaining* if the engine must still evaluate it. It may be both: then it only served to skip data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from lockgate.errors import InputError
+from lockgate.pushdown.arrow import unsupported_reason
+from lockgate.pushdown.predicates import FieldPath, Predicate, all_of, columns_of
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """A filter that the engine must evaluate, and why; `predicate` is None if it could not even be
+    expressed."""
+
+    index: int
+    predicate: Predicate | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A filter that the source uses; `guaranteed` if no row that breaks it will be returned."""
+
+    index: int
+    predicate: Predicate
+    guaranteed: bool
+
+
+@dataclass(frozen=True)
+class FilterPushDown:
+    """The answer to `apply_filters`: every filter is in at least one of the two lists.
+
+    `index` is the filter's place in the question. Only in `accepted`: guaranteed. In both: used to skip data,
+    to be evaluated again. Only in `remaining`: not used at all. Raises InputError if that is not so.
+    """
+
+    accepted: tuple[Accepted, ...]
+    remaining: tuple[Remaining, ...]
+
+    def __post_init__(self) -> None:
+        left = {item.index for item in self.remaining}
+        for item in self.accepted:
+            if item.guaranteed is (item.index in left):
+                raise InputError(f"filter {item.index} is either guaranteed or remaining")
+        every = left | {item.index for item in self.accepted}
+        if every != set(range(len(every))):
+            raise InputError("every filter must be accepted or remaining")
+
+    @property
+    def guaranteed(self) -> Predicate:
+        """What the source guarantees, joined by AND."""
+        return all_of(*(item.predicate for item in self.accepted if item.guaranteed))
+
+    @property
+    def pushed(self) -> Predicate:
+        """All that the source uses, guaranteed or to skip data, joined by AND."""
+        return all_of(*(item.predicate for item in self.accepted))
+
+
+@dataclass(frozen=True)
+class LimitPushDown:
+    """The answer to `apply_limit`: whether fewer rows are read, and whether never more than the limit
+    return."""
+
+    applied: bool
+    guaranteed: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ProjectionPushDown:
+    """The answer to `apply_projection`: the paths that are read, in the order asked for."""
+
+    columns: tuple[FieldPath, ...]
+
+
+@runtime_checkable
+class SupportsFilterPushDown(Protocol):
+    """A source that can skip data by filters, or evaluate them."""
+
+    def apply_filters(self, filters: Sequence[Predicate | None]) -> FilterPushDown:
+        """Say which filters the source takes over; None stands for one that could not be expressed."""
+
+
+@runtime_checkable
+class SupportsProjectionPushDown(Protocol):
+    """A source that can read some columns only."""
+
+    @property
+    def supports_nested_projection(self) -> bool:
+        """Whether fields inside structs can be read alone."""
+
+    def apply_projection(self, paths: Sequence[FieldPath]) -> ProjectionPushDown:
+        """Say which paths will be read; raises ColumnNotFoundError for unknown ones."""
+
+
+@runtime_checkable
+class SupportsLimitPushDown(Protocol):
+    """A source that can stop early."""
+
+    def apply_limit(self, limit: int) -> LimitPushDown:
+        """Say whether the limit was used, and whether it is guaranteed."""
+
+
+def split_filters(
+    filters: Sequence[Predicate | None],
+    schema: pa.Schema,
+    *,
+    guaranteed: Callable[[Predicate], bool],
+    why_remaining: Callable[[Predicate], str],
+    inexpressible: Sequence[str | None] = (),
+) -> FilterPushDown:
+    """Sort filters into accepted and remaining.
+
+    `guaranteed` says of a filter that fits the schema whether the source evaluates it exactly;
+    `why_remaining` explains the others; `inexpressible` gives, by index, why a filter is None.
+    """
+    accepted: list[Accepted] = []
+    remaining: list[Remaining] = []
+    for index, predicate in enumerate(filters):
+        if predicate is None:
+            why = inexpressible[index] if index < len(inexpressible) else None
+            remaining.append(Remaining(index, None, why or "not expressible as a predicate"))
+            continue
+        reason = unsupported_reason(predicate, schema)
+        if reason is not None:
+            remaining.append(Remaining(index, predicate, reason))
+            continue
+        exact = guaranteed(predicate)
+        accepted.append(Accepted(index, predicate, exact))
+        if not exact:
+            remaining.append(Remaining(index, predicate, why_remaining(predicate)))
+    return FilterPushDown(tuple(accepted), tuple(remaining))
+
+
+def reads_only(predicate: Predicate, columns: Sequence[str]) -> bool:
+    """Say whether a predicate reads nothing but these top-level columns."""
+    return all(len(path) == 1 and path[0] in columns for path in columns_of(predicate))

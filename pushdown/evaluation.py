@@ -1,0 +1,138 @@
+"""Evaluate a predicate on values that are known: one row's, or a partition's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, UnsupportedTypeError
+from lockgate.pushdown.negation import normalize
+from lockgate.pushdown.predicates import (
+    TEXT,
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    Comparison,
+    FieldPath,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    PredicateVisitor,
+    all_of,
+    any_of,
+)
+from lockgate.pushdown.values import Plain, comparable, compare, plain
+
+Truth = bool | None
+"""True, False, or None for unknown."""
+
+
+class _Evaluate(PredicateVisitor[Truth]):
+    def __init__(self, row: Mapping[FieldPath, pa.Scalar]) -> None:
+        self._row = row
+
+    def comparison(self, node: Comparison) -> Truth:
+        return compare_scalar(node, self._row[node.field])
+
+    def conjunction(self, children: list[Truth]) -> Truth:
+        if False in children:
+            return False
+        return None if None in children else True
+
+    def disjunction(self, children: list[Truth]) -> Truth:
+        if True in children:
+            return True
+        return None if None in children else False
+
+    def negation(self, child: Truth) -> Truth:
+        return None if child is None else not child
+
+    def constant(self, value: bool) -> Truth:
+        return value
+
+
+def evaluate(predicate: Predicate, row: Mapping[FieldPath, pa.Scalar]) -> Truth:
+    """Evaluate a predicate on one row given as scalars by field path; None means unknown.
+
+    Raises KeyError for a field that `row` lacks, UnsupportedTypeError for values that cannot be compared.
+    """
+    return _Evaluate(row).visit(predicate)
+
+
+def compare_scalar(node: Comparison, value: pa.Scalar) -> Truth:
+    """Evaluate one comparison on the value of its field."""
+    op, literals = node.op, node.literals
+    if op is Op.IS_NULL or op is Op.IS_NOT_NULL:
+        return value.is_valid is (op is Op.IS_NOT_NULL)
+    for item in literals:
+        if not comparable(value.type, item.type):
+            raise UnsupportedTypeError(f"a {item.type} cannot be compared with a {value.type}")
+    if op is Op.EQ_NULL_SAFE and not (value.is_valid and literals[0].is_valid):
+        return value.is_valid is literals[0].is_valid
+    if op is Op.IN:
+        return _in(value, literals)
+    if not (value.is_valid and literals[0].is_valid):
+        return None
+    left, right = plain(value), plain(literals[0])
+    return _text(op, left, right) if op in TEXT else ordered(op, left, right)
+
+
+def ordered(op: Op, left: Plain, right: Plain) -> bool:
+    """Compare two plain values by one of = <> < <= > >= <=>."""
+    sign = compare(left, right)
+    match op:
+        case Op.EQ | Op.EQ_NULL_SAFE:
+            return sign == 0
+        case Op.NE:
+            return sign != 0
+        case Op.LT:
+            return sign < 0
+        case Op.LE:
+            return sign <= 0
+        case Op.GT:
+            return sign > 0
+        case Op.GE:
+            return sign >= 0
+    raise InputError(f"{op.value} does not compare by order")
+
+
+def _in(value: pa.Scalar, literals: tuple[pa.Scalar, ...]) -> Truth:
+    if not literals:
+        return False
+    if not value.is_valid:
+        return None
+    left = plain(value)
+    if any(compare(left, plain(item)) == 0 for item in literals if item.is_valid):
+        return True
+    return False if all(item.is_valid for item in literals) else None
+
+
+def _text(op: Op, left: Plain, right: Plain) -> bool:
+    if not (isinstance(left, bytes) and isinstance(right, bytes)):
+        raise UnsupportedTypeError(f"{op.value} needs strings")
+    if op is Op.STARTS_WITH:
+        return left.startswith(right)
+    return left.endswith(right) if op is Op.ENDS_WITH else right in left
+
+
+def residual(predicate: Predicate, known: Mapping[FieldPath, pa.Scalar]) -> Predicate:
+    """Return what remains to be asked of rows for which the fields of `known` have those values.
+
+    The answer keeps the same rows as `predicate` does (unknown counts as false); AlwaysFalse means none,
+    AlwaysTrue all of them. Used with the values of a partition.
+    """
+    return _residual(normalize(predicate), known)
+
+
+def _residual(predicate: Predicate, known: Mapping[FieldPath, pa.Scalar]) -> Predicate:
+    match predicate:
+        case And(children):
+            return all_of(*(_residual(child, known) for child in children))
+        case Or(children):
+            return any_of(*(_residual(child, known) for child in children))
+        case Comparison(field=field) | Not(Comparison(field=field)) if field in known:
+            # After `normalize` no NOT stands above, so that unknown may become false.
+            return AlwaysTrue() if evaluate(predicate, known) else AlwaysFalse()
+    return predicate

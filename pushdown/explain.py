@@ -1,0 +1,149 @@
+"""The report of a scan: what was asked, what was taken over, and what each step of pruning left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Count:
+    """An amount of data: partitions, buckets, files, rows and bytes on disk."""
+
+    partitions: int = 0
+    buckets: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+    @classmethod
+    def of(cls, files: Iterable[tuple[object, object, int, int]]) -> Count:
+        """Count files given as (partition, bucket, rows, bytes)."""
+        listed = list(files)
+        return cls(
+            partitions=len({partition for partition, *_ in listed}),
+            buckets=len({(partition, bucket) for partition, bucket, *_ in listed}),
+            files=len(listed),
+            rows=sum(rows for _, _, rows, _ in listed),
+            bytes=sum(size for *_, size in listed),
+        )
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return {
+            "partitions": self.partitions,
+            "buckets": self.buckets,
+            "files": self.files,
+            "rows": self.rows,
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of pruning: its name, what it had before and after, and what it pruned by."""
+
+    name: str
+    before: Count
+    after: Count
+    by: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as plain values."""
+        return {
+            "name": self.name,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "by": self.by,
+        }
+
+
+@dataclass(frozen=True)
+class ScanReport:
+    """What a scan did with the query's wishes.
+
+    `accepted` are the filters the source guarantees, `skipping` those it only skips data by, `remaining`
+    those the engine evaluates, each with the reason. `columns` is None where all columns are read.
+    """
+
+    table: str
+    snapshot_id: int | None
+    steps: tuple[Step, ...] = ()
+    accepted: tuple[str, ...] = ()
+    skipping: tuple[str, ...] = ()
+    remaining: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] | None = None
+    all_columns: tuple[str, ...] = ()
+    limit: int | None = None
+    limit_note: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def total(self) -> Count:
+        """What the snapshot holds."""
+        return self.steps[0].before if self.steps else Count()
+
+    @property
+    def kept(self) -> Count:
+        """What is left to read."""
+        return self.steps[-1].after if self.steps else Count()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, fit for JSON."""
+        return {
+            "table": self.table,
+            "snapshot_id": self.snapshot_id,
+            "steps": [step.to_dict() for step in self.steps],
+            "accepted": list(self.accepted),
+            "skipping": list(self.skipping),
+            "remaining": [{"filter": text, "reason": reason} for text, reason in self.remaining],
+            "columns": None if self.columns is None else list(self.columns),
+            "limit": self.limit,
+            "limit_note": self.limit_note,
+            "notes": list(self.notes),
+        }
+
+    def render(self) -> str:
+        """Return the report as text, one line a fact."""
+        snapshot = "empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        lines = [f"Scan of {self.table}, {snapshot}"]
+        lines += [_line(step) for step in self.steps]
+        lines += [f"  guaranteed   {text}" for text in self.accepted]
+        lines += [f"  skips data   {text}" for text in self.skipping]
+        lines += [f"  remaining    {text}  ({reason})" for text, reason in self.remaining]
+        if self.columns is not None:
+            of = f" of {len(self.all_columns)}" if self.all_columns else ""
+            lines.append(f"  columns      {len(self.columns)}{of}: {', '.join(self.columns) or '(none)'}")
+        if self.limit is not None:
+            lines.append(f"  limit        {self.limit}{f'  ({self.limit_note})' if self.limit_note else ''}")
+        lines += [f"  note         {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def _line(step: Step) -> str:
+    before, after = step.before, step.after
+    parts = [f"{after.files} of {before.files} files"]
+    if after.partitions != before.partitions:
+        parts.append(f"{after.partitions} of {before.partitions} partitions")
+    if after.buckets != before.buckets:
+        parts.append(f"{after.buckets} of {before.buckets} buckets")
+    parts.append(f"{format_bytes(after.bytes)} of {format_bytes(before.bytes)}")
+    return f"  {step.name:<12} {', '.join(parts)}{f'  by {step.by}' if step.by else ''}"
+
+
+def format_bytes(size: int) -> str:
+    """Return a size in bytes with a binary unit.
+
+    >>> format_bytes(1536), format_bytes(10)
+    ('1.5 KiB', '10 B')
+    """
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"

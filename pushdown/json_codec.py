@@ -1,0 +1,222 @@
+"""Predicates to and from JSON, as the connector sends them.
+
+A node is `{"op": name, "args": [...]}`; an argument is a node, `{"col": path}` or `{"value": ..., "type":
+...}`. Operators have the names of Spark's V2 predicates, types those of Spark's `StructType.json`. Values:
+decimals and strings are strings, binary is base64, dates are days, timestamps microseconds since 1970-01-01,
+NaN and the infinities are the strings "NaN", "Infinity" and "-Infinity".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from lockgate.errors import UnsupportedTypeError
+from lockgate.pushdown.describing import describe_literal
+from lockgate.pushdown.predicates import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    Comparison,
+    FieldPath,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    PredicateVisitor,
+)
+from lockgate.pushdown.values import Family, family_of
+
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_TEXT = re.compile(r"(?:var)?char\(\d+\)|string(?: collate UTF8_BINARY)?")
+_SIMPLE: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+_NAMES = {kind: name for name, kind in _SIMPLE.items()}
+_MIRRORED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
+_SYMMETRIC = frozenset({Op.EQ, Op.NE, Op.EQ_NULL_SAFE})
+_OPS = {op.value: op for op in Op}
+
+
+class _UnsupportedError(Exception):
+    """Raised inside this module for a part that cannot be a predicate."""
+
+
+def from_json(node: object) -> Predicate | None:
+    """Read a predicate; None if any part of it (a cast, a function, a type) is not supported."""
+    try:
+        return _node(node)
+    except (_UnsupportedError, UnsupportedTypeError):
+        return None
+
+
+def reason_unsupported(node: object) -> str | None:
+    """Say why `from_json` answers None; None if it does not."""
+    try:
+        _node(node)
+    except (_UnsupportedError, UnsupportedTypeError) as error:
+        return str(error)
+    return None
+
+
+def to_json(predicate: Predicate) -> dict[str, Any]:
+    """Write a predicate; raises UnsupportedTypeError for literals of types Spark does not have."""
+    return _ToJson().visit(predicate)
+
+
+def _node(node: object) -> Predicate:
+    if not (isinstance(node, Mapping) and isinstance(node.get("op"), str)):
+        raise _UnsupportedError("not an operator")
+    op, arguments = node["op"], node.get("args") or []
+    match op, arguments:
+        case "AND", [_, *_]:
+            return And(tuple(_node(item) for item in arguments))
+        case "OR", [_, *_]:
+            return Or(tuple(_node(item) for item in arguments))
+        case "NOT", [child]:
+            return Not(_node(child))
+        case "ALWAYS_TRUE", []:
+            return AlwaysTrue()
+        case "ALWAYS_FALSE", []:
+            return AlwaysFalse()
+    if op not in _OPS:
+        raise _UnsupportedError(f"{op} is not a comparison that can be pushed down")
+    return _comparison(_OPS[op], arguments)
+
+
+def _comparison(op: Op, arguments: Sequence[object]) -> Predicate:
+    if len(arguments) == 2 and _is_literal(arguments[0]) and (op in _MIRRORED or op in _SYMMETRIC):
+        op, arguments = _MIRRORED.get(op, op), arguments[::-1]
+    if not arguments:
+        raise _UnsupportedError(f"{op.value} without arguments")
+    field, *rest = arguments
+    wanted = 0 if op in (Op.IS_NULL, Op.IS_NOT_NULL) else 1
+    if op is not Op.IN and len(rest) != wanted:
+        raise _UnsupportedError(f"{op.value} with {len(arguments)} arguments")
+    return Comparison(op, _path(field), tuple(_literal(item) for item in rest))
+
+
+def _is_literal(argument: object) -> bool:
+    return isinstance(argument, Mapping) and "value" in argument
+
+
+def _path(argument: object) -> FieldPath:
+    if not (isinstance(argument, Mapping) and isinstance(argument.get("col"), list) and argument["col"]):
+        raise _UnsupportedError("compares an expression, not a column")
+    return tuple(str(name) for name in argument["col"])
+
+
+def _literal(argument: object) -> pa.Scalar:
+    if not isinstance(argument, Mapping) or "value" not in argument:
+        raise _UnsupportedError("compares with an expression, not a literal")
+    kind = _type(argument.get("type"))
+    value = argument["value"]
+    try:
+        return pa.scalar(None if value is None else _value(value, kind), kind)
+    except (ValueError, TypeError, InvalidOperation, binascii.Error, pa.ArrowException) as error:
+        raise _UnsupportedError(f"{value!r} is not a {argument.get('type')}") from error
+
+
+def _type(name: object) -> pa.DataType:
+    if isinstance(name, str):
+        if name in _SIMPLE:
+            return _SIMPLE[name]
+        if _TEXT.fullmatch(name):
+            return pa.string()
+        if match := _DECIMAL.fullmatch(name):
+            return pa.decimal128(int(match[1]), int(match[2]))
+    raise _UnsupportedError(f"literals of type {name} are not supported")
+
+
+def _value(value: Any, kind: pa.DataType) -> object:
+    if pa.types.is_decimal(kind):
+        return Decimal(value)
+    if pa.types.is_floating(kind):
+        return float(value)
+    if pa.types.is_binary(kind):
+        return base64.b64decode(value, validate=True)
+    return value
+
+
+class _ToJson(PredicateVisitor[dict[str, Any]]):
+    def comparison(self, node: Comparison) -> dict[str, Any]:
+        return {
+            "op": node.op.value,
+            "args": [{"col": list(node.field)}, *(literal_to_json(item) for item in node.literals)],
+        }
+
+    def conjunction(self, children: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"op": "AND", "args": children} if children else self.constant(True)
+
+    def disjunction(self, children: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"op": "OR", "args": children} if children else self.constant(False)
+
+    def negation(self, child: dict[str, Any]) -> dict[str, Any]:
+        return {"op": "NOT", "args": [child]}
+
+    def constant(self, value: bool) -> dict[str, Any]:
+        return {"op": "ALWAYS_TRUE" if value else "ALWAYS_FALSE", "args": []}
+
+
+def literal_to_json(scalar: pa.Scalar) -> dict[str, Any]:
+    """Write a literal as `{"value": ..., "type": Spark type name}`."""
+    kind, family = scalar.type, family_of(scalar.type)
+    name = _spark_name(kind, family)
+    if not scalar.is_valid:
+        return {"value": None, "type": name}
+    if family in (Family.TIMESTAMP, Family.INSTANT):
+        if kind.unit != "us":  # exact or refused: a cast that loses nanoseconds raises
+            try:
+                scalar = scalar.cast(pa.timestamp("us", kind.tz))
+            except pa.ArrowInvalid as error:
+                raise UnsupportedTypeError(
+                    f"{describe_literal(scalar)} is finer than Spark's microseconds"
+                ) from error
+        return {"value": scalar.value, "type": name}
+    if family is Family.DATE:
+        return {"value": scalar.cast(pa.date32()).value, "type": name}
+    value = scalar.as_py()
+    if family is Family.BINARY:
+        value = base64.b64encode(value).decode()
+    elif isinstance(value, Decimal):
+        value = format(value, "f")
+    elif pa.types.is_floating(kind) and not math.isfinite(value):
+        value = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return {"value": value, "type": name}
+
+
+def _spark_name(kind: pa.DataType, family: Family | None) -> str:
+    if kind in _NAMES:
+        return _NAMES[kind]
+    if pa.types.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
+        return f"decimal({kind.precision},{kind.scale})"
+    match family:
+        case Family.STRING:
+            return "string"
+        case Family.BINARY:
+            return "binary"
+        case Family.TIMESTAMP:
+            return "timestamp_ntz"
+        case Family.INSTANT:
+            return "timestamp"
+        case Family.DATE:
+            return "date"
+    raise UnsupportedTypeError(f"Spark has no literals of type {kind}")

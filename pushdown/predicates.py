@@ -1,0 +1,287 @@
+"""Predicates: what a query asks of a row, as plain immutable values.
+
+A predicate is true, false or unknown (null) for a row, as in SQL; a filter keeps the rows for which it is
+true. Questions about predicates are answered by the visitors of the neighbouring modules.
+
+>>> from lockgate.pushdown import col, describe
+>>> describe((col("price") < 111.321) & col("address", "zip").is_not_null())
+'price < 111.321 AND address.zip IS NOT NULL'
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from lockgate.errors import InputError
+
+FieldPath = tuple[str, ...]
+"""A column, or a field inside struct columns: `("address", "zip")`."""
+
+T = TypeVar("T")
+
+
+class Op(enum.Enum):
+    """What a comparison does; the values are the names Spark's V2 predicates have."""
+
+    EQ = "="
+    NE = "<>"
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    EQ_NULL_SAFE = "<=>"
+    IN = "IN"
+    IS_NULL = "IS_NULL"
+    IS_NOT_NULL = "IS_NOT_NULL"
+    STARTS_WITH = "STARTS_WITH"
+    ENDS_WITH = "ENDS_WITH"
+    CONTAINS = "CONTAINS"
+
+
+UNARY = frozenset({Op.IS_NULL, Op.IS_NOT_NULL})
+TEXT = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
+
+
+class Predicate:
+    """The base of all predicates; `&`, `|` and `~` combine them."""
+
+    def __and__(self, other: Predicate) -> Predicate:
+        return all_of(self, other)
+
+    def __or__(self, other: Predicate) -> Predicate:
+        return any_of(self, other)
+
+    def __invert__(self) -> Predicate:
+        return Not(self)
+
+    def __bool__(self) -> bool:
+        raise InputError("a predicate has no truth value of its own: combine predicates with &, | and ~")
+
+
+@dataclass(frozen=True)
+class AlwaysTrue(Predicate):
+    """True for every row."""
+
+
+@dataclass(frozen=True)
+class AlwaysFalse(Predicate):
+    """False for every row."""
+
+
+@dataclass(frozen=True)
+class Comparison(Predicate):
+    """A field compared with literals: none for IS [NOT] NULL, any number for IN, else one."""
+
+    op: Op
+    field: FieldPath
+    literals: tuple[pa.Scalar, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.field or not all(isinstance(name, str) and name for name in self.field):
+            raise InputError(f"a field is a path of names, not {self.field!r}")
+        if any(not isinstance(literal, pa.Scalar) for literal in self.literals):
+            raise InputError(f"the literals of {self.op.value} must be pyarrow scalars")
+        if self.op is not Op.IN and len(self.literals) != (0 if self.op in UNARY else 1):
+            raise InputError(
+                f"{self.op.value} has {0 if self.op in UNARY else 1} literals, not {len(self.literals)}"
+            )
+
+
+@dataclass(frozen=True)
+class And(Predicate):
+    """True if every child is; false if one is false."""
+
+    children: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Or(Predicate):
+    """True if one child is; false if every child is false."""
+
+    children: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True)
+class Not(Predicate):
+    """False where the child is true, true where it is false, unknown where it is unknown."""
+
+    child: Predicate
+
+
+def all_of(*predicates: Predicate) -> Predicate:
+    """Join predicates by AND, flat; of none it is AlwaysTrue."""
+    flat = list(_flat(And, predicates))
+    if any(isinstance(child, AlwaysFalse) for child in flat):
+        return AlwaysFalse()
+    kept = tuple(child for child in flat if not isinstance(child, AlwaysTrue))
+    return kept[0] if len(kept) == 1 else And(kept) if kept else AlwaysTrue()
+
+
+def any_of(*predicates: Predicate) -> Predicate:
+    """Join predicates by OR, flat; of none it is AlwaysFalse."""
+    flat = list(_flat(Or, predicates))
+    if any(isinstance(child, AlwaysTrue) for child in flat):
+        return AlwaysTrue()
+    kept = tuple(child for child in flat if not isinstance(child, AlwaysFalse))
+    return kept[0] if len(kept) == 1 else Or(kept) if kept else AlwaysFalse()
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """Return the parts joined by AND at the top; AlwaysTrue has none."""
+    if isinstance(predicate, And):
+        return tuple(part for child in predicate.children for part in conjuncts(child))
+    return () if isinstance(predicate, AlwaysTrue) else (predicate,)
+
+
+def _flat(kind: type[And] | type[Or], predicates: Iterable[Predicate]) -> Iterator[Predicate]:
+    for predicate in predicates:
+        if isinstance(predicate, kind):
+            yield from _flat(kind, predicate.children)
+        else:
+            yield predicate
+
+
+class PredicateVisitor(Generic[T]):
+    """Answers one question about a predicate; subclasses say what each kind of node means."""
+
+    def visit(self, predicate: Predicate) -> T:
+        """Answer the question for `predicate`."""
+        match predicate:
+            case Comparison():
+                return self.comparison(predicate)
+            case And(children):
+                return self.conjunction([self.visit(child) for child in children])
+            case Or(children):
+                return self.disjunction([self.visit(child) for child in children])
+            case Not(child):
+                return self.negation(self.visit(child))
+            case AlwaysTrue():
+                return self.constant(True)
+            case AlwaysFalse():
+                return self.constant(False)
+        raise InputError(f"not a predicate: {predicate!r}")
+
+    def comparison(self, node: Comparison) -> T:
+        """Answer for a comparison."""
+        raise NotImplementedError
+
+    def conjunction(self, children: list[T]) -> T:
+        """Answer for an AND, given its children's answers."""
+        raise NotImplementedError
+
+    def disjunction(self, children: list[T]) -> T:
+        """Answer for an OR, given its children's answers."""
+        raise NotImplementedError
+
+    def negation(self, child: T) -> T:
+        """Answer for a NOT, given its child's answer."""
+        raise NotImplementedError
+
+    def constant(self, value: bool) -> T:
+        """Answer for AlwaysTrue and AlwaysFalse."""
+        raise NotImplementedError
+
+
+class _Columns(PredicateVisitor[frozenset[FieldPath]]):
+    def comparison(self, node: Comparison) -> frozenset[FieldPath]:
+        return frozenset({node.field})
+
+    def conjunction(self, children: list[frozenset[FieldPath]]) -> frozenset[FieldPath]:
+        return frozenset().union(*children)
+
+    disjunction = conjunction
+
+    def negation(self, child: frozenset[FieldPath]) -> frozenset[FieldPath]:
+        return child
+
+    def constant(self, value: bool) -> frozenset[FieldPath]:
+        return frozenset()
+
+
+def columns_of(predicate: Predicate) -> frozenset[FieldPath]:
+    """Return the fields a predicate reads."""
+    return _Columns().visit(predicate)
+
+
+class Column:
+    """A field in the making of a predicate: `col("price") < 10`, `col("name").starts_with("A")`.
+
+    A literal is a Python value or a `pyarrow.Scalar`; None compares as null does in SQL (never true).
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, *path: str) -> None:
+        self._path = path
+
+    def _compare(self, op: Op, *values: object) -> Comparison:
+        return Comparison(op, self._path, tuple(literal(value) for value in values))
+
+    def __eq__(self, value: object) -> Comparison:  # type: ignore[override]
+        return self._compare(Op.EQ, value)
+
+    def __ne__(self, value: object) -> Comparison:  # type: ignore[override]
+        return self._compare(Op.NE, value)
+
+    def __lt__(self, value: object) -> Comparison:
+        return self._compare(Op.LT, value)
+
+    def __le__(self, value: object) -> Comparison:
+        return self._compare(Op.LE, value)
+
+    def __gt__(self, value: object) -> Comparison:
+        return self._compare(Op.GT, value)
+
+    def __ge__(self, value: object) -> Comparison:
+        return self._compare(Op.GE, value)
+
+    def eq_null_safe(self, value: object) -> Comparison:
+        """Compare so that null equals null; the answer is never unknown."""
+        return self._compare(Op.EQ_NULL_SAFE, value)
+
+    def isin(self, values: Iterable[object]) -> Comparison:
+        """Test whether the field is one of `values`."""
+        return self._compare(Op.IN, *values)
+
+    def is_null(self) -> Comparison:
+        """Test for null."""
+        return self._compare(Op.IS_NULL)
+
+    def is_not_null(self) -> Comparison:
+        """Test for anything but null."""
+        return self._compare(Op.IS_NOT_NULL)
+
+    def starts_with(self, text: object) -> Comparison:
+        """Test whether a string begins with `text`."""
+        return self._compare(Op.STARTS_WITH, text)
+
+    def ends_with(self, text: object) -> Comparison:
+        """Test whether a string ends with `text`."""
+        return self._compare(Op.ENDS_WITH, text)
+
+    def contains(self, text: object) -> Comparison:
+        """Test whether a string contains `text`."""
+        return self._compare(Op.CONTAINS, text)
+
+
+def col(*path: str) -> Column:
+    """Name a column, or a field inside struct columns: `col("address", "zip")`."""
+    return Column(*path)
+
+
+def literal(value: object) -> pa.Scalar:
+    """Make a Python value a scalar; scalars stay as they are.
+
+    Raises InputError for what Arrow does not know.
+    """
+    if isinstance(value, pa.Scalar):
+        return value
+    try:
+        return pa.scalar(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InputError(f"{value!r} cannot be a literal of a predicate: {error}") from error
