@@ -1,0 +1,56 @@
+"""The table store: Paimon's table format, read and written."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.manifest import (
+        DataFileMeta,
+        FileKind,
+        FileSource,
+        ManifestEntry,
+        ManifestFileMeta,
+    )
+    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.schema import Schema, TableSchema
+    from lockgate.framework.store.snapshot import CommitKind, Snapshot
+    from lockgate.framework.store.statistics import EMPTY_STATS, SimpleStats
+
+_HOMES = {
+    "CommitKind": "snapshot",
+    "CommitMessage": "message",
+    "DataFileMeta": "manifest",
+    "EMPTY_STATS": "statistics",
+    "FileKind": "manifest",
+    "FileSource": "manifest",
+    "ManifestEntry": "manifest",
+    "ManifestFileMeta": "manifest",
+    "Schema": "schema",
+    "SimpleStats": "statistics",
+    "Snapshot": "snapshot",
+    "TableSchema": "schema",
+}
+
+__all__ = [
+    "EMPTY_STATS",
+    "CommitKind",
+    "CommitMessage",
+    "DataFileMeta",
+    "FileKind",
+    "FileSource",
+    "ManifestEntry",
+    "ManifestFileMeta",
+    "Schema",
+    "SimpleStats",
+    "Snapshot",
+    "TableSchema",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Parts of the store are loaded when they are first used, so that a codec alone stays quick to import.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

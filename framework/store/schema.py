@@ -1,0 +1,224 @@
+"""The schema of a table: what a user gives, and the numbered version kept in `schema/schema-<n>`.
+
+Source: Paimon's specification, page "Schema".
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from lockgate.errors import (
+    ColumnNotFoundError,
+    CorruptFileError,
+    LockgateError,
+    UnsupportedFormatError,
+    nearest,
+)
+from lockgate.framework import options as known
+from lockgate.framework.options import TableOptions
+from lockgate.framework.types import (
+    DataField,
+    DataType,
+    arrow_schema,
+    field_to_json,
+    fields_from_arrow,
+    from_spark_json,
+    parse_field,
+)
+
+CURRENT_VERSION = 3
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a user gives to create a table.
+
+    Keys may also come as the options `primary-key` and `partition`, as in Spark's table properties.
+    """
+
+    fields: tuple[DataField, ...]
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+
+    @classmethod
+    def from_arrow(
+        cls,
+        schema: pa.Schema,
+        *,
+        partition_keys: Iterable[str] = (),
+        primary_keys: Iterable[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> Schema:
+        """Make a schema from an Arrow one; UnsupportedTypeError names a column that cannot be stored."""
+        fields = fields_from_arrow(schema)
+        return cls(fields, tuple(partition_keys), tuple(primary_keys), dict(options or {}), comment)
+
+    @classmethod
+    def from_spark_json(
+        cls,
+        struct: Mapping[str, Any],
+        *,
+        partition_keys: Iterable[str] = (),
+        primary_keys: Iterable[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+    ) -> Schema:
+        """Make a schema from a `StructType.json` form; raises as `from_arrow`."""
+        fields = from_spark_json(struct)
+        return cls(fields, tuple(partition_keys), tuple(primary_keys), dict(options or {}), comment)
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One version of a table's schema; immutable once it is stored."""
+
+    id: int
+    fields: tuple[DataField, ...]
+    highest_field_id: int
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    comment: str | None = None
+    time_millis: int = 0
+    version: int = CURRENT_VERSION
+
+    @cached_property
+    def table_options(self) -> TableOptions:
+        """The options with typed access; unknown ones of other engines are carried along."""
+        return TableOptions(self.options, strict=False)
+
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return arrow_schema(self.fields)
+
+    @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.fields)
+
+    @cached_property
+    def _by_name(self) -> dict[str, DataField]:
+        return {member.name: member for member in self.fields}
+
+    def field(self, name: str) -> DataField:
+        """Return the column `name`; ColumnNotFoundError offers the nearest names."""
+        found = self._by_name.get(name)
+        if found is None:
+            raise ColumnNotFoundError(f"there is no column {name!r}{nearest(name, self.field_names)}")
+        return found
+
+    def types_of(self, names: Iterable[str]) -> tuple[DataType, ...]:
+        """Return the types of the columns `names`, in that order."""
+        return tuple(self.field(name).type for name in names)
+
+    @cached_property
+    def trimmed_primary_keys(self) -> tuple[str, ...]:
+        """The primary key without partition columns, which are the same in all rows of a file."""
+        trimmed = tuple(name for name in self.primary_keys if name not in self.partition_keys)
+        # A key of partition columns only is kept whole, as Paimon does.
+        return trimmed or self.primary_keys
+
+    @property
+    def has_primary_key(self) -> bool:
+        return bool(self.primary_keys)
+
+    @cached_property
+    def bucket_count(self) -> int:
+        """Buckets of each partition; -1 for an append table without buckets."""
+        return self.table_options.get_option(known.BUCKET)
+
+    @cached_property
+    def bucket_keys(self) -> tuple[str, ...]:
+        """The columns that choose the bucket: `bucket-key`, else the trimmed primary key."""
+        return self.table_options.get_option(known.BUCKET_KEY) or self.trimmed_primary_keys
+
+    def with_options(self, changes: Mapping[str, str | None]) -> TableSchema:
+        """Return the next version of this schema with changed options; None removes one."""
+        changed = dict(self.table_options.with_options(changes))
+        return replace(self, id=self.id + 1, options=changed, time_millis=now_millis())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of the schema file."""
+        content: dict[str, Any] = {
+            "version": self.version,
+            "id": self.id,
+            "fields": [field_to_json(member) for member in self.fields],
+            "highestFieldId": self.highest_field_id,
+            "partitionKeys": list(self.partition_keys),
+            "primaryKeys": list(self.primary_keys),
+            "options": dict(self.options),
+        }
+        if self.comment is not None:
+            content["comment"] = self.comment
+        return {**content, "timeMillis": self.time_millis}
+
+    def to_bytes(self) -> bytes:
+        """Return the schema file."""
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: str) -> TableSchema:
+        """Parse a schema file.
+
+        Raises CorruptFileError if it is damaged and UnsupportedFormatError if its version is newer than ours,
+        both naming `path`.
+        """
+        content = load_json(data, path)
+        version = content.get("version", 1)
+        if not isinstance(version, int) or version > CURRENT_VERSION:
+            raise UnsupportedFormatError(f"{path}: schema version {version} is newer than {CURRENT_VERSION}")
+        try:
+            return _parse(content, version)
+        except KeyError as missing:
+            raise CorruptFileError(f"{path}: the schema lacks {missing}") from None
+        except (AttributeError, TypeError, ValueError) as error:
+            if isinstance(error, LockgateError):
+                raise UnsupportedFormatError(f"{path}: {error}") from None
+            raise CorruptFileError(f"{path}: the schema is malformed: {error}") from None
+
+
+def _parse(content: Mapping[str, Any], version: int) -> TableSchema:
+    options = {str(key): str(value) for key, value in content["options"].items()}
+    # What a missing option meant when the old versions were current (specification, "Compatibility").
+    if version <= 1:
+        options.setdefault("bucket", "1")
+    if version <= 2:
+        options.setdefault("file.format", "orc")
+    return TableSchema(
+        id=int(content["id"]),
+        fields=tuple(parse_field(member) for member in content["fields"]),
+        highest_field_id=int(content["highestFieldId"]),
+        partition_keys=tuple(content["partitionKeys"]),
+        primary_keys=tuple(content["primaryKeys"]),
+        options=options,
+        comment=content.get("comment"),
+        time_millis=int(content.get("timeMillis", 0)),
+        version=version,
+    )
+
+
+def now_millis() -> int:
+    """Return the time in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def load_json(data: bytes, path: str) -> dict[str, Any]:
+    """Parse a metadata file that holds one JSON object; CorruptFileError names `path`."""
+    try:
+        content = json.loads(data)
+    except ValueError as error:
+        state = "is empty" if not data.strip() else f"is not JSON: {error}"
+        raise CorruptFileError(f"{path} {state}") from None
+    if not isinstance(content, dict):
+        raise CorruptFileError(f"{path} does not hold a JSON object")
+    return content

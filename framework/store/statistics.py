@@ -1,0 +1,60 @@
+"""Statistics of columns in a file: smallest value, largest value, number of nulls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lockgate.framework.store.binary_row import decode_row, encode_row
+from lockgate.framework.types import DataType
+
+
+@dataclass(frozen=True)
+class SimpleStats:
+    """`min`, `max` and `null_counts` of some columns in order; None: not known, or nothing but nulls.
+
+    Those read from a manifest decode themselves when first asked, because most files are skipped by their
+    partition.
+    """
+
+    min: tuple[Any, ...] = ()
+    max: tuple[Any, ...] = ()
+    null_counts: tuple[int | None, ...] = ()
+
+    @classmethod
+    def encoded(
+        cls, minimum: bytes, maximum: bytes, null_counts: tuple[int | None, ...], types: tuple[DataType, ...]
+    ) -> SimpleStats:
+        """Make statistics from serialized BinaryRows of columns of `types`."""
+        stats = object.__new__(cls)
+        stats.__dict__.update(null_counts=null_counts, _encoded=(minimum, maximum), _types=types)
+        return stats
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for what is not set yet, so once at most for each of the two.
+        if name not in ("min", "max") or "_encoded" not in self.__dict__:
+            raise AttributeError(name)
+        minimum, maximum = self.__dict__["_encoded"]
+        types = self.__dict__["_types"]
+        values = decode_row(minimum if name == "min" else maximum, types)
+        if name == "max":
+            values = tuple(
+                None if _cut_off(kind) else value for kind, value in zip(types, values, strict=False)
+            )
+        self.__dict__[name] = values
+        return values
+
+    def to_binary(self, types: tuple[DataType, ...]) -> tuple[bytes, bytes]:
+        """Return min and max as serialized BinaryRows of columns of `types`."""
+        if "_encoded" in self.__dict__:
+            minimum, maximum = self.__dict__["_encoded"]
+            return minimum, maximum
+        return encode_row(self.min, types), encode_row(self.max, types)
+
+
+def _cut_off(data_type: DataType) -> bool:
+    """Say whether decoding drops digits, which makes a largest value too small."""
+    return data_type.is_timestamp and (data_type.precision or 0) > 6
+
+
+EMPTY_STATS = SimpleStats()
