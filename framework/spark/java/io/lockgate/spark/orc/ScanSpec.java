@@ -2,12 +2,98 @@ package io.lockgate.spark.orc;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
-/** What every reader of one scan must know. */
+/** What every reader of one scan must know: the columns wanted, how files name them, how rows of one key merge, whose keys open them. */
 public final class ScanSpec implements Serializable {
+  private final StructType tableSchema;
+  private final StructType readSchema;
+  private final Map<Long, Map<String, Integer>> fieldIds;
+  private final long schemaId;
+  private final MergePlan mergePlan;
+  private final String keyScope;
+  private final Filter[] filters;
+  private final boolean columnar;
+
+  private ScanSpec(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
+    this.tableSchema = tableSchema;
+    this.readSchema = readSchema;
+    this.fieldIds = fieldIds(plan.path("schemas"));
+    this.schemaId = plan.hasNonNull("schema_id") ? plan.get("schema_id").asLong() : highest(fieldIds);
+    this.mergePlan = plan.hasNonNull("merge_plan") ? MergePlan.of(plan.get("merge_plan")) : null;
+    this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
+    this.filters = filters.clone();
+    this.columnar = !anyMerge(plan.path("splits"));
+  }
+
+  /** Builds the specification from the reply of scan.plan; {@code readSchema} is what Spark wants, in its order. */
   public static ScanSpec of(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
-    throw new UnsupportedOperationException();
+    return new ScanSpec(tableSchema, readSchema, plan, filters);
+  }
+
+  private static boolean anyMerge(JsonNode splits) {
+    for (JsonNode split : splits) {
+      if (split.path("merge").asBoolean()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {
+    Map<Long, Map<String, Integer>> all = new HashMap<>();
+    schemas.properties().forEach(schema -> {
+      Map<String, Integer> ids = new HashMap<>();
+      schema.getValue().forEach(field -> ids.put(field.get("name").asText(), field.get("id").asInt()));
+      all.put(Long.valueOf(schema.getKey()), ids);
+    });
+    return all;
+  }
+
+  private static long highest(Map<Long, Map<String, Integer>> schemas) {
+    return schemas.keySet().stream().mapToLong(Long::longValue).max().orElse(0);
+  }
+
+  StructType tableSchema() {
+    return tableSchema;
+  }
+
+  StructType readSchema() {
+    return readSchema;
+  }
+
+  MergePlan mergePlan() {
+    return mergePlan;
+  }
+
+  String keyScope() {
+    return keyScope;
+  }
+
+  Filter[] filters() {
+    return filters;
+  }
+
+  boolean columnar() {
+    return columnar;
+  }
+
+  /** The field id of a column of the table as it is read, or null where the plan does not tell. */
+  Integer fieldId(String column) {
+    return fieldIds.getOrDefault(schemaId, Map.of()).get(column);
+  }
+
+  /** Column names by field id in the schema that a file was written with, or null where the plan does not carry it. */
+  Map<Integer, String> names(long fileSchemaId) {
+    Map<String, Integer> ids = fieldIds.get(fileSchemaId);
+    if (ids == null) {
+      return null;
+    }
+    Map<Integer, String> names = new HashMap<>();
+    ids.forEach((name, id) -> names.put(id, name));
+    return names;
   }
 }

@@ -1,0 +1,223 @@
+package io.lockgate.spark.orc;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.LongUnaryOperator;
+import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.ColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.DoubleColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.TypeDescription.Category;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+
+/**
+ * Which column of a file holds which wanted column, and how its values are seen.
+ *
+ * <p>A column is found by its field id (attribute {@code paimon.id}, or the schema the file was written with), and by name
+ * where a file has neither. A file without the column yields nulls.
+ */
+final class Columns {
+  static final String FIELD_ID = "paimon.id";
+  static final String SPARK_TYPE = "spark.sql.catalyst.type";
+
+  /** A wanted column: its name in the table, its field id (or null) and its type. */
+  record Wanted(String name, Integer id, DataType type) {}
+
+  private final TypeDescription readType = TypeDescription.createStruct();
+  private final List<Wanted> wanted;
+  private final TypeDescription[] inFile;
+  private final Map<String, String> fileNames = new HashMap<>();
+  private boolean localTimestamps;
+  private boolean wallClocks;
+
+  private Columns(List<Wanted> wanted) {
+    this.wanted = wanted;
+    this.inFile = new TypeDescription[wanted.size()];
+  }
+
+  static Columns map(TypeDescription file, List<Wanted> wanted, Map<Integer, String> namesAtWriting) {
+    Columns columns = new Columns(wanted);
+    Map<Integer, String> ids = ids(file);
+    for (int i = 0; i < columns.inFile.length; i++) {
+      Wanted column = wanted.get(i);
+      String name = fileName(column, file, ids, namesAtWriting);
+      if (name == null) {
+        continue;
+      }
+      TypeDescription found = file.getChildren().get(file.getFieldNames().indexOf(name));
+      columns.inFile[i] = found;
+      columns.fileNames.put(column.name(), name);
+      columns.readType.addField(name, columns.readType(column.type(), found, column.name()));
+    }
+    return columns;
+  }
+
+  private static Map<Integer, String> ids(TypeDescription file) {
+    Map<Integer, String> ids = new HashMap<>();
+    List<TypeDescription> children = file.getChildren();
+    for (int i = 0; i < children.size(); i++) {
+      String id = children.get(i).getAttributeValue(FIELD_ID);
+      if (id != null) {
+        ids.put(Integer.valueOf(id), file.getFieldNames().get(i));
+      }
+    }
+    return ids;
+  }
+
+  private static String fileName(Wanted column, TypeDescription file, Map<Integer, String> ids, Map<Integer, String> atWriting) {
+    List<String> names = file.getFieldNames();
+    if (column.id() != null && !ids.isEmpty()) {
+      return ids.get(column.id());
+    }
+    String name = column.id() != null && atWriting != null ? atWriting.get(column.id()) : column.name();
+    if (name == null || names.contains(name)) {
+      return name;
+    }
+    // A table that Spark or Hive wrote may differ in case only.
+    return names.stream().filter(name::equalsIgnoreCase).findFirst().orElse(null);
+  }
+
+  /** The type to ask ORC for: the file's own where its vectors serve, else the wanted one, which ORC then converts to. */
+  private TypeDescription readType(DataType want, TypeDescription file, String path) {
+    Category category = file.getCategory();
+    if (want instanceof StructType struct && category == Category.STRUCT) {
+      TypeDescription type = TypeDescription.createStruct();
+      for (StructField field : struct.fields()) {
+        int at = file.getFieldNames().indexOf(field.name());
+        if (at >= 0) {
+          type.addField(field.name(), readType(field.dataType(), file.getChildren().get(at), path + "." + field.name()));
+        }
+      }
+      return type;
+    } else if (want instanceof ArrayType array && category == Category.LIST) {
+      return TypeDescription.createList(readType(array.elementType(), file.getChildren().get(0), path + ".element"));
+    } else if (want instanceof MapType map && category == Category.MAP) {
+      return TypeDescription.createMap(readType(map.keyType(), file.getChildren().get(0), path + ".key"),
+          readType(map.valueType(), file.getChildren().get(1), path + ".value"));
+    } else if (want instanceof TimestampType || want instanceof TimestampNTZType) {
+      return timestampType(want, file, path);
+    } else if (want instanceof StringType && isText(category)) {
+      return file.clone();
+    }
+    TypeDescription type = OrcTypes.toOrc(want);
+    return type.getCategory() == category && type.equals(file, false) ? file.clone() : type;
+  }
+
+  private TypeDescription timestampType(DataType want, TypeDescription file, String path) {
+    Category category = file.getCategory();
+    if (category == Category.TIMESTAMP_INSTANT) {
+      return TypeDescription.createTimestampInstant();
+    } else if (category == Category.TIMESTAMP) {
+      localTimestamps |= want instanceof TimestampType;
+      wallClocks |= want instanceof TimestampNTZType;
+      return TypeDescription.createTimestamp();
+    } else if (category == Category.LONG && file.getAttributeValue(SPARK_TYPE) != null) {
+      return TypeDescription.createLong();
+    }
+    throw new IllegalArgumentException("column " + path + ": a file's " + file + " cannot be read as " + want.sql());
+  }
+
+  private static boolean isText(Category category) {
+    return category == Category.STRING || category == Category.VARCHAR || category == Category.CHAR;
+  }
+
+  /** The struct to read, with the file's names, in the order wanted; absent columns are left out. */
+  TypeDescription readType() {
+    return readType;
+  }
+
+  /** The column's name in the file, or null where the file has none. */
+  String fileName(String column) {
+    return fileNames.get(column);
+  }
+
+  /** The file's type of a wanted column, by its name in the table, or null. */
+  TypeDescription fileType(String column) {
+    for (int i = 0; i < inFile.length; i++) {
+      if (wanted.get(i).name().equals(column)) {
+        return inFile[i];
+      }
+    }
+    return null;
+  }
+
+  /** The file's type of a wanted column, or null. */
+  TypeDescription fileType(int column) {
+    return inFile[column];
+  }
+
+  int size() {
+    return inFile.length;
+  }
+
+  /** Tells whether an instant is wanted where the file has a wall clock, as Spark writes its TIMESTAMP. */
+  boolean localTimestamps() {
+    return localTimestamps;
+  }
+
+  /** Tells whether a wall clock is wanted where the file has one, as Paimon writes TIMESTAMP_NTZ. */
+  boolean wallClocks() {
+    return wallClocks;
+  }
+
+  /** Views over a batch of {@link #readType()}; {@code toInstant} turns the writer's wall clock into an instant. */
+  Vectors.View[] views(ColumnVector[] vectors, LongUnaryOperator toInstant) {
+    List<Vectors.View> views = new ArrayList<>();
+    int next = 0;
+    for (int i = 0; i < inFile.length; i++) {
+      DataType type = wanted.get(i).type();
+      views.add(inFile[i] == null ? new Vectors.Missing(type) : view(type, inFile[i], vectors[next++], toInstant));
+    }
+    return views.toArray(Vectors.View[]::new);
+  }
+
+  private static Vectors.View view(DataType type, TypeDescription file, ColumnVector vector, LongUnaryOperator toInstant) {
+    if (vector instanceof TimestampColumnVector timestamps) {
+      boolean adjust = type instanceof TimestampType && file.getCategory() == Category.TIMESTAMP;
+      return new Vectors.Timestamps(type, timestamps, adjust ? toInstant : null);
+    } else if (vector instanceof LongColumnVector longs) {
+      return new Vectors.Longs(type, longs);
+    } else if (vector instanceof DoubleColumnVector doubles) {
+      return new Vectors.Doubles(type, doubles);
+    } else if (vector instanceof BytesColumnVector bytes) {
+      return new Vectors.Bytes(type, bytes);
+    } else if (vector instanceof DecimalColumnVector decimals) {
+      return new Vectors.Decimals(type, decimals);
+    } else if (vector instanceof ListColumnVector list) {
+      DataType element = ((ArrayType) type).elementType();
+      return new Vectors.Lists(type, list, view(element, file.getChildren().get(0), list.child, toInstant));
+    } else if (vector instanceof MapColumnVector map) {
+      MapType mapType = (MapType) type;
+      return new Vectors.Maps(type, map, view(mapType.keyType(), file.getChildren().get(0), map.keys, toInstant),
+          view(mapType.valueType(), file.getChildren().get(1), map.values, toInstant));
+    }
+    return structView((StructType) type, file, (StructColumnVector) vector, toInstant);
+  }
+
+  private static Vectors.View structView(StructType type, TypeDescription file, StructColumnVector vector,
+      LongUnaryOperator toInstant) {
+    List<Vectors.View> children = new ArrayList<>();
+    int next = 0;
+    for (StructField field : type.fields()) {
+      int at = file.getFieldNames().indexOf(field.name());
+      children.add(at < 0 ? new Vectors.Missing(field.dataType())
+          : view(field.dataType(), file.getChildren().get(at), vector.fields[next++], toInstant));
+    }
+    return new Vectors.Structs(type, vector, children.toArray(Vectors.View[]::new));
+  }
+}

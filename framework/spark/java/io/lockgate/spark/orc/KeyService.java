@@ -1,0 +1,151 @@
+package io.lockgate.spark.orc;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.Bridge;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import javax.crypto.spec.SecretKeySpec;
+
+/**
+ * Local keys of files, unwrapped and created by the driver's Python, which alone holds master keys.
+ *
+ * <p>Unwrapped keys stay in this JVM's memory, the newest few thousand of them; nothing here prints one.
+ */
+public final class KeyService {
+  private static final int CACHED = 4096;
+  private static final Map<String, SecretKeySpec> UNWRAPPED = new LinkedHashMap<>(64, 0.75f, true) {
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<String, SecretKeySpec> eldest) {
+      return size() > CACHED;
+    }
+  };
+
+  /** How this JVM reaches the driver's Python: set on executors by the plugin, null in the driver itself. */
+  private static volatile Asker asker;
+
+  private KeyService() {}
+
+  /** Sends one operation of the bridge to the driver. */
+  public interface Asker {
+    /** Answers the JSON reply of the operation. */
+    String ask(String operation, String request) throws Exception;
+  }
+
+  /** Called by the plugin when an executor starts. */
+  public static void reachDriverBy(Asker driver) {
+    asker = driver;
+  }
+
+  /** A fresh local key under the current version of a master key. */
+  public static final class Created {
+    private final String name;
+    private final int version;
+    private final String algorithm;
+    private final byte[] plain;
+    private final byte[] encrypted;
+
+    Created(JsonNode reply) {
+      this.name = reply.get("name").asText();
+      this.version = reply.get("version").asInt();
+      this.algorithm = reply.get("algorithm").asText();
+      this.plain = bytes(reply, "plain");
+      this.encrypted = bytes(reply, "encrypted");
+    }
+
+    String name() {
+      return name;
+    }
+
+    int version() {
+      return version;
+    }
+
+    String algorithm() {
+      return algorithm;
+    }
+
+    byte[] plain() {
+      return plain;
+    }
+
+    byte[] encrypted() {
+      return encrypted;
+    }
+
+    @Override
+    public String toString() {
+      return "local key under " + name + "@" + version;
+    }
+  }
+
+  /** Unwraps a file's local key; null when the scope has no such master key. Any other trouble is an exception. */
+  public static SecretKeySpec unwrap(String scope, String name, int version, String algorithm, byte[] encrypted) {
+    String wrapped = Base64.getEncoder().encodeToString(encrypted);
+    String id = scope + '\n' + name + '@' + version + '\n' + algorithm + '\n' + wrapped;
+    synchronized (UNWRAPPED) {
+      SecretKeySpec known = UNWRAPPED.get(id);
+      if (known != null) {
+        return known;
+      }
+    }
+    ObjectNode request = Bridge.JSON.createObjectNode();
+    request.put("scope", scope).put("name", name).put("version", version).put("algorithm", algorithm).put("encrypted", wrapped);
+    JsonNode reply = ask("keys.unwrap", request);
+    if (reply.path("missing").asBoolean()) {
+      return null;
+    }
+    SecretKeySpec key = new SecretKeySpec(bytes(reply, "plain"), "AES");
+    synchronized (UNWRAPPED) {
+      UNWRAPPED.put(id, key);
+    }
+    return key;
+  }
+
+  /** Makes a local key under the current version of the named master key. */
+  public static Created create(String scope, String name) {
+    ObjectNode request = Bridge.JSON.createObjectNode();
+    return new Created(ask("keys.create", request.put("scope", scope).put("name", name)));
+  }
+
+  /** Answers an executor's question, in the driver; only questions about keys are answered. */
+  public static String answer(String operation, String request) throws java.io.IOException {
+    if (!operation.startsWith("keys.")) {
+      throw new IllegalArgumentException("an executor may not ask for " + operation);
+    }
+    return Bridge.ask(operation, (ObjectNode) Bridge.JSON.readTree(request)).toString();
+  }
+
+  private static JsonNode ask(String operation, ObjectNode request) {
+    Asker driver = asker;
+    if (driver == null) {
+      if (!inDriver()) {
+        throw new KeyServiceException("this executor cannot ask the driver for keys: start Spark with"
+            + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)", null);
+      }
+      return Bridge.ask(operation, request);
+    }
+    try {
+      return Bridge.JSON.readTree(driver.ask(operation, request.toString()));
+    } catch (Exception failure) {
+      throw new KeyServiceException("the driver did not answer " + operation + ": " + failure.getMessage(), failure);
+    }
+  }
+
+  private static boolean inDriver() {
+    org.apache.spark.SparkEnv env = org.apache.spark.SparkEnv.get();
+    return env == null || env.executorId().equals("driver");
+  }
+
+  private static byte[] bytes(JsonNode reply, String field) {
+    return Base64.getDecoder().decode(reply.get(field).asText());
+  }
+
+  /** Raised when keys cannot be asked for; never when a key is merely missing. */
+  public static final class KeyServiceException extends RuntimeException {
+    KeyServiceException(String message, Throwable cause) {
+      super("KeyServiceError: " + message, cause);
+    }
+  }
+}

@@ -1,0 +1,125 @@
+package io.lockgate.spark.orc;
+
+import java.io.IOException;
+import java.security.GeneralSecurityException;
+import java.security.Key;
+import java.security.SecureRandom;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import javax.crypto.Cipher;
+import javax.crypto.spec.IvParameterSpec;
+import javax.crypto.spec.SecretKeySpec;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.orc.EncryptionAlgorithm;
+import org.apache.orc.impl.CryptoUtils;
+import org.apache.orc.impl.HadoopShims;
+import org.apache.orc.impl.KeyProvider;
+import org.apache.orc.impl.LocalKey;
+
+/**
+ * ORC's key provider for {@code orc.key.provider = lockgate:<scope>}: local keys come from {@link KeyService}.
+ *
+ * <p>ORC keeps providers in a static map under the whole of that setting, so each scope has its own.
+ */
+public final class LockgateKeys implements KeyProvider.Factory {
+  private static final String KIND = "lockgate:";
+  private static final Map<String, KeyProvider> PROVIDERS = new HashMap<>();
+  private static boolean warm;
+
+  @Override
+  public KeyProvider create(String kind, Configuration conf, Random random) {
+    return kind.startsWith(KIND) ? of(kind.substring(KIND.length())) : null;
+  }
+
+  /** The provider of a scope; null scope: a provider that has no key, so that readers see masks. */
+  static KeyProvider of(String scope) {
+    synchronized (PROVIDERS) {
+      if (!warm) {
+        warmCipher();
+        warm = true;
+      }
+      return PROVIDERS.computeIfAbsent(scope == null ? "" : scope, key -> new Scoped(scope));
+    }
+  }
+
+  /** Puts a scope's provider in ORC's unsynchronised static map under a lock, before several tasks ask for it at once. */
+  public static void prime(String scope, Configuration conf) throws IOException {
+    Configuration own = new Configuration(conf);
+    own.set("orc.key.provider", KIND + scope);
+    synchronized (PROVIDERS) {
+      CryptoUtils.getKeyProvider(own, new SecureRandom());
+    }
+  }
+
+  /**
+   * HotSpot replaces AES-CTR's inner loop by machine instructions only after its caller has run some ten thousand times;
+   * ORC calls it once a stream, and would decrypt at a fortieth of the speed for the life of the JVM.
+   */
+  private static void warmCipher() {
+    try {
+      Cipher cipher = Cipher.getInstance("AES/CTR/NoPadding");
+      cipher.init(Cipher.DECRYPT_MODE, new SecretKeySpec(new byte[16], "AES"), new IvParameterSpec(new byte[16]));
+      byte[] in = new byte[64];
+      byte[] out = new byte[64];
+      for (int i = 0; i < 40_000; i++) {
+        cipher.update(in, 0, in.length, out, 0);
+      }
+    } catch (GeneralSecurityException failure) {
+      throw new IllegalStateException("this JVM has no AES-CTR", failure);
+    }
+  }
+
+  /** Local keys within one scope; it holds none itself. */
+  private static final class Scoped implements KeyProvider {
+    private final String scope;
+
+    Scoped(String scope) {
+      this.scope = scope;
+    }
+
+    @Override
+    public List<String> getKeyNames() {
+      return List.of();
+    }
+
+    @Override
+    public HadoopShims.KeyMetadata getCurrentKeyVersion(String name) {
+      KeyService.Created key = created(name);
+      return new HadoopShims.KeyMetadata(key.name(), key.version(), EncryptionAlgorithm.valueOf(algorithm(key)));
+    }
+
+    @Override
+    public LocalKey createLocalKey(HadoopShims.KeyMetadata key) throws IOException {
+      KeyService.Created fresh = created(key.getKeyName());
+      if (fresh.version() != key.getVersion()) {
+        throw new IOException("key " + key.getKeyName() + " was rolled from version " + key.getVersion() + " to "
+            + fresh.version() + " while a file was being opened; run the write again");
+      }
+      return new LocalKey(key.getAlgorithm(), fresh.plain(), fresh.encrypted());
+    }
+
+    private KeyService.Created created(String name) {
+      if (scope == null) {
+        throw new IllegalStateException("KeyMissingError: the table has no key scope, so nothing can be encrypted with key " + name);
+      }
+      return KeyService.create(scope, name);
+    }
+
+    private static String algorithm(KeyService.Created key) {
+      return key.algorithm().startsWith("AES_CTR_") ? key.algorithm() : "AES_CTR_" + key.plain().length * 8;
+    }
+
+    @Override
+    public Key decryptLocalKey(HadoopShims.KeyMetadata key, byte[] encrypted) {
+      return scope == null ? null
+          : KeyService.unwrap(scope, key.getKeyName(), key.getVersion(), key.getAlgorithm().name(), encrypted);
+    }
+
+    @Override
+    public HadoopShims.KeyProviderKind getKind() {
+      return HadoopShims.KeyProviderKind.HADOOP;
+    }
+  }
+}

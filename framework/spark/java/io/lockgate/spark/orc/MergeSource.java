@@ -1,0 +1,172 @@
+package io.lockgate.spark.orc;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.RowOrdering;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.types.ByteType$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatchRow;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.math.Ordering;
+
+/** The rows of the files of one bucket, merged by key as the merge plan says. */
+final class MergeSource implements RowSource {
+  static final String KEY_PREFIX = "_KEY_";
+  // Paimon's SpecialFields.KEY_FIELD_ID_START: the id of a key column is this plus the id of its field.
+  static final int KEY_ID_BASE = Integer.MAX_VALUE / 2;
+
+  private final KeyMerge merge;
+  private final int before;
+
+  private MergeSource(KeyMerge merge, int before) {
+    this.merge = merge;
+    this.before = before;
+  }
+
+  static MergeSource open(ScanReaders readers, SplitSpec split, int batchRows) throws IOException {
+    ScanSpec spec = readers.spec();
+    List<Columns.Wanted> system = systemColumns(spec);
+    DataType[] types = types(system, spec.readSchema());
+    OrcFileReader.Settings whole = new OrcFileReader.Settings(0, Long.MAX_VALUE, SearchArguments.NONE, batchRows);
+    List<FileInput> inputs = new ArrayList<>();
+    try {
+      for (SplitSpec.DataFile file : split.files()) {
+        inputs.add(new FileInput(readers.open(file, split, whole, system), types));
+      }
+      int keys = spec.mergePlan().key().size();
+      int[] sequence = new int[spec.mergePlan().sequence().size()];
+      for (int i = 0; i < sequence.length; i++) {
+        sequence[i] = keys + i;
+      }
+      KeyMerge merge = new KeyMerge(inputs, keyOrdering(types, keys), sequence, system.size() - 1);
+      return new MergeSource(merge, system.size());
+    } catch (IOException | RuntimeException failure) {
+      for (FileInput input : inputs) {
+        input.close();
+      }
+      throw failure;
+    }
+  }
+
+  private static List<Columns.Wanted> systemColumns(ScanSpec spec) {
+    List<Columns.Wanted> system = new ArrayList<>();
+    for (String name : spec.mergePlan().key()) {
+      String column = name.startsWith(KEY_PREFIX) ? name.substring(KEY_PREFIX.length()) : name;
+      // No id: Paimon's writers give key columns ids of their own, others none, and all use this name.
+      system.add(new Columns.Wanted(name, null, spec.tableSchema().apply(column).dataType()));
+    }
+    for (String name : spec.mergePlan().sequence()) {
+      system.add(new Columns.Wanted(name, null, LongType$.MODULE$));
+    }
+    system.add(new Columns.Wanted(spec.mergePlan().kind(), null, ByteType$.MODULE$));
+    return system;
+  }
+
+  private static Ordering<InternalRow> keyOrdering(DataType[] types, int keys) {
+    return RowOrdering.createNaturalAscendingOrdering(CollectionConverters.asScala(List.of(types).subList(0, keys)).toSeq());
+  }
+
+  private static DataType[] types(List<Columns.Wanted> system, StructType schema) {
+    List<DataType> types = new ArrayList<>();
+    system.forEach(column -> types.add(column.type()));
+    for (StructField field : schema.fields()) {
+      types.add(field.dataType());
+    }
+    return types.toArray(DataType[]::new);
+  }
+
+  @Override
+  public boolean next() throws IOException {
+    return merge.next();
+  }
+
+  @Override
+  public InternalRow row() {
+    return merge.row();
+  }
+
+  @Override
+  public UnsafeProjection projection(StructType schema) {
+    List<Expression> columns = new ArrayList<>();
+    for (int i = 0; i < schema.length(); i++) {
+      columns.add(new BoundReference(before + i, schema.apply(i).dataType(), true));
+    }
+    return UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq(),
+        CollectionConverters.asScala(List.<Attribute>of()).toSeq());
+  }
+
+  @Override
+  public void close() throws IOException {
+    merge.close();
+  }
+
+  /** A file as a sorted input: rows are seen in its batch, and copied only when the batch goes while a row is held. */
+  private static final class FileInput implements KeyMerge.Input {
+    private final OrcFileReader file;
+    private final UnsafeProjection copier;
+    private final ColumnarBatchRow current;
+    private final ColumnarBatchRow view;
+    private InternalRow held;
+
+    FileInput(OrcFileReader file, DataType[] types) {
+      this.file = file;
+      this.copier = UnsafeProjection.create(types);
+      ColumnVector[] columns = columns(file.batch());
+      this.current = new ColumnarBatchRow(columns);
+      this.view = new ColumnarBatchRow(columns);
+      current.rowId = -1;
+    }
+
+    private static ColumnVector[] columns(ColumnarBatch batch) {
+      ColumnVector[] columns = new ColumnVector[batch.numCols()];
+      for (int i = 0; i < columns.length; i++) {
+        columns[i] = batch.column(i);
+      }
+      return columns;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+      if (++current.rowId < file.batch().numRows()) {
+        return true;
+      }
+      if (held == view) {
+        held = copier.apply(view).copy();
+      }
+      current.rowId = 0;
+      return file.nextBatch();
+    }
+
+    @Override
+    public InternalRow current() {
+      return current;
+    }
+
+    @Override
+    public void hold() {
+      view.rowId = current.rowId;
+      held = view;
+    }
+
+    @Override
+    public InternalRow held() {
+      return held;
+    }
+
+    @Override
+    public void close() throws IOException {
+      file.close();
+    }
+  }
+}

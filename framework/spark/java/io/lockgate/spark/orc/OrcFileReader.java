@@ -1,0 +1,156 @@
+package io.lockgate.spark.orc;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.time.LocalDateTime;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.util.List;
+import java.util.Map;
+import java.util.TimeZone;
+import java.util.function.LongUnaryOperator;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.RecordReaderImpl;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Reads a range of one ORC file batch by batch, as Spark's columns. */
+final class OrcFileReader implements Closeable {
+  /** How to read: the range, the filters to skip by, and how many rows at a time. */
+  record Settings(long start, long length, SearchArguments filters, int batchRows) {}
+
+  private final Reader reader;
+  private final RecordReader rows;
+  private final VectorizedRowBatch batch;
+  private final Vectors.View[] views;
+  private final ColumnarBatch output;
+
+  private OrcFileReader(Reader reader, Columns columns, Settings settings, LongUnaryOperator toInstant,
+      ColumnVector[] constants) throws IOException {
+    this.reader = reader;
+    Reader.Options options = reader.options().schema(columns.readType()).range(settings.start(), settings.length());
+    SearchArgument search = settings.filters().build(columns);
+    if (search != null) {
+      options.searchArgument(search, columns.readType().getFieldNames().toArray(String[]::new));
+    }
+    this.rows = reader.rows(options);
+    this.batch = columns.readType().createRowBatch(settings.batchRows());
+    this.views = columns.views(batch.cols, toInstant);
+    this.output = new ColumnarBatch(arrange(views, constants));
+  }
+
+  /**
+   * Opens a file. {@code constants} has an entry for each column of the result: a vector where the value is the same for the
+   * whole file, null where the next wanted column goes.
+   */
+  static OrcFileReader open(Configuration conf, SplitSpec.DataFile file, List<Columns.Wanted> wanted,
+      Map<Integer, String> namesAtWriting, String keyScope, Settings settings, ColumnVector[] constants) throws IOException {
+    Path path = new Path(file.path());
+    OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).maxLength(file.size())
+        .setKeyProvider(LockgateKeys.of(keyScope)).useUTCTimestamp(true);
+    Reader reader = null;
+    try {
+      reader = OrcFile.createReader(path, options);
+      // Dates and timestamps are passed on as they lie in the file, as Paimon and Spark do; no calendar is converted.
+      options.convertToProlepticGregorian(reader.writerUsedProlepticGregorian());
+      Columns columns = Columns.map(reader.getSchema(), wanted, namesAtWriting);
+      KeyCheck.verify(path, reader, columns);
+      LongUnaryOperator toInstant = null;
+      if (columns.localTimestamps()) {
+        String zone = writerZone(reader);
+        if (zone.equals(TimeZone.getDefault().getID()) && !columns.wallClocks()) {
+          // The writer's zone is ours: ORC then keeps instants exact, also in the hour that occurs twice.
+          reader.close();
+          reader = OrcFile.createReader(path, options.useUTCTimestamp(false));
+        } else {
+          toInstant = toInstant(ZoneId.of(zone, ZoneId.SHORT_IDS));
+        }
+      }
+      return new OrcFileReader(reader, columns, settings, toInstant, constants);
+    } catch (IOException | RuntimeException failure) {
+      if (reader != null) {
+        reader.close();
+      }
+      throw unreadable(path, failure);
+    }
+  }
+
+  private static IOException unreadable(Path path, Exception failure) throws IOException {
+    if (failure instanceof java.io.FileNotFoundException || failure instanceof KeyCheck.WrongKeyException) {
+      throw (IOException) failure;
+    } else if (failure instanceof KeyService.KeyServiceException service) {
+      throw service;
+    }
+    return new IOException("cannot read ORC file " + path + ": " + failure.getMessage(), failure);
+  }
+
+  private static String writerZone(Reader reader) throws IOException {
+    if (reader.getStripes().isEmpty()) {
+      return "UTC";
+    }
+    boolean[] nothing = new boolean[reader.getSchema().getMaximumId() + 1];
+    try (RecordReader rows = reader.rows(reader.options().include(nothing))) {
+      String zone = ((RecordReaderImpl) rows).readStripeFooter(reader.getStripes().get(0)).getWriterTimezone();
+      return zone.isEmpty() ? TimeZone.getDefault().getID() : zone;
+    }
+  }
+
+  /** Reads a wall clock, in microseconds as if UTC, as the instant it meant in the writer's zone. */
+  private static LongUnaryOperator toInstant(ZoneId zone) {
+    if (zone.getRules().isFixedOffset()) {
+      long shift = zone.getRules().getOffset(java.time.Instant.EPOCH).getTotalSeconds() * 1_000_000L;
+      return micros -> micros - shift;
+    }
+    return micros -> {
+      long seconds = Math.floorDiv(micros, 1_000_000L);
+      long fraction = Math.floorMod(micros, 1_000_000L);
+      LocalDateTime wall = LocalDateTime.ofEpochSecond(seconds, 0, ZoneOffset.UTC);
+      return wall.atZone(zone).toEpochSecond() * 1_000_000L + fraction;
+    };
+  }
+
+  private static ColumnVector[] arrange(Vectors.View[] views, ColumnVector[] constants) {
+    ColumnVector[] all = constants.clone();
+    int next = 0;
+    for (int i = 0; i < all.length; i++) {
+      if (all[i] == null) {
+        all[i] = views[next++];
+      }
+    }
+    return all;
+  }
+
+  /** Fills {@link #batch()} with the next rows; false at the end. */
+  boolean nextBatch() throws IOException {
+    rows.nextBatch(batch);
+    if (batch.size == 0) {
+      return false;
+    }
+    for (Vectors.View view : views) {
+      view.setRows(batch.size);
+    }
+    output.setNumRows(batch.size);
+    return true;
+  }
+
+  ColumnarBatch batch() {
+    return output;
+  }
+
+  TypeDescription schema() {
+    return reader.getSchema();
+  }
+
+  @Override
+  public void close() throws IOException {
+    rows.close();
+    reader.close();
+  }
+}

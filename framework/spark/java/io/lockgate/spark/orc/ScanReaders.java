@@ -1,0 +1,204 @@
+package io.lockgate.spark.orc;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.vectorized.ColumnVectorUtils;
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.SerializableConfiguration;
+
+/** Makes the readers of one scan on the executors. */
+final class ScanReaders implements PartitionReaderFactory {
+  private final ScanSpec spec;
+  private final Broadcast<SerializableConfiguration> hadoop;
+  private final Filter[] filters;
+  private final int batchRows;
+
+  ScanReaders(ScanSpec spec, Broadcast<SerializableConfiguration> hadoop, Filter[] filters, int batchRows) {
+    this.spec = spec;
+    this.hadoop = hadoop;
+    this.filters = filters.clone();
+    this.batchRows = batchRows;
+  }
+
+  @Override
+  public boolean supportColumnarReads(InputPartition partition) {
+    return spec.columnar();
+  }
+
+  @Override
+  public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+    return new Batches(((LockgatePartition) partition).splits().iterator());
+  }
+
+  @Override
+  public PartitionReader<InternalRow> createReader(InputPartition partition) {
+    return new Rows(((LockgatePartition) partition).splits().iterator());
+  }
+
+  Configuration conf() {
+    return hadoop.value().value();
+  }
+
+  ScanSpec spec() {
+    return spec;
+  }
+
+  /** One file of a split, or a range of it, with the scan's columns. */
+  private OrcFileReader raw(SplitSpec split) throws IOException {
+    SearchArguments search = new SearchArguments(filters, spec.readSchema());
+    OrcFileReader.Settings settings = new OrcFileReader.Settings(split.start(), split.length(), search, batchRows);
+    return open(split.files().get(0), split, settings, List.of());
+  }
+
+  /** Opens a file for the columns {@code before} and then the scan's own; partition columns are constants. */
+  OrcFileReader open(SplitSpec.DataFile file, SplitSpec split, OrcFileReader.Settings settings, List<Columns.Wanted> before)
+      throws IOException {
+    List<Columns.Wanted> wanted = new ArrayList<>(before);
+    StructField[] fields = spec.readSchema().fields();
+    ColumnVector[] constants = new ColumnVector[before.size() + fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      String name = fields[i].name();
+      if (split.partition().containsKey(name)) {
+        constants[before.size() + i] = constant(fields[i], split.partition());
+      } else {
+        wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType()));
+      }
+    }
+    return OrcFileReader.open(conf(), file, wanted, spec.names(file.schemaId()), spec.keyScope(), settings, constants);
+  }
+
+  private ConstantColumnVector constant(StructField field, Map<String, Serializable> partition) {
+    ConstantColumnVector vector = new ConstantColumnVector(batchRows, field.dataType());
+    ColumnVectorUtils.populate(vector, new GenericInternalRow(new Object[] {partition.get(field.name())}), 0);
+    return vector;
+  }
+
+  /** The batches of a partition's splits, one after the other; none of them needs a merge. */
+  private final class Batches implements PartitionReader<ColumnarBatch> {
+    private final Iterator<SplitSpec> splits;
+    private OrcFileReader file;
+
+    Batches(Iterator<SplitSpec> splits) {
+      this.splits = splits;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+      while (file == null || !file.nextBatch()) {
+        close();
+        if (!splits.hasNext()) {
+          return false;
+        }
+        file = raw(splits.next());
+      }
+      return true;
+    }
+
+    @Override
+    public ColumnarBatch get() {
+      return file.batch();
+    }
+
+    @Override
+    public void close() throws IOException {
+      if (file != null) {
+        file.close();
+        file = null;
+      }
+    }
+  }
+
+  /** The rows of a partition's splits, merged by key where a split asks for it. */
+  private final class Rows implements PartitionReader<InternalRow> {
+    private final Iterator<SplitSpec> splits;
+    private final StructType schema = spec.readSchema();
+    private RowSource source;
+    private UnsafeProjection projection;
+
+    Rows(Iterator<SplitSpec> splits) {
+      this.splits = splits;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+      while (source == null || !source.next()) {
+        close();
+        if (!splits.hasNext()) {
+          return false;
+        }
+        SplitSpec split = splits.next();
+        source = split.merge() ? MergeSource.open(ScanReaders.this, split, batchRows) : new RawSource(raw(split));
+        projection = source.projection(schema);
+      }
+      return true;
+    }
+
+    @Override
+    public InternalRow get() {
+      return projection.apply(source.row());
+    }
+
+    @Override
+    public void close() throws IOException {
+      if (source != null) {
+        source.close();
+        source = null;
+      }
+    }
+  }
+
+  /** The rows of one file as they are. */
+  private static final class RawSource implements RowSource {
+    private final OrcFileReader file;
+    private Iterator<InternalRow> rows = java.util.Collections.emptyIterator();
+    private InternalRow row;
+
+    RawSource(OrcFileReader file) {
+      this.file = file;
+    }
+
+    @Override
+    public boolean next() throws IOException {
+      while (!rows.hasNext()) {
+        if (!file.nextBatch()) {
+          return false;
+        }
+        rows = file.batch().rowIterator();
+      }
+      row = rows.next();
+      return true;
+    }
+
+    @Override
+    public InternalRow row() {
+      return row;
+    }
+
+    @Override
+    public UnsafeProjection projection(StructType schema) {
+      return UnsafeProjection.create(schema);
+    }
+
+    @Override
+    public void close() throws IOException {
+      file.close();
+    }
+  }
+}

@@ -1,0 +1,324 @@
+package io.lockgate.spark.orc;
+
+import java.util.function.LongUnaryOperator;
+import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.DoubleColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Spark's view of the vectors that ORC's reader fills; nothing is copied. */
+final class Vectors {
+  private Vectors() {}
+
+  /** Nulls and repetition, which all vectors share; each kind of value adds its getters. */
+  abstract static class View extends ColumnVector {
+    private final org.apache.hadoop.hive.ql.exec.vector.ColumnVector base;
+    private int rows;
+
+    View(DataType type, org.apache.hadoop.hive.ql.exec.vector.ColumnVector base) {
+      super(type);
+      this.base = base;
+    }
+
+    void setRows(int count) {
+      rows = count;
+    }
+
+    final int at(int row) {
+      return base.isRepeating ? 0 : row;
+    }
+
+    @Override
+    public boolean isNullAt(int row) {
+      return !base.noNulls && base.isNull[at(row)];
+    }
+
+    @Override
+    public boolean hasNull() {
+      return !base.noNulls;
+    }
+
+    @Override
+    public int numNulls() {
+      if (base.noNulls) {
+        return 0;
+      }
+      if (base.isRepeating) {
+        return base.isNull[0] ? rows : 0;
+      }
+      int nulls = 0;
+      for (int row = 0; row < rows; row++) {
+        nulls += base.isNull[row] ? 1 : 0;
+      }
+      return nulls;
+    }
+
+    @Override
+    public void close() {}
+
+    @Override
+    public boolean getBoolean(int row) {
+      throw unsupported("boolean");
+    }
+
+    @Override
+    public byte getByte(int row) {
+      throw unsupported("byte");
+    }
+
+    @Override
+    public short getShort(int row) {
+      throw unsupported("short");
+    }
+
+    @Override
+    public int getInt(int row) {
+      throw unsupported("int");
+    }
+
+    @Override
+    public long getLong(int row) {
+      throw unsupported("long");
+    }
+
+    @Override
+    public float getFloat(int row) {
+      throw unsupported("float");
+    }
+
+    @Override
+    public double getDouble(int row) {
+      throw unsupported("double");
+    }
+
+    @Override
+    public ColumnarArray getArray(int row) {
+      throw unsupported("array");
+    }
+
+    @Override
+    public ColumnarMap getMap(int row) {
+      throw unsupported("map");
+    }
+
+    @Override
+    public Decimal getDecimal(int row, int precision, int scale) {
+      throw unsupported("decimal");
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+      throw unsupported("string");
+    }
+
+    @Override
+    public byte[] getBinary(int row) {
+      throw unsupported("binary");
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      throw unsupported("child");
+    }
+
+    private UnsupportedOperationException unsupported(String what) {
+      return new UnsupportedOperationException("a column of type " + dataType().sql() + " has no " + what);
+    }
+  }
+
+  /** BOOLEAN, TINYINT to BIGINT, DATE, and timestamps that a file keeps as microseconds. */
+  static final class Longs extends View {
+    private final LongColumnVector base;
+
+    Longs(DataType type, LongColumnVector base) {
+      super(type, base);
+      this.base = base;
+    }
+
+    @Override
+    public boolean getBoolean(int row) {
+      return base.vector[at(row)] == 1;
+    }
+
+    @Override
+    public byte getByte(int row) {
+      return (byte) base.vector[at(row)];
+    }
+
+    @Override
+    public short getShort(int row) {
+      return (short) base.vector[at(row)];
+    }
+
+    @Override
+    public int getInt(int row) {
+      return (int) base.vector[at(row)];
+    }
+
+    @Override
+    public long getLong(int row) {
+      return base.vector[at(row)];
+    }
+  }
+
+  /** FLOAT and DOUBLE. */
+  static final class Doubles extends View {
+    private final DoubleColumnVector base;
+
+    Doubles(DataType type, DoubleColumnVector base) {
+      super(type, base);
+      this.base = base;
+    }
+
+    @Override
+    public float getFloat(int row) {
+      return (float) base.vector[at(row)];
+    }
+
+    @Override
+    public double getDouble(int row) {
+      return base.vector[at(row)];
+    }
+  }
+
+  /** STRING, CHAR, VARCHAR and BINARY. */
+  static final class Bytes extends View {
+    private final BytesColumnVector base;
+
+    Bytes(DataType type, BytesColumnVector base) {
+      super(type, base);
+      this.base = base;
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+      int at = at(row);
+      return UTF8String.fromBytes(base.vector[at], base.start[at], base.length[at]);
+    }
+
+    @Override
+    public byte[] getBinary(int row) {
+      int at = at(row);
+      byte[] value = new byte[base.length[at]];
+      System.arraycopy(base.vector[at], base.start[at], value, 0, value.length);
+      return value;
+    }
+  }
+
+  /** DECIMAL of any precision. */
+  static final class Decimals extends View {
+    private final DecimalColumnVector base;
+
+    Decimals(DataType type, DecimalColumnVector base) {
+      super(type, base);
+      this.base = base;
+    }
+
+    @Override
+    public Decimal getDecimal(int row, int precision, int scale) {
+      return Decimal.apply(base.vector[at(row)].getHiveDecimal().bigDecimalValue(), precision, scale);
+    }
+  }
+
+  /** Timestamps of either kind, in microseconds; {@code adjust} turns the file's clock into the wanted one. */
+  static final class Timestamps extends View {
+    private final TimestampColumnVector base;
+    private final LongUnaryOperator adjust;
+
+    Timestamps(DataType type, TimestampColumnVector base, LongUnaryOperator adjust) {
+      super(type, base);
+      this.base = base;
+      this.adjust = adjust;
+    }
+
+    @Override
+    public long getLong(int row) {
+      int at = at(row);
+      long micros = Math.floorDiv(base.time[at], 1000L) * 1_000_000L + base.nanos[at] / 1000;
+      return adjust == null ? micros : adjust.applyAsLong(micros);
+    }
+  }
+
+  /** STRUCT: the children hold the values, row by row. */
+  static final class Structs extends View {
+    private final View[] children;
+
+    Structs(DataType type, org.apache.hadoop.hive.ql.exec.vector.ColumnVector base, View[] children) {
+      super(type, base);
+      this.children = children;
+    }
+
+    @Override
+    void setRows(int count) {
+      super.setRows(count);
+      for (View child : children) {
+        child.setRows(count);
+      }
+    }
+
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      return children[ordinal];
+    }
+  }
+
+  /** ARRAY: a range of the child for each row. */
+  static final class Lists extends View {
+    private final ListColumnVector base;
+    private final View child;
+
+    Lists(DataType type, ListColumnVector base, View child) {
+      super(type, base);
+      this.base = base;
+      this.child = child;
+    }
+
+    @Override
+    public ColumnarArray getArray(int row) {
+      int at = at(row);
+      return new ColumnarArray(child, (int) base.offsets[at], (int) base.lengths[at]);
+    }
+  }
+
+  /** MAP: the same range of keys and of values for each row. */
+  static final class Maps extends View {
+    private final MapColumnVector base;
+    private final View keys;
+    private final View values;
+
+    Maps(DataType type, MapColumnVector base, View keys, View values) {
+      super(type, base);
+      this.base = base;
+      this.keys = keys;
+      this.values = values;
+    }
+
+    @Override
+    public ColumnarMap getMap(int row) {
+      int at = at(row);
+      return new ColumnarMap(keys, values, (int) base.offsets[at], (int) base.lengths[at]);
+    }
+  }
+
+  /** A column or nested field that the file does not have. */
+  static final class Missing extends View {
+    Missing(DataType type) {
+      super(type, nulls());
+    }
+
+    private static LongColumnVector nulls() {
+      LongColumnVector nulls = new LongColumnVector(1);
+      nulls.fillWithNulls();
+      return nulls;
+    }
+  }
+}
