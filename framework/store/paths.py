@@ -1,0 +1,153 @@
+"""Where the files of a table lie, and how partition values become folder names.
+
+Source: Paimon's `FileStorePathFactory`, `PartitionPathUtils` and `InternalRowPartitionComputer`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import struct
+import uuid
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from lockgate.errors import UnsupportedFormatError
+from lockgate.framework.io import join
+from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from lockgate.framework.store.manifest import DataFileMeta
+from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.types import DataType, Kind, days_of, millis_of_day
+
+_ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
+
+
+class TablePaths:
+    """The paths in one table's folder; `schema` gives the partition columns."""
+
+    def __init__(self, location: str, schema: TableSchema) -> None:
+        self.location = location.rstrip("/")
+        self._keys = schema.partition_keys
+        self._types = schema.types_of(schema.partition_keys)
+        self._default = schema.table_options.get_option(PARTITION_DEFAULT_NAME)
+        self._legacy = schema.table_options.get_option(PARTITION_LEGACY_NAME)
+
+    def partition_path(self, partition: Sequence[Any]) -> str:
+        """Return `a=1/b=x` for the values of a partition; empty without partition columns."""
+        names = zip(self._keys, self._types, partition, strict=True)
+        return "/".join(
+            f"{escape(key)}={escape(self._partition_name(kind, value))}" for key, kind, value in names
+        )
+
+    def _partition_name(self, data_type: DataType, value: Any) -> str:
+        name = "" if value is None else partition_text(data_type, value, legacy=self._legacy)
+        return name if name.strip() else self._default
+
+    def bucket_path(self, partition: Sequence[Any], bucket: int) -> str:
+        """Return the folder of a bucket."""
+        return join(self.location, self.partition_path(partition), f"bucket-{bucket}")
+
+    def data_file(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> str:
+        """Return the path of a data file; one outside the table says itself where it is."""
+        return file.external_path or join(self.bucket_path(partition, bucket), file.file_name)
+
+    def extra_files(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> list[str]:
+        """Return the paths of the files that belong to a data file, such as its index."""
+        folder = self.data_file(partition, bucket, file).rpartition("/")[0]
+        return [join(folder, name) for name in file.extra_files]
+
+    def manifest(self, name: str) -> str:
+        """Return the path of a manifest, a manifest list or an index manifest."""
+        return f"{self.location}/manifest/{name}"
+
+    def index_file(self, name: str) -> str:
+        """Return the path of a file of the table's index."""
+        return f"{self.location}/index/{name}"
+
+    def statistics_file(self, name: str) -> str:
+        """Return the path of a file of the table's statistics."""
+        return f"{self.location}/statistics/{name}"
+
+
+def schema_folder(location: str) -> str:
+    """Return the folder of a table's schema files."""
+    return f"{location.rstrip('/')}/schema"
+
+
+def snapshot_folder(location: str) -> str:
+    """Return the folder of a table's snapshots."""
+    return f"{location.rstrip('/')}/snapshot"
+
+
+def new_data_file_name(counter: int = 0, *, prefix: str = "data-", suffix: str = ".orc") -> str:
+    """Return a name for a data file that no other writer gives."""
+    return f"{prefix}{uuid.uuid4()}-{counter}{suffix}"
+
+
+def escape(name: str) -> str:
+    """Return `name` with what a folder name must not hold as `%XX`."""
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", name)
+
+
+def unescape(name: str) -> str:
+    """Return what `escape` was given."""
+    return re.sub(r"%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), name)
+
+
+def partition_text(data_type: DataType, value: Any, *, legacy: bool = True) -> str:
+    """Return a partition value as its folder name shows it, before escaping.
+
+    With `legacy`, Paimon's default, it is what Java prints of the internal value: days since 1970 for DATE.
+    Raises UnsupportedFormatError for types that no stable name exists for.
+    """
+    kind = data_type.kind
+    if data_type.is_string:
+        return str(value)
+    if kind is Kind.BOOLEAN:
+        return "true" if value else "false"
+    if data_type.is_integer:
+        return str(value)
+    if kind is Kind.DECIMAL:
+        return f"{value:.{data_type.scale}f}"
+    if kind is Kind.DATE:
+        return str(days_of(value)) if legacy else value.isoformat()
+    if kind in (Kind.FLOAT, Kind.DOUBLE):
+        return java_float_text(value, single=kind is Kind.FLOAT)
+    if legacy and kind is Kind.TIME:
+        return str(millis_of_day(value))
+    if legacy and data_type.is_timestamp:
+        return _java_timestamp_text(value)
+    raise UnsupportedFormatError(f"a column of type {data_type} cannot be a partition column")
+
+
+def _java_timestamp_text(value: datetime.datetime) -> str:
+    """Return what `java.time.LocalDateTime` prints: no seconds and no fraction where they are zero."""
+    value = value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if value.microsecond:
+        text = value.isoformat(timespec="microseconds")
+        return text.removesuffix("000")
+    return value.isoformat(timespec="seconds" if value.second else "minutes")
+
+
+def java_float_text(value: float, *, single: bool) -> str:
+    """Return what Java's `Float.toString` or `Double.toString` prints, the fewest digits that read back."""
+    if value != value or value in (float("inf"), float("-inf")):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(float(value))]
+    digits = Decimal(_shortest_single(value) if single else repr(float(value)))
+    if digits == 0 or Decimal("0.001") <= abs(digits) < Decimal("1e7"):
+        text = format(digits, "f")
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return text if "." in text else f"{text}.0"
+    mantissa, exponent = format(digits, "e").split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+def _shortest_single(value: float) -> str:
+    stored = struct.pack("<f", value)
+    for precision in range(1, 9):
+        text = f"{value:.{precision}g}"
+        if struct.pack("<f", float(text)) == stored:
+            return text
+    return f"{value:.9g}"
