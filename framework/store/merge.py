@@ -1,0 +1,166 @@
+"""The merge: what becomes of the rows of one key in several files.
+
+How rows merge is written once, as a `MergePlan`; this module interprets it on Arrow tables, the connector's
+`KeyMerge` interprets the same plan row by row, and both pass the fixtures in `tests/fixtures/merge`.
+
+Source: Paimon's specification, page "DataFile", and `DeduplicateMergeFunction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import InputError, UnsupportedError
+from lockgate.framework import options as known
+from lockgate.framework.store.grouping import group_codes, last_of_each
+from lockgate.framework.store.schema import TableSchema
+
+KEY_PREFIX = "_KEY_"
+SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
+VALUE_KIND = "_VALUE_KIND"
+
+
+class RowKind(IntEnum):
+    """What a row does to its key."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+
+# Options that change what a merge means, with the only value understood here.
+_UNDERSTOOD: Mapping[str, str | None] = {
+    "sequence.field": None,
+    "ignore-delete": "false",
+    "deduplicate.ignore-delete": "false",
+    "record-level.expire-time": None,
+}
+
+
+@dataclass(frozen=True)
+class MergePlan:
+    """How the rows of one key become one row.
+
+    `key`, `sequence` and `kind` name system columns of the files: rows are equal by `key`, newer by
+    `sequence`, and vanish by `kind` 1 (-U) and 3 (-D). `columns` gives for each value column the function
+    that makes its value: "last", the newest row's.
+    """
+
+    key: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    sequence: tuple[str, ...] = (SEQUENCE_NUMBER,)
+    kind: str = VALUE_KIND
+    engine: str = "deduplicate"
+
+    def __post_init__(self) -> None:
+        if self.engine != "deduplicate":
+            raise UnsupportedError(f"merge engine {self.engine!r} is not supported; supported: deduplicate")
+        for name, function in self.columns:
+            if function != "last":
+                raise UnsupportedError(
+                    f"column {name!r}: merge function {function!r} is not supported; supported: last"
+                )
+        if not self.key or not self.sequence:
+            raise InputError("a merge plan needs key and sequence columns")
+
+    @property
+    def system_columns(self) -> tuple[str, ...]:
+        """The columns needed beside the value columns."""
+        return (*self.key, *self.sequence, self.kind)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON the connector interprets."""
+        return {
+            "engine": self.engine,
+            "key": list(self.key),
+            "sequence": list(self.sequence),
+            "kind": self.kind,
+            "columns": [{"name": name, "function": function} for name, function in self.columns],
+        }
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> MergePlan:
+        """Read what `to_json` wrote; InputError if a part is missing."""
+        try:
+            return cls(
+                engine=json["engine"],
+                key=tuple(json["key"]),
+                sequence=tuple(json["sequence"]),
+                kind=json["kind"],
+                columns=tuple((column["name"], column["function"]) for column in json["columns"]),
+            )
+        except KeyError as missing:
+            raise InputError(f"a merge plan lacks {missing}") from None
+
+
+def merge_plan(schema: TableSchema) -> MergePlan | None:
+    """Return the merge plan of a table, None for one without a primary key.
+
+    Raises UnsupportedError for merge engines and options whose meaning is not implemented: merging them as
+    something else would return wrong rows.
+    """
+    if not schema.has_primary_key:
+        return None
+    for option, neutral in _UNDERSTOOD.items():
+        value = schema.options.get(option)
+        if value is not None and value.strip().lower() != neutral:
+            raise UnsupportedError(f"tables with option {option!r} = {value!r} cannot be merged")
+    return MergePlan(
+        engine=schema.table_options.get_option(known.MERGE_ENGINE),
+        key=tuple(KEY_PREFIX + name for name in schema.trimmed_primary_keys),
+        columns=tuple((name, "last") for name in schema.field_names),
+    )
+
+
+def merge_tables(
+    plan: MergePlan, tables: Sequence[pa.Table], *, ordered: bool = False, keep_deletes: bool = False
+) -> pa.Table:
+    """Merge tables, given in commit order, to one row a key.
+
+    The row with the highest sequence wins, on equal sequences the later one; a key whose winner is a deletion
+    vanishes, unless `keep_deletes`. All columns of the inputs are kept. With `ordered`, the rows are sorted
+    by key, as data files need them; else their order is unspecified.
+    """
+    table = pa.concat_tables(tables)
+    codes, count = group_codes([table[name] for name in plan.key], table.num_rows)
+    winners = np.sort(last_of_each(codes, count, _by_age(plan, table)))
+    if not keep_deletes:
+        winners = winners[_living(table[plan.kind], winners)]
+    merged = table.take(pa.array(winners)) if len(winners) < table.num_rows else table
+    return sort_by_key(merged, plan.key) if ordered else merged
+
+
+def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Sort by key columns: numbers by value, text and bytes by their bytes."""
+    if len(key) == 1:
+        return table.take(pc.sort_indices(table[key[0]].combine_chunks()))
+    return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in key]))
+
+
+def _by_age(plan: MergePlan, table: pa.Table) -> Any:
+    """Return the positions of all rows from oldest to newest, None if they are in that order."""
+    ages = [_numbers(table[name]) for name in plan.sequence]
+    if len(ages) == 1:
+        if len(ages[0]) < 2 or bool((ages[0][1:] >= ages[0][:-1]).all()):
+            return None
+        return np.argsort(ages[0], kind="stable")
+    return np.lexsort(ages[::-1])  # stable, the last key is the primary one
+
+
+def _living(kinds: pa.ChunkedArray, winners: Any) -> Any:
+    values = _numbers(kinds)[winners]
+    return (values != RowKind.DELETE) & (values != RowKind.UPDATE_BEFORE)
+
+
+def _numbers(column: pa.ChunkedArray) -> Any:
+    if column.null_count:
+        raise InputError("sequence numbers and kinds of rows cannot be null")
+    return column.to_numpy()
