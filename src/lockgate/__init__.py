@@ -1,1 +1,58 @@
-"""Lookup joins, CALL procedures, push-down and encrypted ORC tables for PySpark."""
+"""Lookup joins, CALL procedures, push-down and encrypted ORC tables for PySpark.
+
+`connect` is the way in. Everything is imported when it is first used: `import lockgate` loads neither pyspark nor
+RocksDB.
+"""
+
+from typing import TYPE_CHECKING
+
+from lockgate.framework.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
+    from lockgate.framework.spark.inspect import inspect_sql
+    from lockgate.framework.spark.lake import Lake
+    from lockgate.framework.spark.session import attach, configure, connect
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.lookup import lookup_join
+
+__all__ = [
+    "Catalog",
+    "KeyFileProvider",
+    "KeyProvider",
+    "Lake",
+    "MemoryKeyProvider",
+    "__version__",
+    "attach",
+    "configure",
+    "connect",
+    "create_key_file",
+    "inspect_sql",
+    "lookup_join",
+]
+
+_HOMES = {
+    "Catalog": "lockgate.framework.store.catalog",
+    "KeyFileProvider": "lockgate.framework.keys",
+    "KeyProvider": "lockgate.framework.keys",
+    "Lake": "lockgate.framework.spark.lake",
+    "MemoryKeyProvider": "lockgate.framework.keys",
+    "attach": "lockgate.framework.spark.session",
+    "configure": "lockgate.framework.spark.session",
+    "connect": "lockgate.framework.spark.session",
+    "create_key_file": "lockgate.framework.keys",
+    "inspect_sql": "lockgate.framework.spark.inspect",
+    "lookup_join": "lockgate.lookup",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -103,6 +103,10 @@ class MaskedDataWarning(UserWarning):
     """Warns that a column is read as its mask, because its key is missing."""
 
 
+class UnprotectedKeysWarning(UserWarning):
+    """Warns that keys of files travel over a network that is not encrypted."""
+
+
 # --- extensions and the two languages ------------------------------------------------------------
 
 

@@ -46,6 +46,11 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
     return name;
   }
 
+  /** What Python calls this catalog. */
+  public String handle() {
+    return handle;
+  }
+
   private ObjectNode in(String[] namespace) {
     ObjectNode request = Bridge.object().put("catalog", handle).put("catalog_name", name);
     request.set("namespace", Bridge.JSON.valueToTree(namespace));

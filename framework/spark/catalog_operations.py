@@ -1,0 +1,192 @@
+"""Operations on catalogs, databases and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import InputError, NamespaceNotFoundError, NotFoundError, TableNotFoundError, nearest
+from lockgate.framework.plugins import plugins
+from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.encryption import masked_columns
+from lockgate.framework.types import to_spark_json
+from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
+
+if TYPE_CHECKING:
+    from lockgate.framework.plugins import SystemTable
+    from lockgate.framework.store.table import Table
+
+# Procedures live here; it holds no tables and cannot be dropped.
+SYSTEM_NAMESPACE = "sys"
+
+# What Spark adds to the properties of every table it creates.
+_SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_managed_location", "type"})
+_PROVIDERS = frozenset({"lockgate", "paimon", "orc"})
+
+
+def hello(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Tell the versions of the Python side."""
+    return {"version": VERSION, "protocol": BRIDGE_PROTOCOL}
+
+
+def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Open a catalog by its confs; answers the handle that later requests carry."""
+    return {"handle": context.brain.catalogs.open(request["catalog"], request["options"]).handle}
+
+
+# --- namespaces ----------------------------------------------------------------------------------
+
+
+def list_namespaces(context: Context, request: dict[str, Any]) -> list[list[str]]:
+    """List the databases; there are none inside a database."""
+    if request["namespace"]:
+        return []
+    names = {*context.requested_catalog().list_namespaces(), SYSTEM_NAMESPACE}
+    return [[name] for name in sorted(names)]
+
+
+def load_namespace(context: Context, request: dict[str, Any]) -> dict[str, str] | None:
+    """Return the properties of a database, null if there is none."""
+    namespace = request["namespace"]
+    if namespace == [SYSTEM_NAMESPACE]:
+        return {"comment": "procedures: SHOW PROCEDURES, CALL"}
+    known = context.requested_catalog().list_namespaces()
+    return {} if len(namespace) == 1 and namespace[0] in known else None
+
+
+def create_namespace(context: Context, request: dict[str, Any]) -> bool:
+    """Create a database."""
+    if request["namespace"] == [SYSTEM_NAMESPACE]:
+        raise InputError(f"the database name {SYSTEM_NAMESPACE!r} is taken by the procedures")
+    context.requested_catalog().create_namespace(context.namespace())
+    return True
+
+
+def drop_namespace(context: Context, request: dict[str, Any]) -> bool:
+    """Drop a database, with its tables if the request says so."""
+    context.requested_catalog().drop_namespace(context.namespace(), cascade=request["cascade"])
+    return True
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def list_tables(context: Context, request: dict[str, Any]) -> list[str]:
+    """List the tables of a database."""
+    if request["namespace"] == [SYSTEM_NAMESPACE]:
+        return []
+    return context.requested_catalog().list_tables(context.namespace())
+
+
+def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Describe a table at its newest snapshot, or at the one that a time travel names."""
+    try:
+        table = context.table()
+    except (TableNotFoundError, NamespaceNotFoundError) as error:
+        return {"missing": str(error)}
+    suffix = request["name"].partition("$")[2]
+    if suffix:
+        schema = system_table(suffix).schema(context, table)
+        return {"system": True, "name": context.full_name(), "schema": to_spark_json(schema)}
+    return describe(context, table, _wanted_snapshot(table, request))
+
+
+def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
+    """Return the snapshot id to read; 0 is the state before the first snapshot."""
+    if "version" in request:
+        if not request["version"].isdecimal():
+            raise InputError(f"VERSION AS OF takes the number of a snapshot, not {request['version']!r}")
+        return table.snapshot(int(request["version"])).id
+    if "timestamp" in request:
+        millis = request["timestamp"] // 1000
+        earlier = [snapshot.id for snapshot in table.snapshots() if snapshot.time_millis <= millis]
+        if not earlier:
+            raise NotFoundError(f"table {table.identifier} has no snapshot from that time or before")
+        return max(earlier)
+    latest = table.latest_snapshot()
+    return 0 if latest is None else latest.id
+
+
+def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]:
+    """Return what Spark must know of a table."""
+    schema = table.schema
+    masked = masked_columns(table)
+    struct = to_spark_json(schema.fields)
+    for field in struct["fields"]:
+        if field["name"] in masked:
+            field["metadata"]["lockgate.masked"] = masked[field["name"]]
+    buckets = schema.bucket_count
+    properties = dict(schema.options)
+    if schema.primary_keys:
+        properties["primary-key"] = ",".join(schema.primary_keys)
+    if schema.comment:
+        properties["comment"] = schema.comment
+    return {
+        "name": context.full_name(),
+        "table_id": str(table.table_id),
+        "schema": struct,
+        "partitioning": list(schema.partition_keys),
+        "primary_key": list(schema.primary_keys),
+        "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
+        "properties": {**properties, "provider": "lockgate", "location": table.location},
+        "location": table.location,
+        "snapshot_id": snapshot_id,
+        "schema_id": schema.id,
+    }
+
+
+def create_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Create a table of a Spark schema, partition columns and table properties."""
+    from lockgate.framework.store.schema import Schema
+
+    if request["namespace"] == [SYSTEM_NAMESPACE] or "$" in request["name"]:
+        raise InputError(f"a table cannot be called {context.full_name()}: the name is reserved for Lockgate")
+    properties = dict(request["properties"])
+    provider = properties.get("provider", "lockgate").lower()
+    if provider not in _PROVIDERS:
+        raise InputError(f"USING {provider} is not possible in a Lockgate catalog: leave USING out")
+    if "location" in properties:
+        raise InputError("LOCATION is not possible in a Lockgate catalog: tables live in its warehouse")
+    comment = properties.pop("comment", None)
+    options = {key: value for key, value in properties.items() if key not in _SPARK_PROPERTIES}
+    # Spark repeats every OPTIONS(...) entry with this prefix.
+    options = {key: value for key, value in options.items() if not key.startswith("option.")}
+    schema = Schema.from_spark_json(
+        request["schema"], partition_keys=request["partitioning"], options=options, comment=comment
+    )
+    table = context.requested_catalog().create_table(context.identifier(), schema)
+    return describe(context, table, 0)
+
+
+def drop_table(context: Context, request: dict[str, Any]) -> bool:
+    """Drop a table; false if there is none, for Spark words that itself."""
+    catalog = context.requested_catalog()
+    if not catalog.table_exists(context.identifier()):
+        return False
+    catalog.drop_table(context.identifier())
+    return True
+
+
+# --- system tables -------------------------------------------------------------------------------
+
+
+def system_table(suffix: str) -> SystemTable:
+    """Return the system table that a plugin adds under `suffix`; NotFoundError offers the nearest names."""
+    known = plugins().system_tables()
+    if suffix not in known:
+        raise NotFoundError(f"there is no system table ${suffix}{nearest(suffix, known)}")
+    return known[suffix]
+
+
+OPERATIONS = {
+    "bridge.hello": hello,
+    "catalog.open": open_catalog,
+    "namespace.list": list_namespaces,
+    "namespace.load": load_namespace,
+    "namespace.create": create_namespace,
+    "namespace.drop": drop_namespace,
+    "table.list": list_tables,
+    "table.load": load_table,
+    "table.create": create_table,
+    "table.drop": drop_table,
+}

@@ -1,0 +1,66 @@
+"""What an operation may use while it answers the connector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import NamespaceNotFoundError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate.framework.spark.brain import Brain
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
+
+
+class Context:
+    """The context of one request; it implements `lockgate.framework.plugins.BridgeContext`."""
+
+    def __init__(self, brain: Brain, request: Mapping[str, Any]) -> None:
+        self.brain = brain
+        self._request = request
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        """The request as the connector sent it."""
+        return self._request
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that asks: the JVM's active one, so that its temporary views and confs hold."""
+        return self.brain.active_session()
+
+    def catalog(self, name: str) -> Catalog:
+        """Return the warehouse behind the catalog `name` of a request; NotFoundError if there is none."""
+        return self.brain.catalogs.get(name)
+
+    def requested_catalog(self) -> Catalog:
+        """Return the warehouse that the request is about."""
+        return self.catalog(self._request["catalog"])
+
+    def namespace(self) -> str:
+        """Return the database of the request; NamespaceNotFoundError unless it is one name."""
+        namespace = self._request["namespace"]
+        if len(namespace) != 1:
+            raise NamespaceNotFoundError(
+                f"a table has one database, as in {self.catalog_name()}.db.t, not {'.'.join(namespace) or 'none'}"
+            )
+        return str(namespace[0])
+
+    def catalog_name(self) -> str:
+        """Return the catalog's name as the user knows it."""
+        return str(self._request.get("catalog_name", self._request["catalog"]))
+
+    def identifier(self) -> str:
+        """Return `db.t` of the request, without the suffix of a system table."""
+        return f"{self.namespace()}.{self._request['name'].partition('$')[0]}"
+
+    def full_name(self) -> str:
+        """Return `lake.db.t` of the request, as the user wrote it."""
+        return ".".join([self.catalog_name(), *self._request["namespace"], self._request["name"]])
+
+    def table(self) -> Table:
+        """Load the table of the request; TableNotFoundError offers the nearest names."""
+        return self.requested_catalog().load_table(self.identifier())

@@ -1,0 +1,109 @@
+"""Why a query reads what it reads: each scan's report, collected while Spark plans the query."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import InputError
+from lockgate.pushdown import FilterPushDown, ScanReport
+from lockgate.pushdown import describe as describe_predicate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_REMEMBERED = 256
+
+
+class ScanReports:
+    """The reports of the latest scans, by the id that the connector gives each scan."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._filters: OrderedDict[str, FilterPushDown] = OrderedDict()
+        self._plans: OrderedDict[str, ScanReport] = OrderedDict()
+
+    def filters(self, scan_id: str, pushed: FilterPushDown) -> None:
+        """Remember what became of the filters of a scan."""
+        with self._lock:
+            _remember(self._filters, scan_id, pushed)
+
+    def plan(self, scan_id: str, report: ScanReport) -> None:
+        """Remember what a scan reads."""
+        with self._lock:
+            _remember(self._plans, scan_id, report)
+
+    def get(self, scan_id: str) -> ScanReport | None:
+        """Return the whole report of a scan, None if it is forgotten or was never planned."""
+        with self._lock:
+            report, pushed = self._plans.get(scan_id), self._filters.get(scan_id)
+        if report is None or pushed is None:
+            return report
+        return dataclasses.replace(
+            report,
+            accepted=tuple(describe_predicate(item.predicate) for item in pushed.accepted if item.guaranteed),
+            skipping=tuple(
+                describe_predicate(item.predicate) for item in pushed.accepted if not item.guaranteed
+            ),
+            remaining=tuple(
+                (
+                    "an expression" if item.predicate is None else describe_predicate(item.predicate),
+                    item.reason,
+                )
+                for item in pushed.remaining
+            ),
+        )
+
+
+def _remember(memory: OrderedDict[str, Any], scan_id: str, value: object) -> None:
+    memory[scan_id] = value
+    memory.move_to_end(scan_id)
+    while len(memory) > _REMEMBERED:
+        memory.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class PushDownExplanation:
+    """What each scan of a query took over and left out; prints as text, one block a scan."""
+
+    sql: str
+    scans: tuple[ScanReport, ...]
+
+    def __str__(self) -> str:
+        if not self.scans:
+            return "No scan of a Lockgate table."
+        return "\n\n".join(report.render() for report in self.scans)
+
+    def __iter__(self) -> Iterator[ScanReport]:
+        return iter(self.scans)
+
+    def __len__(self) -> int:
+        return len(self.scans)
+
+    def __getitem__(self, index: int) -> ScanReport:
+        return self.scans[index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the explanation as plain values, fit for JSON."""
+        return {"sql": self.sql, "scans": [report.to_dict() for report in self.scans]}
+
+
+def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> PushDownExplanation:
+    """Plan the query `sql` without running it and report each scan of a Lockgate table in it.
+
+    Raises InputError for a statement that would take effect while it is analysed, such as CALL.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    explainer = jvm.io.lockgate.spark.Explainer
+    from lockgate.framework.spark.inspect import inspect_sql
+
+    statement = inspect_sql(sql, spark=spark)
+    if statement.kind == "CALL":
+        raise InputError("a CALL cannot be explained: Spark runs it while it analyses it")
+    ids = explainer.scans(spark._jsparkSession, sql)
+    found = (reports.get(scan_id) for scan_id in ids)
+    return PushDownExplanation(sql, tuple(report for report in found if report is not None))

@@ -1,0 +1,55 @@
+"""Operations on keys: executors ask for the local key of one file, never for a master key."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from lockgate.errors import InputError, KeyMissingError
+from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
+from lockgate.framework.spark.catalogs import is_strict
+from lockgate.framework.spark.context import Context
+
+
+def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Unwrap the local key of a file; a missing master key is an answer, in a strict scope an error."""
+    provider = context.brain.scopes.provider(request["scope"])
+    key = KeyMetadata(request["name"], int(request["version"]), _algorithm(request["algorithm"]))
+    try:
+        plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
+    except KeyMissingError as error:
+        if is_strict(request["scope"]):
+            raise KeyMissingError(
+                f"{error}; what is read here decides what is written, and without the key that would be masks"
+            ) from None
+        return {"missing": True}
+    return {"plain": base64.b64encode(plain).decode()}
+
+
+def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Make a local key for one file under the newest version of a master key."""
+    provider = context.brain.scopes.provider(request["scope"])
+    key = provider.current_key(request["name"])
+    local = provider.create_local_key(key)
+    return {
+        "name": key.name,
+        "version": key.version,
+        "algorithm": key.algorithm.name,
+        "plain": base64.b64encode(local.plain).decode(),
+        "encrypted": base64.b64encode(local.encrypted).decode(),
+    }
+
+
+def names(context: Context, request: dict[str, Any]) -> list[str]:
+    """Return the names of the keys that a scope holds."""
+    return context.brain.scopes.provider(request["scope"]).key_names()
+
+
+def _algorithm(name: object) -> KeyAlgorithm:
+    for algorithm in KeyAlgorithm:
+        if name in (algorithm.name, algorithm.value):
+            return algorithm
+    raise InputError(f"the cipher {name!r} is not one of ORC's: {', '.join(each.name for each in KeyAlgorithm)}")
+
+
+OPERATIONS = {"keys.unwrap": unwrap, "keys.create": create, "keys.names": names}

@@ -1,0 +1,67 @@
+"""A lake: one Lockgate catalog in one Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import ProcedureError
+from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.catalogs import OpenCatalog
+from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdown
+from lockgate.framework.spark.inspect import Statement, inspect_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from lockgate.framework.store.catalog import Catalog
+
+
+class Lake:
+    """A warehouse of tables as a catalog of a Spark session; made by `lockgate.connect`.
+
+    `spark` is the session, `name` the catalog's name in it, `catalog` the tables without Spark.
+    """
+
+    def __init__(self, spark: SparkSession, name: str, opened: OpenCatalog) -> None:
+        self.spark = spark
+        self.name = name
+        self.handle = opened.handle
+        self.catalog: Catalog = opened.catalog
+        self._warehouse = opened.options["warehouse"]
+
+    def sql(self, text: str, **arguments: Any) -> DataFrame:
+        """Run a SQL statement in the session; `arguments` fill its named parameters (`:name`)."""
+        return self.spark.sql(text, args=arguments) if arguments else self.spark.sql(text)
+
+    def table(self, name: str) -> DataFrame:
+        """Return the table `db.t` of this catalog; a name that begins with the catalog's is taken as it is."""
+        full = name if name.startswith(f"{self.name}.") else f"{self.name}.{name}"
+        return self.spark.table(full)
+
+    def call(self, procedure: str, **arguments: Any) -> list[Row]:
+        """Run a procedure, as `CALL lake.sys.<procedure>(name => value, ...)` does, and return its rows."""
+        if not procedure.replace(".", "_").isidentifier():
+            raise ProcedureError(f"a procedure's name is a plain word such as 'compact', not {procedure!r}")
+        home = f"{self.name}.{procedure}" if procedure.startswith("sys.") else f"{self.name}.sys.{procedure}"
+        named = ", ".join(f"{name} => :{name}" for name in arguments)
+        return self.spark.sql(f"CALL {home}({named})", args=arguments).collect()
+
+    def explain_pushdown(self, sql: str) -> PushDownExplanation:
+        """Plan a query without running it and say, for each scan, what was pushed down and what was skipped."""
+        return explain_pushdown(self.spark, brain().reports, sql)
+
+    def inspect_sql(self, text: str) -> Statement:
+        """Say what a statement is about (its kind, tables, columns, options) without running it."""
+        return inspect_sql(text, spark=self.spark)
+
+    def lookup_join(self, stream: DataFrame, table: str, on: str | Sequence[str], **options: Any) -> DataFrame:
+        """Join each row of a stream or batch with rows of a table of this lake; see `lockgate.lookup_join`."""
+        import lockgate
+
+        full = table if table.startswith(f"{self.name}.") else f"{self.name}.{table}"
+        return lockgate.lookup_join(stream, full, on=on, **options)
+
+    def __repr__(self) -> str:
+        keys = "no keys" if self.catalog.keys is None else repr(self.catalog.keys)
+        return f"Lake({self.name!r}, {self._warehouse!r}, {keys})"

@@ -1,0 +1,179 @@
+"""Operations on scans: which filters are taken over, which files are read, what system tables hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import InputError, MaskedDataWarning
+from lockgate.framework.spark.catalog_operations import system_table
+from lockgate.framework.spark.catalogs import strict
+from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.encryption import masked_columns, require_keys
+from lockgate.framework.types import to_spark_type, value_to_json
+from lockgate.pushdown import (
+    Predicate,
+    ScanReport,
+    all_of,
+    columns_of,
+    describe,
+    from_json,
+    reason_unsupported,
+)
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.split import Split
+    from lockgate.framework.store.table import Table
+
+_SNAPSHOT_OPTION = "scan.snapshot-id"
+
+
+def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Say by index which filters are accepted and which remain."""
+    from lockgate.framework.store.scan import apply_filters
+
+    pushed = apply_filters(
+        context.table(),
+        [from_json(item) for item in request["filters"]],
+        [reason_unsupported(item) for item in request["filters"]],
+    )
+    context.brain.reports.filters(request["scan_id"], pushed)
+    return {
+        "accepted": [item.index for item in pushed.accepted],
+        "remaining": [item.index for item in pushed.remaining],
+    }
+
+
+def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Choose the files of a scan."""
+    table = context.table()
+    predicate = _predicate(request)
+    needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
+    if request.get("strict"):
+        require_keys(table, sorted(needed), "changing rows of")
+    else:
+        _warn_of_masks(table, needed)
+    snapshot_id = _snapshot_id(request)
+    if snapshot_id == 0:
+        report = ScanReport(str(table.identifier), None, all_columns=tuple(table.schema.field_names))
+        context.brain.reports.plan(request["scan_id"], _complete(report, request))
+        return _empty(table)
+    planned = table.scan(
+        predicate, columns=request["columns"], snapshot_id=snapshot_id, limit=request.get("limit")
+    )
+    context.brain.reports.plan(request["scan_id"], _complete(planned.report, request))
+    return _reply(context, table, planned, is_strict=bool(request.get("strict")))
+
+
+def _predicate(request: Mapping[str, Any]) -> Predicate:
+    parsed = [from_json(item) for item in request["filters"]]
+    # Filters that appear at run time (dynamic partition pruning) only skip; one we cannot read skips nothing.
+    parsed += [from_json(item) for item in request.get("runtime_filters", ())]
+    return all_of(*(item for item in parsed if item is not None))
+
+
+def _snapshot_id(request: Mapping[str, Any]) -> int:
+    asked = next(
+        (value for key, value in request["options"].items() if key.lower() == _SNAPSHOT_OPTION), None
+    )
+    if asked is None:
+        return int(request["snapshot_id"])
+    if not asked.isdecimal():
+        raise InputError(f"option {_SNAPSHOT_OPTION!r} takes the number of a snapshot, not {asked!r}")
+    return int(asked)
+
+
+def _warn_of_masks(table: Table, columns: set[str]) -> None:
+    masked = {column: key for column, key in masked_columns(table).items() if column in columns}
+    if masked:
+        names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
+        warnings.warn(
+            f"table {table.identifier}: without its key a column is read as its mask: {names}",
+            MaskedDataWarning,
+            stacklevel=2,
+        )
+
+
+def _complete(report: ScanReport, request: Mapping[str, Any]) -> ScanReport:
+    runtime = [from_json(item) for item in request.get("runtime_filters", ())]
+    notes = [f"filter known only at run time: {describe(item)}" for item in runtime if item is not None]
+    return dataclasses.replace(
+        report,
+        columns=tuple(request["columns"]),
+        limit=request.get("limit"),
+        notes=(*report.notes, *notes),
+    )
+
+
+def _empty(table: Table) -> dict[str, Any]:
+    return {
+        "snapshot_id": 0,
+        "rows": 0,
+        "bytes": 0,
+        "key_scope": None,
+        "merge_plan": None,
+        "schema_id": table.schema.id,
+        "schemas": {str(table.schema.id): _fields(table, table.schema.id)},
+        "splits": [],
+    }
+
+
+def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool) -> dict[str, Any]:
+    from lockgate.framework.store.merge import merge_plan
+
+    schema = table.schema
+    schema_ids = {schema.id, *(file.schema_id for split in planned.splits for file in split.files)}
+    merging = any(split.merge for split in planned.splits)
+    scope = None if table.keys is None else context.brain.scopes.register(table.keys)
+    return {
+        "snapshot_id": planned.snapshot_id,
+        "rows": planned.row_count,
+        "bytes": planned.total_bytes,
+        "key_scope": strict(scope) if scope and is_strict else scope,
+        "merge_plan": merge_plan(schema).to_json() if merging else None,
+        "schema_id": schema.id,
+        "schemas": {str(schema_id): _fields(table, schema_id) for schema_id in sorted(schema_ids)},
+        "splits": [_split(table, split) for split in planned.splits],
+    }
+
+
+def _fields(table: Table, schema_id: int) -> list[dict[str, Any]]:
+    schema = table.schema if schema_id == table.schema.id else table.schema_of(schema_id)
+    return [
+        {"id": field.id, "name": field.name, "type": to_spark_type(field.type)} for field in schema.fields
+    ]
+
+
+def _split(table: Table, split: Split) -> dict[str, Any]:
+    types = {name: table.schema.field(name).type for name in table.schema.partition_keys}
+    return {
+        "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
+        "bucket": split.bucket,
+        "merge": split.merge,
+        "files": [
+            {
+                "path": table.file_system.uri(path),
+                "size": file.file_size,
+                "rows": file.row_count,
+                "schema_id": file.schema_id,
+            }
+            for file, path in zip(split.files, split.paths, strict=True)
+        ],
+    }
+
+
+def system_rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of a system table; asked once for each execution, in a stream once for each micro-batch."""
+    made = system_table(request["name"].partition("$")[2])
+    table = context.table()
+    fields = made.schema(context, table)
+    rows = made.rows(context, table, request["options"], request["properties"]).to_pylist()
+    return {
+        "rows": [[value_to_json(field.type, row[field.name]) for field in fields] for row in rows],
+    }
+
+
+OPERATIONS = {"scan.filters": filters, "scan.plan": plan, "system.rows": system_rows}

@@ -1,0 +1,149 @@
+"""Making a Spark session with a Lockgate catalog, or attaching to one."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import InputError, UnprotectedKeysWarning
+from lockgate.framework.keys import KeyProvider
+from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.gateway import jar, register
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate.framework.spark.lake import Lake
+
+CATALOG_CLASS = "io.lockgate.spark.LockgateCatalog"
+PLUGIN_CLASS = "io.lockgate.spark.LockgatePlugin"
+
+Keys = KeyProvider | str | os.PathLike[str] | None
+
+
+def connect(
+    warehouse: str | os.PathLike[str],
+    *,
+    spark: SparkSession | None = None,
+    catalog: str = "lake",
+    keys: Keys = None,
+    conf: Mapping[str, str] | None = None,
+    master: str | None = None,
+    app_name: str = "lockgate",
+) -> Lake:
+    """Return the lake in the folder `warehouse`, as catalog `catalog` of a Spark session.
+
+    Without `spark`, the running session is used or one is made with `master` and `conf`. `keys` is a key provider or a
+    text such as `file:/path/keys.json`; confs hold the path only. Raises BridgeError if a session runs without the
+    connector jar, InputError if it has another warehouse under that name.
+    """
+    from pyspark.sql import SparkSession
+
+    from lockgate.framework.spark.lake import Lake
+
+    confs = catalog_confs(warehouse, catalog, keys)
+    if spark is None:
+        builder = SparkSession.builder.appName(app_name)
+        if master is not None:
+            builder = builder.master(master)
+        for key, value in (conf or {}).items():
+            builder = builder.config(key, value)
+        spark = configure(builder, warehouse=warehouse, catalog=catalog, keys=keys).getOrCreate()
+    elif conf or master is not None:
+        raise InputError("conf and master are for a session to be made; this one exists already")
+    attach(spark)
+    for key, value in confs.items():
+        spark.conf.set(key, value)
+    lake = Lake(spark, catalog, brain().catalogs.open(catalog, _options_of(confs, catalog)))
+    _check_catalog(lake)
+    return lake
+
+
+def configure(
+    builder: SparkSession.Builder,
+    *,
+    warehouse: str | os.PathLike[str],
+    catalog: str = "lake",
+    keys: Keys = None,
+) -> SparkSession.Builder:
+    """Add to a session's builder what Lockgate needs: the jar, the plugin and the catalog; `attach` the session then."""
+    known: Mapping[str, Any] = getattr(builder, "_options", {})
+    confs = {
+        "spark.jars": _with(known.get("spark.jars"), str(jar())),
+        "spark.plugins": _with(known.get("spark.plugins"), PLUGIN_CLASS),
+        **catalog_confs(warehouse, catalog, keys),
+    }
+    for key, value in confs.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def attach(spark: SparkSession) -> None:
+    """Let this process answer the catalogs of `spark`, whose confs name `io.lockgate.spark.LockgateCatalog`.
+
+    Raises BridgeError or VersionMismatchError if the session's jar is missing or of another version.
+    """
+    register(spark, brain())
+    _warn_of_open_network(spark)
+
+
+def catalog_confs(warehouse: str | os.PathLike[str], catalog: str, keys: Keys) -> dict[str, str]:
+    """Return the confs of a catalog; they hold the path of a key file, never a key."""
+    if not catalog.isidentifier():
+        raise InputError(f"a catalog's name is a plain word such as 'lake', not {catalog!r}")
+    prefix = f"spark.sql.catalog.{catalog}"
+    confs = {prefix: CATALOG_CLASS, f"{prefix}.warehouse": os.fspath(warehouse)}
+    if isinstance(keys, KeyProvider):
+        confs[f"{prefix}.keys"] = brain().scopes.conf_of(keys)
+    elif keys is not None:
+        confs[f"{prefix}.keys"] = _keys_conf(os.fspath(keys))
+    return confs
+
+
+def _keys_conf(spec: str) -> str:
+    """Return what names the keys in a conf: a file by its path; a plugin's text may hold a password, so a handle."""
+    scheme, colon, _ = spec.partition(":")
+    if not colon or scheme == "file" or "/" in scheme:
+        return spec
+    from lockgate.framework.keys import provider_from
+
+    return brain().scopes.conf_of(provider_from(spec))
+
+
+def _options_of(confs: Mapping[str, str], catalog: str) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{catalog}."
+    return {key.removeprefix(prefix): value for key, value in confs.items() if key.startswith(prefix)}
+
+
+def _with(present: object, added: str) -> str:
+    parts = [part for part in str(present or "").split(",") if part]
+    return ",".join(parts if added in parts else [*parts, added])
+
+
+def _check_catalog(lake: Lake) -> None:
+    """Spark makes a catalog once for a session: another one may be there under this name already."""
+    manager = lake.spark._jsparkSession.sessionState().catalogManager()
+    loaded = manager.catalog(lake.name)
+    if loaded.getClass().getName() != CATALOG_CLASS:
+        raise InputError(f"the session has another catalog {lake.name!r}: choose another name by catalog=...")
+    if loaded.handle() != lake.handle:
+        raise InputError(
+            f"the session has a Lockgate catalog {lake.name!r} with another warehouse or other keys: "
+            "choose another name by catalog=..., or a new session by spark.newSession()"
+        )
+
+
+def _warn_of_open_network(spark: SparkSession) -> None:
+    conf = spark.sparkContext.getConf()
+    if str(conf.get("spark.master", "")).startswith("local[") or conf.get("spark.master") == "local":
+        return
+    if conf.get("spark.network.crypto.enabled", "false") != "true":
+        warnings.warn(
+            "executors fetch the keys of files from the driver over Spark's network, which is not encrypted: "
+            "set spark.network.crypto.enabled=true and spark.authenticate=true",
+            UnprotectedKeysWarning,
+            stacklevel=3,
+        )
+

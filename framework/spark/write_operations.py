@@ -1,0 +1,243 @@
+"""Operations on writes: a write is begun, its tasks write files, and it is committed or aborted as a whole."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, nearest
+from lockgate.framework.options import FILE_COMPRESSION, ORC_COMPRESS, ORC_ENCRYPT, ORC_MASK, TARGET_FILE_SIZE
+from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.encryption import encrypted_columns, require_write_keys
+from lockgate.framework.types import from_spark_type, to_spark_type
+from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.manifest import DataFileMeta
+    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.table import Table
+
+_OVERWRITES = frozenset({"truncate", "overwrite", "dynamic"})
+
+
+def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Say where and how the tasks write; refuses rows that do not fit and missing keys before any task runs."""
+    table = context.table()
+    schema = table.schema
+    _check_rows(table, request)
+    require_write_keys(table)
+    options = table.options
+    encrypts = bool(encrypted_columns(table))
+    buckets = schema.bucket_count
+    return {
+        "write_id": uuid.uuid4().hex,
+        "location": table.file_system.uri(table.location),
+        "schema_id": schema.id,
+        "fields": [
+            {
+                "id": field.id,
+                "name": field.name,
+                "type": to_spark_type(field.type),
+                "nullable": field.type.nullable,
+                "key": field.name in schema.primary_keys,
+            }
+            for field in schema.fields
+        ],
+        "partition_keys": list(schema.partition_keys),
+        "primary_key": list(schema.primary_keys),
+        "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
+        "first_sequence": _first_sequence(table),
+        "encrypt": options.get_option(ORC_ENCRYPT) or None,
+        "mask": options.get_option(ORC_MASK) or None,
+        "key_scope": context.brain.scopes.register(table.keys) if encrypts and table.keys else None,
+        "compression": options.get_option(ORC_COMPRESS) or options.get_option(FILE_COMPRESSION),
+        "target_file_size": options.get_option(TARGET_FILE_SIZE),
+    }
+
+
+def _check_rows(table: Table, request: Mapping[str, Any]) -> None:
+    """Check the rows of a stream, which Spark does not fit to the table; those of a batch pass anyway."""
+    incoming = {field["name"].lower(): field for field in request["schema"]["fields"]}
+    if not incoming and request["mode"] == "delete":
+        return
+    known = {field.name.lower(): field for field in table.schema.fields}
+    for name, field in incoming.items():
+        if name not in known:
+            raise ColumnNotFoundError(
+                f"table {table.identifier} has no column {field['name']!r}{nearest(field['name'], table.schema.field_names)}"
+            )
+    for name, column in known.items():
+        if name not in incoming:
+            raise InputError(
+                f"the rows for table {table.identifier} have no column {column.name!r}: "
+                f"add it, for instance withColumn({column.name!r}, lit(None).cast(...))"
+            )
+        given, wanted = incoming[name]["type"], to_spark_type(column.type)
+        if _storage(given) != _storage(wanted):
+            raise InputError(
+                f"column {column.name!r} of table {table.identifier} is of type {_text(wanted)}, "
+                f"the rows have {_text(given)}: cast it"
+            )
+
+
+def _storage(spark_type: str | Mapping[str, Any]) -> object:
+    """Return what decides how values lie in memory: texts of any length alike, nullability aside."""
+    if isinstance(spark_type, str):
+        return "string" if spark_type.startswith(("char(", "varchar(")) else str(from_spark_type(spark_type))
+    kind = spark_type["type"]
+    if kind == "struct":
+        return [(field["name"].lower(), _storage(field["type"])) for field in spark_type["fields"]]
+    if kind == "array":
+        return [kind, _storage(spark_type["elementType"])]
+    if kind == "map":
+        return [kind, _storage(spark_type["keyType"]), _storage(spark_type["valueType"])]
+    return dict(spark_type)
+
+
+def _text(spark_type: str | Mapping[str, Any]) -> str:
+    return spark_type if isinstance(spark_type, str) else str(from_spark_type(spark_type))
+
+
+def _first_sequence(table: Table) -> int:
+    """Return a sequence number above those of all live files; tables without a key do not compare them."""
+    if not table.schema.primary_keys:
+        return 0
+    newest = (file.max_sequence_number for split in table.scan().splits for file in split.files)
+    return max(newest, default=-1) + 1
+
+
+def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Make the files of a write visible at once; an epoch of a stream that is committed is not committed again."""
+    table = context.table()
+    messages = _messages(table, request)
+    stream = request["epoch"] is not None
+    user, identifier = (request["query_id"], request["epoch"]) if stream else (None, None)
+    if request["mode"] in _OVERWRITES:
+        replaced = _replaced(table, request, messages)
+        snapshot = table.commit(
+            [*messages, *_deletions(table, replaced)],
+            kind="OVERWRITE",
+            user=user,
+            identifier=identifier,
+            base_snapshot_id=replaced.snapshot_id,
+        )
+    elif not messages and not stream:
+        return {"snapshot_id": None}
+    else:
+        snapshot = table.commit(messages, user=user, identifier=identifier)
+    _delete_if_unused(table, messages, snapshot, request)
+    return {"snapshot_id": None if snapshot is None else snapshot.id}
+
+
+def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
+    from lockgate.framework.store.message import CommitMessage
+
+    return [CommitMessage.from_json(message, table.schema) for message in request["messages"]]
+
+
+def abort(context: Context, request: dict[str, Any]) -> bool:
+    """Delete the files of tasks that had finished; those of others are deleted by their tasks."""
+    table = context.table()
+    _delete_files(table, _messages(table, request))
+    return True
+
+
+def _delete_files(table: Table, messages: Iterable[CommitMessage]) -> None:
+    for message in messages:
+        for file in message.added:
+            table.file_system.delete(table.data_file_path(message.partition, message.bucket, file))
+
+
+def _delete_if_unused(
+    table: Table, messages: list[CommitMessage], snapshot: Any, request: Mapping[str, Any]
+) -> None:
+    """Delete the files of an epoch that had been committed before: its first run's files are the table's."""
+    if request["epoch"] is None or not messages:
+        return
+    live = {file.file_name for split in table.scan().splits for file in split.files}
+    _delete_files(table, [message for message in messages if _names(message.added).isdisjoint(live)])
+
+
+def _names(files: Iterable[DataFileMeta]) -> set[str]:
+    return {file.file_name for file in files}
+
+
+# --- overwriting and deleting whole partitions ---------------------------------------------------
+
+
+def _replaced(table: Table, request: Mapping[str, Any], messages: list[CommitMessage]) -> ScanPlan:
+    """Plan the files that an overwrite replaces."""
+    if request["mode"] == "overwrite":
+        return table.scan(_whole_partitions(table, request["filters"]))
+    planned = table.scan()
+    if request["mode"] == "truncate" or not table.schema.partition_keys:
+        return planned
+    import dataclasses
+
+    touched = {message.partition for message in messages}
+    kept = tuple(split for split in planned.splits if tuple(split.partition.values()) in touched)
+    return dataclasses.replace(planned, splits=kept)
+
+
+def _deletions(table: Table, planned: ScanPlan) -> list[CommitMessage]:
+    from lockgate.framework.store.message import CommitMessage
+
+    keys = table.schema.partition_keys
+    return [
+        CommitMessage(
+            partition=tuple(split.partition[name] for name in keys),
+            bucket=split.bucket,
+            total_buckets=table.schema.bucket_count,
+            deleted=split.files,
+        )
+        for split in planned.splits
+    ]
+
+
+def _whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:
+    """Return the predicate that `filters` make if it selects whole partitions, else None."""
+    predicates = [from_json(item) for item in filters]
+    chosen = all_of(*(item for item in predicates if item is not None))
+    whole = isinstance(chosen, AlwaysTrue) or reads_only(chosen, table.schema.partition_keys)
+    return chosen if whole and None not in predicates else None
+
+
+def can_delete(context: Context, request: dict[str, Any]) -> bool:
+    """Tell whether a DELETE needs only metadata; on a table without a key nothing else is possible."""
+    table = context.table()
+    if _whole_partitions(table, request["filters"]) is not None:
+        return True
+    if table.schema.primary_keys:
+        return False
+    keys = ", ".join(table.schema.partition_keys)
+    whole = f"whole partitions (by {keys})" if keys else "all rows"
+    raise UnsupportedError(
+        f"table {table.identifier} has no primary key, so DELETE can only remove {whole}. For single rows create a "
+        "table with TBLPROPERTIES('primary-key'=...), or INSERT OVERWRITE the table with the rows to keep"
+    )
+
+
+def delete_where(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Delete whole partitions without reading a row."""
+    table = context.table()
+    chosen = _whole_partitions(table, request["filters"])
+    if chosen is None:
+        raise UnsupportedError(f"table {table.identifier}: this DELETE does not select whole partitions")
+    planned = table.scan(chosen)
+    if not planned.splits:
+        return {"snapshot_id": planned.snapshot_id}
+    snapshot = table.commit(
+        _deletions(table, planned), kind="OVERWRITE", base_snapshot_id=planned.snapshot_id
+    )
+    return {"snapshot_id": snapshot.id}
+
+
+OPERATIONS = {
+    "write.begin": begin,
+    "write.commit": commit,
+    "write.abort": abort,
+    "delete.can": can_delete,
+    "delete.where": delete_where,
+}
