@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lockgate.framework.keys.provider import KeyProvider
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.table import Table
+
+    from lockgate.framework.keys.provider import KeyProvider
     from lockgate.framework.types import DataField
 
 
@@ -33,7 +34,7 @@ BridgeOperation: TypeAlias = Callable[[BridgeContext, dict[str, Any]], object]
 """Answers one operation: takes the context and the request, returns what JSON can hold."""
 
 KeyProviderFactory: TypeAlias = Callable[[str], "KeyProvider"]
-"""Makes a key provider of what follows `scheme:` in a key specification."""
+"""Makes a key provider of a key specification `scheme:rest`, which it is given whole."""
 
 
 @runtime_checkable

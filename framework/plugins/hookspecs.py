@@ -1,8 +1,8 @@
 """The whole plugin contract: every hook that Lockgate calls, one sentence each.
 
 A plugin is a module (or object) named by an entry point of group `lockgate`; it implements any of these
-functions and marks each with `hookimpl`. Lockgate's own procedures and lookup joins are such plugins: there is
-no other way in.
+functions and marks each with `hookimpl`. Lockgate's own procedures and lookup joins are such plugins; there
+is no other way in.
 docs/plugins.md shows each hook with an example.
 """
 
@@ -36,7 +36,7 @@ def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:  # type: igno
 
 @hookspec
 def lockgate_system_tables() -> Mapping[str, SystemTable]:  # type: ignore[empty-body]
-    """Return, by suffix, the system tables that this plugin adds: `pin` makes `lake.db.t$pin` of every table."""
+    """Return, by suffix, the system tables that this plugin adds (`pin` makes `lake.db.t$pin`)."""
 
 
 @hookspec

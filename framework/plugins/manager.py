@@ -26,8 +26,9 @@ T = TypeVar("T")
 class PluginManager:
     """The registered plugins and what they add; one for the process comes from `plugins()`.
 
-    Raises `PluginError`, with the plugin's name in `plugin`, when a plugin cannot be imported, implements an unknown
-    hook or a hook with a wrong signature, returns something of another kind, or adds a name that another one added.
+    Raises `PluginError`, with the plugin's name in `plugin`, when a plugin cannot be imported, implements an
+    unknown hook or a hook with a wrong signature, returns something of another kind, or adds a name that
+    another one added.
     """
 
     def __init__(self) -> None:
@@ -45,8 +46,9 @@ class PluginManager:
         with self._lock:
             if name in self._origin:
                 raise PluginError(
-                    f"plugin {name!r} from {origin} conflicts with plugin {name!r} from {self._origin[name]}: "
-                    f"rename one of the two, or leave both out by {DISABLE_VARIABLE}={name}",
+                    f"plugin {name!r} from {origin} conflicts with plugin {name!r} "
+                    f"from {self._origin[name]}: rename one of the two, "
+                    f"or leave both out by {DISABLE_VARIABLE}={name}",
                     name,
                 )
             self._check_marks(plugin, name, origin)
@@ -76,7 +78,7 @@ class PluginManager:
     def load_entry_points(self, entry_points: Iterable[tuple[EntryPoint, str]] | None = None) -> None:
         """Register each installed entry point of group `lockgate`, unless the environment disables it.
 
-        `entry_points` pairs each entry point with the distribution it belongs to; by default the installed ones.
+        `entry_points` pairs each entry point with its distribution's name; by default the installed ones.
         """
         disabled = {name.strip() for name in os.environ.get(DISABLE_VARIABLE, "").split(",")}
         found = _installed() if entry_points is None else entry_points
@@ -150,7 +152,7 @@ class PluginManager:
         return merged
 
     def _check_marks(self, plugin: object, name: str, origin: str) -> None:
-        """Refuse a function that is named like a hook but not marked: pluggy would ignore it without a word."""
+        """Refuse an unmarked function that is named like a hook: pluggy would ignore it without a word."""
         for attribute in self._hooks:
             function = getattr(plugin, attribute, None)
             if callable(function) and not hasattr(function, f"{hookspecs.PROJECT}_impl"):
@@ -167,14 +169,9 @@ def _by_procedure_name(answer: object) -> dict[str, Any]:
     procedures: dict[str, Any] = {}
     for procedure in answer:
         name = getattr(procedure, "name", None)
-        if (
-            isinstance(procedure, type)
-            or not isinstance(name, str)
-            or not callable(getattr(procedure, "call", None))
-        ):
-            raise TypeError(
-                f"{procedure!r} is not a Procedure: return instances of lockgate.procedures.Procedure"
-            )
+        is_instance = not isinstance(procedure, type) and callable(getattr(procedure, "call", None))
+        if not isinstance(name, str) or not is_instance:
+            raise TypeError(f"{procedure!r} is not an instance of lockgate.procedures.Procedure")
         if name in procedures:
             raise ValueError(f"procedure {name!r} is listed twice")
         procedures[name] = procedure

@@ -1,0 +1,10 @@
+"""The procedures that come with Lockgate, one module each."""
+
+from __future__ import annotations
+
+from lockgate.procedures.procedure import Procedure
+
+
+def builtin_procedures() -> list[Procedure]:
+    """Return one instance of each."""
+    return []

@@ -1,0 +1,110 @@
+"""Lockgate's own procedures as a plugin, and the operations by which the connector lists and calls any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lockgate.errors import ProcedureNotFoundError
+from lockgate.framework.plugins import BridgeContext, BridgeOperation, hookimpl
+from lockgate.procedures import registry
+from lockgate.procedures.builtin import builtin_procedures
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.procedures.values import value_type
+
+NAMESPACE = "sys"
+
+
+@hookimpl
+def lockgate_procedures() -> Sequence[Procedure]:
+    """Return the procedures that come with Lockgate."""
+    return builtin_procedures()
+
+
+@hookimpl
+def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
+    """Return the operations behind SHOW PROCEDURES and CALL."""
+    return {
+        "procedure.list": list_procedures,
+        "procedure.load": load_procedure,
+        "procedure.call": call_procedure,
+    }
+
+
+def list_procedures(context: BridgeContext, request: dict[str, Any]) -> object:
+    """Answer SHOW PROCEDURES: all procedures stand in the namespace `sys`."""
+    if request.get("namespace") not in ([], None, [NAMESPACE]):
+        return {"procedures": []}
+    found = [registry.find(name) for name in registry.names()]
+    return {
+        "procedures": [
+            {"namespace": [NAMESPACE], "name": each.name, "description": each.description} for each in found
+        ]
+    }
+
+
+def load_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
+    """Describe one procedure to Spark's analyzer.
+
+    Spark knows no aliases: a camelCase name is a further parameter, optional as is the one it stands for, and
+    whether a required argument was given by either name is checked when the call arrives.
+    """
+    procedure = _find(request)
+    parameters = [_parameter(each) for each in procedure.parameters]
+    parameters += [_alias(each) for each in procedure.parameters if each.alias != each.name]
+    return {
+        "name": procedure.name,
+        "description": procedure.description,
+        "parameters": parameters,
+        "result": [{"name": name, "type": value_type(ddl).ddl} for name, ddl in procedure.result],
+    }
+
+
+def call_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
+    """Run one procedure and return its rows."""
+    procedure = _find(request)
+    types = {name: each.value_type for each in procedure.parameters for name in (each.name, each.alias)}
+    arguments = {
+        name: types[name].from_json(json) if name in types else json
+        for name, json in request["arguments"].items()
+    }
+    catalog = request["catalog"]
+    running = ProcedureContext(context.catalog(catalog), catalog, context.spark)
+    result = registry.call(running, procedure.name, **arguments)
+    columns = [value_type(ddl) for _, ddl in procedure.result]
+    rows = [[kind.to_json(value) for kind, value in zip(columns, row, strict=True)] for row in result]
+    return {"rows": rows}
+
+
+def _find(request: Mapping[str, Any]) -> Procedure:
+    namespace = request.get("namespace") or []
+    if namespace not in ([], [NAMESPACE]):
+        shown = ".".join([*namespace, request["name"]])
+        raise ProcedureNotFoundError(
+            f"there is no procedure {shown!r}: procedures are called as {NAMESPACE}.{request['name']}"
+        )
+    return registry.find(request["name"])
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    default = None if parameter.required else parameter.value_type.to_sql(parameter.default)
+    if parameter.required and parameter.alias != parameter.name:
+        default = "NULL"
+    return {
+        "name": parameter.name,
+        "type": parameter.value_type.ddl,
+        "default": default,
+        "required": parameter.required,
+        "comment": parameter.doc,
+    }
+
+
+def _alias(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.alias,
+        "type": parameter.value_type.ddl,
+        "default": "NULL",
+        "required": False,
+        "comment": f"the same as {parameter.name}",
+        "alias_of": parameter.name,
+    }

@@ -1,0 +1,145 @@
+"""What a procedure is: a name, typed parameters, typed result columns, and code."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from lockgate.errors import InputError, ProcedureError
+from lockgate.procedures.values import ValueType, value_type
+
+if TYPE_CHECKING:
+    from lockgate.framework.store import Catalog, Table
+
+log = logging.getLogger("lockgate.procedures")
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = _Required()
+"""The default of a parameter that must be given."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter: a snake_case name, a type as Spark's DDL spells it, a default and a line that explains it.
+
+    A default of None means "not given"; a caller who passes NULL has not given the argument either.
+    """
+
+    name: str
+    type: str
+    default: Any = REQUIRED
+    doc: str = ""
+
+    @property
+    def required(self) -> bool:
+        """Whether the caller must give it."""
+        return self.default is REQUIRED
+
+    @cached_property
+    def value_type(self) -> ValueType:
+        """The parsed type."""
+        return value_type(self.type)
+
+    @property
+    def alias(self) -> str:
+        """The name in camelCase, which is accepted too."""
+        head, *rest = self.name.split("_")
+        return head + "".join(word.capitalize() for word in rest)
+
+
+@dataclass(frozen=True)
+class ProcedureContext:
+    """What a procedure works with.
+
+    `spark` is None when it was called without Spark; `report` takes one line of progress.
+    """
+
+    catalog: Catalog
+    catalog_name: str = "lake"
+    spark: Any = None
+    report: Callable[[str], None] = field(default=log.info)
+
+    def identifier(self, name: str) -> str:
+        """Return `db.table` of a name that may be led by the catalog's; raises `InputError` otherwise."""
+        parts = [part.strip("`") for part in name.split(".")]
+        if len(parts) == 3 and parts[0] == self.catalog_name:
+            parts = parts[1:]
+        if len(parts) != 2 or not all(parts):
+            raise InputError(f"{name!r} does not name a table: write 'database.table'")
+        return ".".join(parts)
+
+    def table(self, name: str) -> Table:
+        """Return the table `db.table` or `catalog.db.table`; TableNotFoundError offers the nearest names."""
+        return self.catalog.load_table(self.identifier(name))
+
+    def require_spark(self, why: str) -> Any:
+        """Return the Spark session; ProcedureError when there is none."""
+        if self.spark is None:
+            raise ProcedureError(f"{why} needs Spark: call it by SQL (CALL) or by lake.call(...)")
+        return self.spark
+
+
+class Procedure(ABC):
+    """A procedure: set the class variables, and do the work in `call`.
+
+    `parameters` are in the order of positional arguments. `result` names and types the columns that `call`
+    returns rows of: counts that tell the caller what was done. Whatever deletes or rewrites takes a parameter
+    `dry_run`.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str]
+    parameters: ClassVar[Sequence[Parameter]] = ()
+    result: ClassVar[Sequence[tuple[str, str]]]
+
+    @abstractmethod
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Do the work and return rows of `result`; a checked value is given for every parameter."""
+
+    def __repr__(self) -> str:
+        return f"<procedure {self.name}>"
+
+
+@dataclass(frozen=True)
+class ProcedureResult:
+    """What a call returned: the columns' names and the rows."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each row by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def __getitem__(self, column: str) -> Any:
+        """Return the value of `column` in the only row; InputError if there is no such column or row."""
+        if column not in self.columns or len(self.rows) != 1:
+            raise InputError(f"{column!r} is not a value of a single row of {', '.join(self.columns)}")
+        return self.rows[0][self.columns.index(column)]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        """Return the rows as a text table."""
+        cells = [
+            self.columns,
+            *(tuple("" if cell is None else str(cell) for cell in row) for row in self.rows),
+        ]
+        widths = [max(len(line[index]) for line in cells) for index in range(len(self.columns))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in cells
+        ]
+        return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,128 @@
+"""Finds procedures, binds arguments to parameters, and runs them: the one path of all three ways in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lockgate.errors import (
+    InputError,
+    LockgateError,
+    PluginError,
+    ProcedureError,
+    ProcedureNotFoundError,
+    nearest,
+)
+from lockgate.framework.plugins import plugins
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext, ProcedureResult
+from lockgate.procedures.values import value_type
+
+
+def names() -> list[str]:
+    """Return the names of all procedures, sorted."""
+    return sorted(plugins().procedures())
+
+
+def find(name: str) -> Procedure:
+    """Return the procedure called `name`, in snake_case or camelCase; ProcedureNotFoundError otherwise."""
+    known = plugins().procedures()
+    wanted = name.strip("`")
+    for candidate in known.values():
+        if wanted.lower() in (candidate.name.lower(), candidate.name.replace("_", "").lower()):
+            return check(candidate)
+    raise ProcedureNotFoundError(f"there is no procedure {name!r}{nearest(wanted, known)}")
+
+
+def check(procedure: Procedure) -> Procedure:
+    """Return the procedure if its declaration is sound; PluginError otherwise."""
+    try:
+        for parameter in procedure.parameters:
+            kind = value_type(parameter.type)
+            if not parameter.required:
+                kind.check(parameter.default)
+        for _, ddl in procedure.result:
+            value_type(ddl)
+        _check_names(procedure)
+    except (LockgateError, AttributeError, TypeError) as error:
+        raise PluginError(
+            f"procedure {procedure.name!r} is declared wrongly: {error}", procedure.name
+        ) from error
+    return procedure
+
+
+def _check_names(procedure: Procedure) -> None:
+    spellings = [name for each in procedure.parameters for name in {each.name, each.alias}]
+    twice = sorted({name for name in spellings if spellings.count(name) > 1})
+    if twice:
+        raise InputError(f"two parameters are called {twice[0]!r}")
+    if not procedure.result:
+        raise InputError("result has no columns: return counts of what was done")
+    optional = False
+    for parameter in procedure.parameters:
+        if parameter.required and optional:
+            raise InputError(f"required parameter {parameter.name!r} follows one with a default")
+        optional = optional or not parameter.required
+
+
+def bind(procedure: Procedure, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value for every parameter: positional arguments first, then named ones, then defaults.
+
+    Raises `InputError` that names the procedure and the argument which is unknown, given twice, missing or of
+    the wrong type.
+    """
+    given: dict[str, Any] = {}
+    if len(positional) > len(procedure.parameters):
+        raise InputError(
+            f"{procedure.name} takes {len(procedure.parameters)} arguments, {len(positional)} were given: "
+            f"{signature(procedure)}"
+        )
+    for parameter, value in zip(procedure.parameters, positional, strict=False):
+        given[parameter.name] = value
+    by_name = {name: each for each in procedure.parameters for name in (each.alias, each.name)}
+    for name, value in named.items():
+        if name not in by_name:
+            known = [each.name for each in procedure.parameters]
+            raise InputError(f"{procedure.name} has no parameter {name!r}{nearest(name, known)}")
+        if value is None:
+            continue
+        parameter = by_name[name]
+        if given.get(parameter.name) is not None:
+            raise InputError(f"{procedure.name}: {parameter.name!r} is given twice")
+        given[parameter.name] = value
+    return {each.name: _value(procedure, each, given.get(each.name)) for each in procedure.parameters}
+
+
+def _value(procedure: Procedure, parameter: Parameter, value: Any) -> Any:
+    if value is None:
+        if parameter.required:
+            raise InputError(
+                f"{procedure.name} needs the argument {parameter.name!r} ({parameter.doc or parameter.type})"
+            )
+        return parameter.default
+    try:
+        return parameter.value_type.check(value)
+    except (InputError, ValueError) as error:
+        raise InputError(f"{procedure.name}: argument {parameter.name!r}: {error}") from None
+
+
+def call(context: ProcedureContext, name: str, *positional: Any, **named: Any) -> ProcedureResult:
+    """Run the procedure `name` and return its rows; what it raises on purpose passes through unchanged."""
+    procedure = find(name)
+    arguments = bind(procedure, positional, named)
+    rows = procedure.call(context, **arguments)
+    width = len(procedure.result)
+    for row in rows:
+        if len(row) != width:
+            raise ProcedureError(
+                f"{procedure.name} returned a row of {len(row)} values for {width} columns: {row!r}"
+            )
+    return ProcedureResult(tuple(column for column, _ in procedure.result), tuple(map(tuple, rows)))
+
+
+def signature(procedure: Procedure) -> str:
+    """Return `name(table STRING, dry_run BOOLEAN DEFAULT false)`."""
+    parts = []
+    for parameter in procedure.parameters:
+        default = "" if parameter.required else f" DEFAULT {parameter.value_type.to_sql(parameter.default)}"
+        parts.append(f"{parameter.name} {parameter.value_type.ddl}{default}")
+    return f"{procedure.name}({', '.join(parts)})"
