@@ -1,8 +1,9 @@
 """Keys as bytes: a 64-bit hash for sorting, then bytes that tell any two keys apart.
 
 The bytes of a key are its row (`rowcodec`) with the null word replaced by the hash, most significant byte
-first, so that RocksDB's order by bytes is the order of the hashes and sorting a batch sorts machine words. The
-top bit of the hash names the key space: lookup keys and, for tables joined by something else, primary keys.
+first, so that RocksDB's order by bytes is the order of the hashes and sorting a batch sorts machine words.
+The top bit of the hash names the key space: lookup keys and, for tables joined by something else, primary
+keys.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class Keys:
 class Distinct:
     """Keys sorted by their bytes, each once.
 
-    `order` sorts the keys (stable), `starts` are the positions in `order` where a new key begins, `inverse[i]`
-    is the number of key i among the distinct ones.
+    `order` sorts the keys (stable), `starts` are the positions in `order` where a new key begins,
+    `inverse[i]` is the number of key i among the distinct ones.
     """
 
     order: Int64s
@@ -129,7 +130,7 @@ class KeyCodec:
             raise UnsupportedTypeError(f"cannot join on {schema.names}: {error}") from None
 
     def encode(self, columns: Sequence[pa.Array]) -> Keys:
-        """Encode key columns of this codec's types, or ones that widen to them; keys with a null are left out."""
+        """Encode key columns, widening them to this codec's types; a key with a null is left out."""
         arrays = [
             _normal(widen(column, field.type, field.name))
             for column, field in zip(columns, self.schema, strict=True)

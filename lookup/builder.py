@@ -1,0 +1,274 @@
+"""Bringing a cache to a snapshot: by reading the table whole, or by following its changes.
+
+A step forward is taken in by the database together with the number of its snapshot, atomically, so a process
+that is killed at any moment leaves a whole state. What readers see are generations: hard-linked copies,
+published complete.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockgate.errors import LookupCacheError, SnapshotNotFoundError
+from lockgate.framework.store.snapshot import CommitKind, Snapshot
+from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage
+from lockgate.lookup.options import CACHE_DISK, FULL_LOAD_THRESHOLD, lookup_options
+from lockgate.lookup.runs import Runs
+from lockgate.lookup.spec import CacheLayout, Kind, LookupSpec, layout_of
+from lockgate.lookup.steps import Step, make_step
+from lockgate.lookup.storage import WritableStore, write_sorted
+from lockgate.pushdown import filter_table
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+# Rows are encoded in slices of this many, which bounds the memory of a full load.
+_SLICE_ROWS = 1 << 17
+# What is left free on the disk in any case.
+_SPARE_BYTES = 64 << 20
+
+Progress = Callable[[int], None]
+
+
+class _MustReload(Exception):  # noqa: N818 - a turn of events inside this module, not an error
+    """The changes up to the wanted snapshot cannot be followed; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Cursor:
+    """Where the database stands."""
+
+    snapshot_id: int
+    fingerprint: str
+    rows: int
+
+    def meta(self) -> dict[str, Any]:
+        return {"snapshot_id": self.snapshot_id, "fingerprint": self.fingerprint, "rows": self.rows}
+
+
+def fingerprint(snapshot: Snapshot) -> str:
+    """Tell a snapshot from another that took its number after a rollback."""
+    return snapshot.delta_manifest_list
+
+
+class CacheBuilder:
+    """Builds the generations of one cache; its caller holds the directory's lock.
+
+    `progress` is told the rows read so far while the table is read whole.
+    """
+
+    def __init__(
+        self, table: Table, spec: LookupSpec, directory: CacheDirectory, progress: Progress | None = None
+    ) -> None:
+        self.table = table
+        self.spec = spec
+        self.directory = directory
+        self.layout: CacheLayout = layout_of(spec, table.schema)
+        self._options = lookup_options(table.options, spec.options)
+        self._progress = progress or (lambda rows: None)
+        self._store: WritableStore | None = None
+        if not directory.has_layout(self.layout):
+            directory.clear()
+            directory.write_layout(self.layout)
+        directory.sweep_primaries()
+
+    def close(self) -> None:
+        """Release the database."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    # --- one snapshot ------------------------------------------------------------------------------
+
+    def build(self, snapshot_id: int, *, serve: bool = True) -> GenerationInfo:
+        """Make the state at a snapshot readable, if it is not yet.
+
+        With `serve` it becomes the current one even if a newer one was, as after a rollback; without, only if
+        it is newer. Raises SnapshotNotFoundError if the snapshot is gone and LookupCacheError if there is not
+        enough disk.
+        """
+        snapshot = self.table.snapshot(snapshot_id)
+        known = self.directory.generation(snapshot_id)
+        if known is None or known.fingerprint != fingerprint(snapshot):
+            known = self._make(snapshot, serve)
+        current = self.directory.current()
+        if current is None or snapshot_id > current or (serve and snapshot_id != current):
+            self.directory.set_current(snapshot_id)
+        return known
+
+    def _make(self, snapshot: Snapshot, serve: bool) -> GenerationInfo:
+        started = time.monotonic()
+        store, cursor = self._open()
+        if store is not None and cursor is not None:
+            try:
+                changes = self._follow(store, cursor, snapshot)
+            except _MustReload:
+                pass
+            else:
+                return self._publish(store, snapshot, started, changes, full_load=False)
+        return self._load(
+            snapshot, started, replace=cursor is None or serve or snapshot.id > cursor.snapshot_id
+        )
+
+    def _open(self) -> tuple[WritableStore | None, _Cursor | None]:
+        path = self.directory.primary()
+        if self._store is None and path is not None:
+            try:
+                self._store = WritableStore(path)
+            except LookupCacheError:
+                # A database that cannot be opened is worth nothing: the table is read again.
+                shutil.rmtree(path, ignore_errors=True)
+        meta = self._store.meta() if self._store is not None else None
+        return self._store, None if meta is None else _Cursor(**meta)
+
+    def _publish(
+        self, store: WritableStore, snapshot: Snapshot, started: float, changes: int, *, full_load: bool
+    ) -> GenerationInfo:
+        meta = store.meta()
+        assert meta is not None
+
+        def make(folder: Path) -> GenerationInfo:
+            store.checkpoint(folder / "db")
+            return GenerationInfo(
+                snapshot_id=snapshot.id,
+                fingerprint=fingerprint(snapshot),
+                rows=meta["rows"],
+                bytes=disk_usage(folder),
+                changes=changes,
+                full_load=full_load,
+                build_seconds=round(time.monotonic() - started, 4),
+                built_millis=time.time_ns() // 1_000_000,
+            )
+
+        return self.directory.publish(make)
+
+    # --- following changes ---------------------------------------------------------------------------
+
+    def _follow(self, store: WritableStore, cursor: _Cursor, target: Snapshot) -> int:
+        if target.id < cursor.snapshot_id:
+            raise _MustReload("the wanted snapshot is older than the cache")
+        if target.id - cursor.snapshot_id > self._options.get_option(FULL_LOAD_THRESHOLD):
+            raise _MustReload("the cache is too many snapshots behind")
+        with suppress(SnapshotNotFoundError):  # expired: its number cannot have been given again
+            if fingerprint(self.table.snapshot(cursor.snapshot_id)) != cursor.fingerprint:
+                raise _MustReload("the snapshot of the cache was rolled back")
+        written = 0
+        try:
+            steps = self.table.changes(cursor.snapshot_id, target.id, columns=list(self.layout.read_columns))
+            for change in steps:
+                if change.kind == CommitKind.OVERWRITE:
+                    raise _MustReload(f"snapshot {change.snapshot_id} overwrote the table")
+                step = self._step(store, change.rows)
+                written += len(step.keys)
+                mark = fingerprint(self.table.snapshot(change.snapshot_id))
+                cursor = _Cursor(change.snapshot_id, mark, cursor.rows + step.row_delta)
+                self._ingest(store, step, cursor)
+        except SnapshotNotFoundError:
+            raise _MustReload("a snapshot in between has expired") from None
+        if cursor.snapshot_id != target.id:
+            store.ingest([], _Cursor(target.id, fingerprint(target), cursor.rows).meta())
+        return written
+
+    def _step(self, store: WritableStore, rows: pa.Table) -> Step:
+        kinds = rows.column("_VALUE_KIND")
+        return make_step(self.layout, store, self._batch(rows), kinds, self._matching(rows))
+
+    def _ingest(self, store: WritableStore, step: Step, cursor: _Cursor) -> None:
+        files = []
+        if step.keys:
+            self._check_disk(sum(map(len, step.keys)) + sum(len(value or b"") for value in step.values))
+            files.append(write_sorted(self.directory.path / "step.sst", step.keys, step.values))
+        store.ingest(files, cursor.meta())
+
+    def _matching(self, rows: pa.Table) -> pa.Array | None:
+        # Which rows meet the condition; None: there is none.
+        if self.spec.where is None:
+            return None
+        numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
+        kept = filter_table(numbered, self.spec.where).column("_row")
+        return pa.compute.is_in(numbered.column("_row"), value_set=kept).combine_chunks()
+
+    def _batch(self, rows: pa.Table) -> pa.RecordBatch:
+        chosen = rows.select(list(self.layout.read_columns)).combine_chunks()
+        batches = chosen.to_batches()
+        if len(batches) == 1:
+            return batches[0]
+        return pa.RecordBatch.from_pylist([], schema=chosen.schema)
+
+    # --- reading the table whole -----------------------------------------------------------------------
+
+    def _load(self, snapshot: Snapshot, started: float, *, replace: bool) -> GenerationInfo:
+        folder = self.directory.new_primary()
+        try:
+            loaded = WritableStore(folder)
+            rows = self._fill(loaded, folder, snapshot)
+            if not replace:
+                info = self._publish(loaded, snapshot, started, rows, full_load=True)
+                loaded.close()
+                shutil.rmtree(folder, ignore_errors=True)
+                return info
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self.close()
+        self.directory.set_primary(folder)
+        self.directory.sweep_primaries()
+        self._store = loaded
+        return self._publish(loaded, snapshot, started, rows, full_load=True)
+
+    def _fill(self, store: WritableStore, folder: Path, snapshot: Snapshot) -> int:
+        expected = snapshot.total_record_count
+        layout, check = self.layout, self._check_disk
+        runs = Runs(folder, "rows", expected, many=layout.many, before_write=check)
+        primary = None
+        if layout.kind is Kind.SECONDARY_INDEX:
+            primary = Runs(folder, "primary", expected, many=False, before_write=check)
+        read = 0
+        for batch in self._read(snapshot.id):
+            keys = layout.key_codec.encode([batch.column(name) for name in layout.key_schema.names])
+            valid = batch if keys.valid.all() else batch.filter(pa.array(keys.valid))
+            runs.add(keys.rows, layout.row_codec.encode(valid.select(layout.row_schema.names)))
+            if primary is not None:
+                assert layout.primary_schema is not None
+                names = layout.primary_schema.names
+                encoded = layout.primary_codec.encode([batch.column(name) for name in names])
+                primary.add(encoded.rows, layout.key_row_codec.encode(batch.select(layout.key_schema.names)))
+            read += batch.num_rows
+            self._progress(read)
+        files = runs.finish() + (primary.finish() if primary is not None else [])
+        store.ingest(files, _Cursor(snapshot.id, fingerprint(snapshot), runs.rows).meta())
+        return read
+
+    def _read(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
+        names = list(self.layout.read_columns)
+        batches = self.table.read_batches(columns=names, predicate=self.spec.where, snapshot_id=snapshot_id)
+        for batch in batches:
+            rows = pa.Table.from_batches([batch]).select(names)
+            if self.spec.where is not None:
+                rows = filter_table(rows, self.spec.where)
+            yield from rows.combine_chunks().to_batches(max_chunksize=_SLICE_ROWS)
+
+    # --- disk --------------------------------------------------------------------------------------------
+
+    def _check_disk(self, coming: int) -> None:
+        root = self.directory.path.parent
+        free = shutil.disk_usage(root).free
+        if free < coming + _SPARE_BYTES:
+            raise LookupCacheError(
+                f"the disk of the lookup cache {root} has {free} bytes free and {coming} more are needed: "
+                "free some, or choose another folder with lookup.cache-dir"
+            )
+        limit = self._options.get_option(CACHE_DISK)
+        if limit and (used := disk_usage(root)) + coming > limit:
+            raise LookupCacheError(
+                f"the lookup caches in {root} take {used} bytes and {coming} more are needed, above the "
+                f"{limit} that lookup.cache-max-disk-size allows: raise it, or cache fewer columns (select=)"
+            )

@@ -1,0 +1,295 @@
+"""The folder of one cache: which states of the table it holds, who may write, what must be kept.
+
+::
+
+    LAYOUT.json          what is cached (`spec.CacheLayout`), with the versions of the formats
+    LOCK                 held by the one process that writes
+    CURRENT              the snapshot that readers without a wish of their own get
+    PRIMARY              names the database that is brought forward from snapshot to snapshot
+    generations/<id>/    the state at snapshot <id>: never changed, renamed into place complete
+    wanted/<id>          snapshots that a process without the lock asks for
+    readers/<name>       what a driver still needs, touched while it lives
+
+A folder belongs to one user and is closed to others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from lockgate.errors import LookupCacheError, VersionMismatchError
+from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
+from lockgate.lookup.spec import CacheLayout
+
+KEPT_GENERATIONS = 2
+# A driver touches its reader file every few seconds; one that has not for this long is gone.
+READER_LEASE_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class GenerationInfo:
+    """What is known of one cached state.
+
+    `changes` counts the rows written to reach it, `full_load` says that the table was read whole; `bytes` are
+    those of its files, shared with the generation before where unchanged.
+    """
+
+    snapshot_id: int
+    fingerprint: str
+    rows: int
+    bytes: int
+    changes: int
+    full_load: bool
+    build_seconds: float
+    built_millis: int
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that only this user can enter; raises LookupCacheError if it belongs to another."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        raise LookupCacheError(f"{path} belongs to another user; choose a folder with lookup.cache-dir")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a small file so that readers see the old or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    temporary.write_text(text)
+    temporary.replace(path)
+
+
+class CacheDirectory:
+    """One cache's folder; every method may be called from any process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.generations_path = path / "generations"
+        self.log_path = path / "owner.log"
+
+    @classmethod
+    def create(cls, root: Path, name: str) -> CacheDirectory:
+        """Make the folder of a cache, closed to other users."""
+        directory = cls(private_folder(private_folder(root) / name))
+        for part in ("generations", "wanted", "readers"):
+            (directory.path / part).mkdir(exist_ok=True)
+        return directory
+
+    # --- layout ----------------------------------------------------------------------------------
+
+    def write_layout(self, layout: CacheLayout) -> None:
+        """Record what is cached."""
+        write_atomically(self.path / "LAYOUT.json", json.dumps(layout.to_json(), indent=1))
+
+    def layout(self) -> CacheLayout:
+        """Read what is cached.
+
+        Raises LookupCacheError if there is no cache and VersionMismatchError if another version made it.
+        """
+        content = self._layout_json()
+        if content is None:
+            raise LookupCacheError(
+                f"there is no lookup cache in {self.path} on this host: caches are built by the driver, and "
+                "executors on other hosts need the folder (lookup.cache-dir) shared with it"
+            )
+        versions = (content.get("cache_format"), content.get("row_codec"))
+        if versions != (CACHE_FORMAT, ROW_CODEC):
+            raise VersionMismatchError(
+                f"the lookup cache {self.path} has format {versions[0]} and row codec {versions[1]}, this "
+                f"Lockgate reads {CACHE_FORMAT} and {ROW_CODEC}: install one version on driver and executors"
+            )
+        return CacheLayout.from_json(content)
+
+    def _layout_json(self) -> dict[str, Any] | None:
+        return _read_json(self.path / "LAYOUT.json")
+
+    def has_layout(self, layout: CacheLayout) -> bool:
+        """Say whether the cache holds exactly this, in formats of this version."""
+        return self._layout_json() == layout.to_json()
+
+    # --- generations -----------------------------------------------------------------------------
+
+    def current(self) -> int | None:
+        """The snapshot that is served now; None before the first."""
+        try:
+            return int((self.path / "CURRENT").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def set_current(self, snapshot_id: int) -> None:
+        """Serve another state from now on; readers of the old one are not disturbed."""
+        write_atomically(self.path / "CURRENT", str(snapshot_id))
+
+    def generation_path(self, snapshot_id: int) -> Path:
+        """The folder of the state at a snapshot."""
+        return self.generations_path / str(snapshot_id)
+
+    def generation(self, snapshot_id: int) -> GenerationInfo | None:
+        """What is known of the state at a snapshot; None if it is not cached."""
+        content = _read_json(self.generation_path(snapshot_id) / "GENERATION.json")
+        return None if content is None else GenerationInfo(**content)
+
+    def generations(self) -> list[int]:
+        """The snapshots whose states are cached, ascending."""
+        with contextlib.suppress(FileNotFoundError):
+            return _numbers(self.generations_path)
+        return []
+
+    def publish(self, make: Callable[[Path], GenerationInfo]) -> GenerationInfo:
+        """Let `make` fill a folder (its database goes to `db`) and put it in place, complete, in one step."""
+        building = self.generations_path / f"building-{uuid.uuid4().hex}"
+        building.mkdir()
+        try:
+            info = make(building)
+            (building / "GENERATION.json").write_text(json.dumps(asdict(info)))
+            final = self.generation_path(info.snapshot_id)
+            if final.exists():  # of a snapshot that was rolled back; open readers keep their files
+                final.rename(self.generations_path / f"building-{uuid.uuid4().hex}-old")
+            building.rename(final)
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+        return info
+
+    def sweep(self, keep: Collection[int] = ()) -> list[int]:
+        """Remove what a crash left and the states that nobody needs; called by the owner."""
+        for leftover in self.generations_path.glob("building-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        kept = {*keep, *self.needed()}
+        states = self.generations()
+        current = self.current()
+        if current is not None:
+            kept |= {current, *[state for state in states if state <= current][-KEPT_GENERATIONS:]}
+        removed = [state for state in states if state not in kept]
+        for state in removed:
+            shutil.rmtree(self.generation_path(state), ignore_errors=True)
+        return removed
+
+    def clear(self) -> None:
+        """Remove everything cached; called by the owner when the layout changed."""
+        (self.path / "CURRENT").unlink(missing_ok=True)
+        (self.path / "PRIMARY").unlink(missing_ok=True)
+        for path in [*self.generations_path.iterdir(), *self.path.glob("primary-*")]:
+            shutil.rmtree(path, ignore_errors=True)
+
+    # --- the database that is brought forward ------------------------------------------------------
+
+    def primary(self) -> Path | None:
+        """The folder of the database that is brought forward; None before the first full load."""
+        try:
+            path = self.path / (self.path / "PRIMARY").read_text().strip()
+        except FileNotFoundError:
+            return None
+        return path if path.is_dir() else None
+
+    def new_primary(self) -> Path:
+        """A fresh folder for a full load; it counts only after `set_primary`."""
+        path = self.path / f"primary-{uuid.uuid4().hex}"
+        path.mkdir()
+        return path
+
+    def set_primary(self, path: Path) -> None:
+        """Make a loaded database the one that is brought forward."""
+        write_atomically(self.path / "PRIMARY", path.name)
+
+    def sweep_primaries(self) -> None:
+        """Remove databases that a crash or a full load left behind; called by the owner."""
+        primary = self.primary()
+        for path in self.path.glob("primary-*"):
+            if path != primary:
+                shutil.rmtree(path, ignore_errors=True)
+
+    # --- what others want --------------------------------------------------------------------------
+
+    def want(self, snapshot_id: int) -> None:
+        """Ask whoever holds the lock for the state at a snapshot."""
+        (self.path / "wanted" / str(snapshot_id)).touch()
+
+    def wanted(self) -> list[int]:
+        """The snapshots asked for, ascending."""
+        return _numbers(self.path / "wanted")
+
+    def unwant(self, snapshot_id: int) -> None:
+        """The wish is fulfilled, or cannot be."""
+        (self.path / "wanted" / str(snapshot_id)).unlink(missing_ok=True)
+
+    def hold(self, name: str, snapshots: Collection[int]) -> None:
+        """Say that the driver `name` needs these states; must be repeated within the lease."""
+        write_atomically(self.path / "readers" / name, json.dumps(sorted(snapshots)))
+
+    def release(self, name: str) -> None:
+        """The driver `name` needs nothing any more."""
+        (self.path / "readers" / name).unlink(missing_ok=True)
+
+    def needed(self) -> set[int]:
+        """The states that living drivers need; forgets drivers that are gone."""
+        needed: set[int] = set()
+        for path in (self.path / "readers").glob("[!.]*"):
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                if time.time() - path.stat().st_mtime > READER_LEASE_SECONDS:
+                    path.unlink()
+                else:
+                    needed.update(json.loads(path.read_text()))
+        return needed
+
+    # --- the right to write ------------------------------------------------------------------------
+
+    def try_lock(self) -> IO[bytes] | None:
+        """Take the right to write without waiting; it ends when the file is closed or the process dies."""
+        file = open(self.path / "LOCK", "ab")  # noqa: SIM115 - the caller keeps it open
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        return file
+
+    @contextlib.contextmanager
+    def locked(self, timeout: float) -> Iterator[None]:
+        """Hold the right to write; raises LookupCacheError if another process keeps it too long (seconds)."""
+        deadline = time.monotonic() + timeout
+        while (lock := self.try_lock()) is None:
+            if time.monotonic() > deadline:
+                raise LookupCacheError(f"another process has been writing {self.path} for {timeout:.0f} s")
+            time.sleep(0.02)
+        with lock:
+            yield
+
+
+def _numbers(folder: Path) -> list[int]:
+    return sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdigit())
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        raise LookupCacheError(f"{path} is damaged: remove {path.parent} and let it be built again") from None
+    return content if isinstance(content, dict) else None
+
+
+def disk_usage(path: Path) -> int:
+    """The bytes of all files under a folder, hard-linked ones counted once."""
+    seen: dict[int, int] = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                status = os.stat(os.path.join(folder, name))  # noqa: PTH118, PTH116 - half the time of Path
+                seen[status.st_ino] = status.st_size
+    return sum(seen.values())

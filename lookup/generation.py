@@ -1,0 +1,100 @@
+"""Reading one cached state: keys in, rows out, vectorised from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lockgate.errors import LookupCacheError
+from lockgate.lookup.directory import CacheDirectory, GenerationInfo
+from lockgate.lookup.lists import unpack
+from lockgate.lookup.rows import Bools, Int64s, Rows, offsets_of, ragged
+from lockgate.lookup.storage import ReadOnlyStore
+
+
+@dataclass(frozen=True)
+class LookupResult:
+    """The answer to a batch of keys.
+
+    `rows` are the matching rows in the order of the keys, `indices[i]` (int64, ascending) is the key that
+    row i answers, `matched` (boolean, one a key) says which keys have a row. All are of one
+    snapshot.
+    """
+
+    rows: pa.RecordBatch
+    indices: pa.Array
+    matched: pa.Array
+    snapshot_id: int
+
+
+class Generation:
+    """The state of a dimension at one snapshot, open for reading."""
+
+    def __init__(self, directory: CacheDirectory, snapshot_id: int, cache_bytes: int) -> None:
+        info = directory.generation(snapshot_id)
+        if info is None:
+            directory.layout()  # raises the more telling error when there is no cache at all
+            raise LookupCacheError(
+                f"the lookup cache {directory.path} does not hold snapshot {snapshot_id} (any more); "
+                f"it holds {directory.generations() or 'none'}"
+            )
+        self.info: GenerationInfo = info
+        self.layout = directory.layout()
+        self._store = ReadOnlyStore(directory.generation_path(snapshot_id) / "db", cache_bytes)
+        self._answer = [self.layout.row_schema.get_field_index(name) for name in self.layout.columns]
+
+    @property
+    def snapshot_id(self) -> int:
+        """The snapshot whose state this is."""
+        return self.info.snapshot_id
+
+    def close(self) -> None:
+        """Release the files."""
+        self._store.close()
+
+    def get(self, keys: Sequence[pa.Array]) -> LookupResult:
+        """Look up keys, given as one array for each key column.
+
+        Raises InputError naming both types if a column's type does not widen to the dimension's.
+        """
+        rows, counts = self.matches(keys)
+        indices = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        return LookupResult(rows, pa.array(indices), pa.array(counts > 0), self.snapshot_id)
+
+    def matches(self, keys: Sequence[pa.Array]) -> tuple[pa.RecordBatch, Int64s]:
+        """The matching rows in the order of the keys, and how many each key has."""
+        found, at, counts = self._find(keys)
+        if self.layout.many:
+            lists = offsets_of(counts)
+            each = np.where(at >= 0, counts[at], 0) if len(counts) else np.zeros(len(at), np.int64)
+            taken = ragged(lists[at[each > 0]], each[each > 0])
+            return found.take(pa.array(taken)), each
+        each = (at >= 0).astype(np.int64)
+        return found.take(pa.array(at[at >= 0])), each
+
+    def aligned(self, keys: Sequence[pa.Array]) -> tuple[pa.RecordBatch, Bools]:
+        """For dimensions with one row a key: a row for each key, all null where there is none, and a mask."""
+        found, at, _ = self._find(keys)
+        missing = at < 0
+        indices = pa.array(at, mask=missing) if missing.any() else pa.array(at)
+        return found.take(indices), ~missing
+
+    def _find(self, keys: Sequence[pa.Array]) -> tuple[pa.RecordBatch, Int64s, Int64s]:
+        # Decoded rows of the distinct keys found, for each key its place among those keys (-1: none), and how
+        # many rows each of those keys has.
+        encoded = self.layout.key_codec.encode(keys)
+        groups = encoded.distinct()
+        values = self._store.get_many(encoded.rows.take(groups.first).to_bytes())
+        hit = np.fromiter((value is not None for value in values), bool, len(values))
+        place = np.where(hit, np.cumsum(hit) - 1, -1)
+        rows = Rows.from_values([value for value in values if value is not None])
+        counts = np.ones(len(rows), np.int64)
+        if self.layout.many:
+            rows, counts = unpack(rows)
+        at = np.full(len(encoded.valid), -1, np.int64)
+        at[encoded.valid] = place[groups.inverse]
+        decoded = self.layout.row_codec.decode(rows)
+        return decoded.select(self._answer), at, counts

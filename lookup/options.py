@@ -1,0 +1,107 @@
+"""The options of lookups; registered with the options of tables, which can carry their own defaults."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from lockgate.errors import OptionError, nearest
+from lockgate.framework.options import (
+    Option,
+    TableOptions,
+    at_least,
+    one_of,
+    parse_bool,
+    parse_duration,
+    parse_size,
+    register_option,
+)
+
+CACHE = Option(
+    "lookup.cache",
+    one_of("auto", "full"),
+    "auto",
+    "where rows are cached; full (and auto): all rows in RocksDB",
+)
+CACHE_DIR = Option(
+    "lookup.cache-dir", str, "", "folder of the caches; default: a private one for temporary files"
+)
+CACHE_MEMORY = Option(
+    "lookup.cache-max-memory-size", parse_size, 256 << 20, "memory of each Python worker for cached blocks"
+)
+CACHE_DISK = Option(
+    "lookup.cache-max-disk-size", parse_size, 0, "most that all caches of the folder may take; 0: no limit"
+)
+FILE_RETENTION = Option(
+    "lookup.cache-file-retention",
+    parse_duration,
+    timedelta(hours=1),
+    "time for which the state that a batch query was planned with is kept",
+)
+REFRESH_ASYNC = Option(
+    "lookup.refresh.async",
+    parse_bool,
+    True,
+    "true: answer from the newest state already cached; false: wait until the newest snapshot is cached",
+)
+REFRESH_INTERVAL = Option(
+    "lookup.refresh.interval", parse_duration, timedelta(seconds=1), "time between looks for a new snapshot"
+)
+FULL_LOAD_THRESHOLD = Option(
+    "lookup.refresh.full-load-threshold",
+    at_least(1),
+    2**31 - 1,
+    "snapshots behind from which the table is loaded again instead of following its changes",
+)
+PIN_RETENTION = Option(
+    "lookup.pin-retention",
+    parse_duration,
+    timedelta(days=7),
+    "age at which the pin of a stream that does not run any more stops protecting its snapshot",
+)
+TIMEOUT = Option(
+    "lookup.timeout", parse_duration, timedelta(minutes=30), "time a batch waits for the state it needs"
+)
+
+ALL: tuple[Option[Any], ...] = (
+    CACHE,
+    CACHE_DIR,
+    CACHE_MEMORY,
+    CACHE_DISK,
+    FILE_RETENTION,
+    REFRESH_ASYNC,
+    REFRESH_INTERVAL,
+    FULL_LOAD_THRESHOLD,
+    PIN_RETENTION,
+    TIMEOUT,
+)
+
+
+def register() -> None:
+    """Make the options of lookups known to tables."""
+    for option in ALL:
+        register_option(option)
+
+
+def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableOptions:
+    """Join a table's own `lookup.*` options with those of one lookup, which win.
+
+    Raises OptionError for an unknown key (with the nearest names) or a malformed value.
+    """
+    known = {option.key: option for option in ALL}
+    for key, value in given.items():
+        if key not in known:
+            raise OptionError(f"unknown lookup option {key!r}{nearest(key, known)}")
+        known[key].value_of(str(value))
+    inherited = {key: value for key, value in table.items() if key in known}
+    return TableOptions({**inherited, **given}, strict=False)
+
+
+def cache_root(options: TableOptions) -> Path:
+    """The folder of the caches: the option, or one under the system's folder for temporary files, by user."""
+    given = options.get_option(CACHE_DIR)
+    return Path(given) if given else Path(tempfile.gettempdir()) / f"lockgate-lookup-{os.getuid()}"

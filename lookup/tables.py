@@ -1,0 +1,200 @@
+"""Lookup tables: a dimension kept locally, asked by key, brought forward from snapshot to snapshot.
+
+This is the library's own way in, without Spark: one process that builds and reads. The streaming join builds
+in an owner process (`owner`) and reads in Spark's Python workers (`worker`), by the same parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, LookupCacheError, SnapshotNotFoundError
+from lockgate.framework.store.snapshot import CommitKind, Snapshot
+from lockgate.lookup.builder import CacheBuilder
+from lockgate.lookup.directory import CacheDirectory, GenerationInfo
+from lockgate.lookup.generation import Generation, LookupResult
+from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, cache_root, lookup_options
+from lockgate.lookup.spec import Kind, LookupSpec, cache_id, kind_of, layout_of
+from lockgate.pushdown import Predicate
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+
+@dataclass(frozen=True)
+class LookupTableStatus:
+    """Where a lookup table stands: the snapshot it answers from and what is known of that state."""
+
+    snapshot_id: int | None
+    latest_snapshot_id: int | None
+    generation: GenerationInfo | None
+    directory: str
+
+
+def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
+    """Make, or find again, the cache folder of a lookup."""
+    options = lookup_options(table.options, spec.options)
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in spec.identifier)
+    return CacheDirectory.create(
+        cache_root(options), f"{name}-{cache_id(table.table_id, spec, table.schema)}"
+    )
+
+
+def newest_target(table: Table) -> Snapshot | None:
+    """The snapshot to bring a cache to: the newest that changed rows, so that compaction causes no work.
+
+    None if the table has no snapshot yet.
+    """
+    latest = table.latest_snapshot()
+    found = latest
+    while found is not None and found.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+        try:
+            found = table.snapshot(found.id - 1)
+        except SnapshotNotFoundError:
+            return latest
+    return found
+
+
+class LookupTable:
+    """A dimension kept locally; made by `open_lookup`, which chooses the kind."""
+
+    kind: ClassVar[Kind]
+
+    def __init__(self, table: Table, spec: LookupSpec) -> None:
+        self.table = table
+        self.spec = spec
+        self.layout = layout_of(spec, table.schema)
+        self._options = lookup_options(table.options, spec.options)
+        self._directory = directory_for(table, spec)
+        self._generation: Generation | None = None
+
+    def open(self) -> None:
+        """Load the table if no cache of it is found, and be ready to answer.
+
+        Raises LookupCacheError if another process keeps building for longer than `lookup.timeout`.
+        """
+        self.refresh()
+
+    def refresh(self, snapshot_id: int | None = None) -> GenerationInfo | None:
+        """Bring the cache to a snapshot, the newest unless given, and answer from it from now on.
+
+        Returns what was built, None for a table without snapshots. If it fails, the old state stays served.
+        """
+        if snapshot_id is None:
+            newest = newest_target(self.table)
+            if newest is None:
+                return None
+            snapshot_id = newest.id
+        timeout = self._options.get_option(TIMEOUT).total_seconds()
+        with self._directory.locked(timeout):
+            builder = CacheBuilder(self.table, self.spec, self._directory)
+            try:
+                info = builder.build(snapshot_id)
+            finally:
+                builder.close()
+            fresh = self._open_generation(snapshot_id)
+            self._directory.sweep({snapshot_id})
+        if self._generation is not None:
+            self._generation.close()
+        self._generation = fresh
+        return info
+
+    def _open_generation(self, snapshot_id: int) -> Generation:
+        return Generation(self._directory, snapshot_id, self._options.get_option(CACHE_MEMORY))
+
+    def get(self, keys: pa.RecordBatch) -> LookupResult:
+        """Look up a batch of keys, whose columns are named as the dimension's join columns.
+
+        Raises InputError for a missing column or one whose type does not widen to the dimension's, and
+        LookupCacheError before `open` or if the table has no snapshot yet.
+        """
+        if self._generation is None:
+            raise LookupCacheError(
+                f"the lookup table {self.spec.identifier} is not open, or has no snapshot yet: call open()"
+            )
+        missing = [name for name in self.spec.keys if name not in keys.schema.names]
+        if missing:
+            raise InputError(f"the keys lack {', '.join(missing)}; they have {', '.join(keys.schema.names)}")
+        return self._generation.get([keys.column(name) for name in self.spec.keys])
+
+    def status(self) -> LookupTableStatus:
+        """Say which snapshot is answered from and which is the newest."""
+        newest = newest_target(self.table)
+        return LookupTableStatus(
+            None if self._generation is None else self._generation.snapshot_id,
+            None if newest is None else newest.id,
+            None if self._generation is None else self._generation.info,
+            str(self._directory.path),
+        )
+
+    def close(self) -> None:
+        """Release the files; the cache stays for the next one."""
+        if self._generation is not None:
+            self._generation.close()
+            self._generation = None
+
+    def __enter__(self) -> LookupTable:
+        self.open()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class PrimaryKeyLookupTable(LookupTable):
+    """Joined by its primary key: at most one row a key."""
+
+    kind = Kind.PRIMARY_KEY
+
+
+class SecondaryIndexLookupTable(LookupTable):
+    """Has a primary key but is joined by something else: several rows a key, each following its updates."""
+
+    kind = Kind.SECONDARY_INDEX
+
+
+class NoPrimaryKeyLookupTable(LookupTable):
+    """Has no primary key: several rows a key, equal rows kept as often as they occur."""
+
+    kind = Kind.NO_PRIMARY_KEY
+
+
+_KINDS: dict[Kind, type[LookupTable]] = {
+    kind.kind: kind for kind in (PrimaryKeyLookupTable, SecondaryIndexLookupTable, NoPrimaryKeyLookupTable)
+}
+
+
+def make_spec(
+    table: Table,
+    on: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    options: Mapping[str, str] | None = None,
+) -> LookupSpec:
+    """Describe a lookup of `table`; without `columns` it answers with all but the join columns."""
+    keys = (on,) if isinstance(on, str) else tuple(on)
+    if columns is None:
+        columns = [name for name in table.schema.field_names if name not in keys] or list(keys)
+    return LookupSpec(str(table.identifier), keys, tuple(columns), where, dict(options or {}))
+
+
+def open_lookup(
+    table: Table,
+    on: str | Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    where: Predicate | None = None,
+    options: Mapping[str, str] | None = None,
+) -> LookupTable:
+    """Make the lookup table for `table` joined by the columns `on`, and open it.
+
+    Raises ColumnNotFoundError, UnsupportedTypeError and OptionError for what cannot be looked up.
+    """
+    spec = make_spec(table, on, columns, where, options)
+    lookup = _KINDS[kind_of(table.schema, spec.keys)](table, spec)
+    lookup.open()
+    return lookup
