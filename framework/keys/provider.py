@@ -15,8 +15,8 @@ class KeyProvider(ABC):
     """Holds master keys and wraps local keys under them; the master keys themselves are never handed out.
 
     Four things can go wrong, and each has its error: the key is not held (`KeyMissingError`), is held but not
-    for this caller (`KeyDeniedError`), is another key than the file was written with (`WrongKeyError`), or the
-    place that holds the keys does not answer properly (`KeyServiceError`).
+    for this caller (`KeyDeniedError`), is another key than the file was written with (`WrongKeyError`), or
+    the place that holds the keys does not answer properly (`KeyServiceError`).
     """
 
     @abstractmethod

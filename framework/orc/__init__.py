@@ -1,0 +1,54 @@
+"""Apache ORC files with encrypted columns: read into Arrow, written from it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lockgate.framework.orc.field_ids import with_field_ids
+    from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
+    from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
+    from lockgate.framework.orc.statistics import ColumnStatistics
+    from lockgate.framework.orc.variants import EncryptedColumn
+    from lockgate.framework.orc.writer import OrcWriter, WrittenFile, write_batches, write_table
+
+_MODULES = {
+    "MASKED": "reader",
+    "ColumnStatistics": "statistics",
+    "EncryptedColumn": "variants",
+    "EncryptedOrcFile": "reader",
+    "Encryption": "options",
+    "Mask": "options",
+    "OrcWriter": "writer",
+    "WrittenFile": "writer",
+    "parse_encrypt": "options",
+    "parse_encryption": "options",
+    "parse_mask": "options",
+    "with_field_ids": "field_ids",
+    "write_batches": "writer",
+    "write_table": "writer",
+}
+
+__all__ = [
+    "MASKED",
+    "ColumnStatistics",
+    "EncryptedColumn",
+    "EncryptedOrcFile",
+    "Encryption",
+    "Mask",
+    "OrcWriter",
+    "WrittenFile",
+    "parse_encrypt",
+    "parse_encryption",
+    "parse_mask",
+    "with_field_ids",
+    "write_batches",
+    "write_table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

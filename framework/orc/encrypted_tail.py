@@ -1,0 +1,150 @@
+"""The tail of an encrypted file: encrypted stripe statistics, metadata, footer and postscript."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lockgate.framework.orc import proto
+from lockgate.framework.orc.cipher import crypt
+from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.layout import MAGIC, StreamKind
+from lockgate.framework.orc.merge_statistics import merge_statistics
+from lockgate.framework.orc.output import Output
+from lockgate.framework.orc.tail import Tail
+from lockgate.framework.orc.wide import WideTable
+
+_HADOOP = 1  # The kind of key provider that Apache's own writers name, whatever holds the keys.
+
+
+@dataclass
+class Written:
+    """What is known of the stripes written so far; statistics have the columns of the wide file."""
+
+    sample: Tail | None = None
+    stripes: list[dict[str, int]] = field(default_factory=list)
+    stripe_statistics: list[proto.Message] = field(default_factory=list)
+    file_statistics: list[list[proto.Message]] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, tail: Tail, metadata: proto.Message | None) -> None:
+        """Take over what a wide file says about its stripes."""
+        self.sample = self.sample or tail
+        self.rows += tail.footer.number_of_rows
+        self.file_statistics.append(list(tail.footer.statistics))
+        if metadata is not None:
+            self.stripe_statistics.extend(metadata.stripe_stats)
+
+    def add_stripe(self, offset: int, index: int, data: int, footer: int, rows: int) -> None:
+        """Note where a stripe was written: all lengths in bytes."""
+        self.stripes.append(
+            {
+                "offset": offset,
+                "index_length": index,
+                "data_length": data,
+                "footer_length": footer,
+                "number_of_rows": rows,
+            }
+        )
+
+
+def write_tail(output: Output, wide: WideTable, written: Written) -> None:
+    """Write everything behind the last stripe."""
+    sample = written.sample
+    assert sample is not None
+    codec, block = sample.codec, sample.block_size
+    content_length = output.size
+    footer = _footer(wide, written, sample, content_length)
+    statistics = [merge_statistics(parts) for parts in zip(*written.file_statistics, strict=True)]
+    footer.statistics.extend(statistics[: wide.width])
+    statistics_length = 0
+    for number, column in enumerate(wide.columns):
+        variant = footer.encryption.variants[number]
+        key = column.local_key.plain
+        place = len(written.stripes) + 1
+        for copy in column.columns:
+            message = proto.ColumnarStripeStatistics(
+                col_stats=[stripe.col_stats[copy + column.shift] for stripe in written.stripe_statistics]
+            )
+            data = crypt(
+                key,
+                copy,
+                StreamKind.STRIPE_STATISTICS,
+                place,
+                frame(codec, message.SerializeToString(), block),
+            )
+            variant.stripe_statistics.add(kind=StreamKind.STRIPE_STATISTICS, column=copy, length=len(data))
+            statistics_length += output.write(data)
+        whole = proto.FileStatistics(column=[statistics[copy + column.shift] for copy in column.columns])
+        variant.file_statistics = crypt(
+            key,
+            column.root,
+            StreamKind.FILE_STATISTICS,
+            place,
+            frame(codec, whole.SerializeToString(), block),
+        )
+    metadata = _metadata(wide, written)
+    metadata_length = output.write(frame(codec, metadata.SerializeToString(), block))
+    footer_length = output.write(frame(codec, footer.SerializeToString(), block))
+    postscript = proto.PostScript()
+    postscript.CopyFrom(sample.postscript)
+    postscript.footer_length = footer_length
+    postscript.metadata_length = metadata_length
+    postscript.stripe_statistics_length = statistics_length
+    ending = postscript.SerializeToString()
+    output.write(ending + bytes([len(ending)]))
+
+
+def _footer(wide: WideTable, written: Written, sample: Tail, content_length: int) -> proto.Message:
+    footer = proto.Footer(
+        header_length=len(MAGIC),
+        content_length=content_length,
+        number_of_rows=written.rows,
+        row_index_stride=sample.footer.row_index_stride,
+        stripes=[proto.StripeInformation(**stripe) for stripe in written.stripes],
+        types=_types(wide, sample),
+    )
+    for name in ("writer", "calendar", "software_version"):
+        if sample.footer.HasField(name):
+            setattr(footer, name, getattr(sample.footer, name))
+    if footer.stripes:
+        # The stripes that follow continue with these keys, and count on from this number.
+        footer.stripes[0].encrypt_stripe_id = 1
+        footer.stripes[0].encrypted_local_keys.extend(column.local_key.encrypted for column in wide.columns)
+    _describe_encryption(footer.encryption, wide)
+    return footer
+
+
+def _types(wide: WideTable, sample: Tail) -> list[proto.Message]:
+    types: list[proto.Message] = []
+    for type_ in sample.footer.types[: wide.width]:
+        copy = proto.Type()
+        copy.CopyFrom(type_)
+        types.append(copy)
+    count = len(wide.schema)
+    del types[0].subtypes[count:]
+    del types[0].field_names[count:]
+    for column in wide.columns:
+        types[column.root].attributes.add(key="encrypt", value=column.key.name)
+        types[column.root].attributes.add(key="mask", value=str(column.mask))
+    return types
+
+
+def _describe_encryption(encryption: proto.Message, wide: WideTable) -> None:
+    encryption.key_provider = _HADOOP
+    for mask in sorted({column.mask for column in wide.columns}):
+        roots = sorted(column.root for column in wide.columns if column.mask is mask)
+        encryption.mask.add(name=str(mask), columns=roots)
+    keys = sorted({column.key for column in wide.columns})
+    for key in keys:
+        encryption.key.add(key_name=key.name, key_version=key.version, algorithm=key.algorithm)
+    for column in wide.columns:
+        encryption.variants.add(
+            root=column.root, key=keys.index(column.key), encrypted_key=column.local_key.encrypted
+        )
+
+
+def _metadata(wide: WideTable, written: Written) -> proto.Message:
+    metadata = proto.Metadata()
+    for stripe in written.stripe_statistics:
+        metadata.stripe_stats.add(col_stats=stripe.col_stats[: wide.width])
+    return metadata

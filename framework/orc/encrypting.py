@@ -1,0 +1,161 @@
+"""Writing an encrypted ORC file out of plain ones that Arrow writes in memory.
+
+Arrow writes the rows once, in their wide form, so that masks and true values share stripes and row groups.
+The streams of the true copies are then encrypted and moved to where the format wants them. Nothing
+unencrypted leaves memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc
+
+from lockgate.errors import UnsupportedError
+from lockgate.framework.keys import KeyProvider
+from lockgate.framework.orc import proto
+from lockgate.framework.orc.cipher import MAX_STRIPE, SLACK, stream_cipher
+from lockgate.framework.orc.encrypted_tail import Written, write_tail
+from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC, StreamKind
+from lockgate.framework.orc.options import Encryption
+from lockgate.framework.orc.output import Output
+from lockgate.framework.orc.source import MemorySource
+from lockgate.framework.orc.stripe import Stream, Stripe, read_stripe
+from lockgate.framework.orc.stripe_statistics import read_metadata
+from lockgate.framework.orc.tail import Tail, read_tail
+from lockgate.framework.orc.wide import EncryptedColumn, WideTable
+
+_Streams = list[tuple[EncryptedColumn | None, Stream]]
+
+
+class EncryptedFile:
+    """A file with encrypted columns; `write` may be called any number of times."""
+
+    def __init__(
+        self,
+        output: Output,
+        schema: pa.Schema,
+        encryption: Encryption,
+        keys: KeyProvider,
+        settings: Mapping[str, Any],
+        bloom: Sequence[str],
+    ) -> None:
+        self._output = output
+        self._wide = WideTable(schema, encryption, keys)
+        self._settings = {**settings, "bloom_filter_columns": self._wide.bloom_numbers(bloom) or None}
+        # Rows are gathered until they fill about a stripe, compressed.
+        self._chunk = 2 * int(settings["stripe_size"])
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._scratch = bytearray()
+        self._copy_of = {
+            number + column.shift: column for column in self._wide.columns for number in column.columns
+        }
+        self._written = Written()
+        output.write(MAGIC)
+
+    def write(self, table: pa.Table) -> None:
+        """Add rows."""
+        step = max(1, table.num_rows * self._chunk // max(table.nbytes, 1))
+        for start in range(0, table.num_rows, step):
+            part = table.slice(start, step)
+            self._pending.append(part)
+            self._pending_bytes += part.nbytes
+            if self._pending_bytes >= self._chunk:
+                self._flush()
+
+    def finish(self) -> None:
+        """Write what is left, and the tail."""
+        if self._pending or self._written.sample is None:
+            self._flush()
+        write_tail(self._output, self._wide, self._written)
+
+    def _flush(self) -> None:
+        rows = pa.concat_tables(self._pending) if self._pending else self._wide.schema.empty_table()
+        self._pending, self._pending_bytes = [], 0
+        sink = pa.BufferOutputStream()
+        pyarrow.orc.write_table(self._wide.widen(rows), sink, **self._settings)
+        source = MemorySource(sink.getvalue(), "the file in memory")
+        tail = read_tail(source)
+        for index in range(tail.stripes):
+            self._move_stripe(source, tail, read_stripe(source, tail, index))
+        self._written.add(tail, read_metadata(source, tail))
+
+    def _move_stripe(self, source: MemorySource, tail: Tail, stripe: Stripe) -> None:
+        number = len(self._written.stripes) + 1
+        if number >= MAX_STRIPE:
+            raise UnsupportedError(
+                f"an encrypted file has at most {MAX_STRIPE} stripes; use a larger stripe_size"
+            )
+        footer = self._footer(stripe)
+        view = memoryview(self._room(sum(stream.length for stream in stripe.streams) + SLACK))
+        position, lengths = 0, []
+        for index in (True, False):
+            start = position
+            streams = self._sorted(stripe, index)
+            for column, stream in streams:
+                data = source.read_at(stream.offset, stream.length)
+                end = position + stream.length
+                if column is None:
+                    view[position:end] = data
+                elif stream.length:
+                    cipher = stream_cipher(
+                        column.local_key.plain, stream.column - column.shift, stream.kind, number
+                    )
+                    cipher.update_into(data, view[position : end + SLACK])
+                position = end
+            self._list(footer, streams, index)
+            lengths.append(position - start)
+        offset = self._output.size
+        footer_bytes = frame(tail.codec, footer.SerializeToString(), tail.block_size)
+        self._output.write(view[:position])
+        self._output.write(footer_bytes)
+        self._written.add_stripe(offset, lengths[0], lengths[1], len(footer_bytes), stripe.rows)
+
+    def _sorted(self, stripe: Stripe, index: bool) -> _Streams:
+        """The index or data streams as the file orders them: those not encrypted, then column by column."""
+        plain: _Streams = []
+        encrypted: dict[int, _Streams] = {column.root: [] for column in self._wide.columns}
+        for stream in stripe.streams:
+            if (stream.kind in INDEX_KINDS) is not index:
+                continue
+            column = self._copy_of.get(stream.column)
+            if column is not None:
+                encrypted[column.root].append((column, stream))
+            elif stream.column < self._wide.width:
+                plain.append((None, stream))
+        return plain + [stream for column in self._wide.columns for stream in encrypted[column.root]]
+
+    def _footer(self, stripe: Stripe) -> proto.Message:
+        footer = proto.StripeFooter()
+        if stripe.footer.writer_timezone:
+            footer.writer_timezone = stripe.footer.writer_timezone
+        footer.columns.extend(stripe.footer.columns[: self._wide.width])
+        for column in self._wide.columns:
+            variant = footer.encryption.add()
+            variant.encoding.extend(stripe.footer.columns[number + column.shift] for number in column.columns)
+        return footer
+
+    def _list(self, footer: proto.Message, streams: _Streams, index: bool) -> None:
+        """List streams in a stripe footer; a placeholder without column stands for the encrypted ones."""
+        variants = {column.root: number for number, column in enumerate(self._wide.columns)}
+        hidden = 0
+        for column, stream in streams:
+            if column is None:
+                footer.streams.add(kind=stream.kind, column=stream.column, length=stream.length)
+            else:
+                hidden += stream.length
+                listed = footer.encryption[variants[column.root]].streams
+                listed.add(kind=stream.kind, column=stream.column - column.shift, length=stream.length)
+        if hidden:
+            footer.streams.add(
+                kind=StreamKind.ENCRYPTED_INDEX if index else StreamKind.ENCRYPTED_DATA, length=hidden
+            )
+
+    def _room(self, size: int) -> bytearray:
+        if len(self._scratch) < size:
+            self._scratch = bytearray(size + size // 8)
+        return self._scratch

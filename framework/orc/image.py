@@ -1,0 +1,169 @@
+"""A stripe as a small plain ORC file in memory, which Arrow then decodes.
+
+Only the streams of the wanted columns are in it, and encrypted ones are decrypted straight into their place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockgate.framework.orc import proto
+from lockgate.framework.orc.cipher import SLACK, stream_cipher
+from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC
+from lockgate.framework.orc.source import Source
+from lockgate.framework.orc.stripe import Stream, Stripe
+from lockgate.framework.orc.tail import Tail
+from lockgate.framework.orc.variants import Variants
+
+# Attributes by which ORC marks encrypted columns; a decrypted image must not claim to be encrypted.
+ENCRYPTION_ATTRIBUTES = frozenset({"encrypt", "mask"})
+# A buffer up to this size is kept for the next stripe: fresh pages cost five times what the decryption costs.
+KEEP = 256 * 1024 * 1024
+
+_buffers = threading.local()
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Which columns an image has: `numbers[i]` is the number in the file of column `i` of the image."""
+
+    numbers: tuple[int, ...]
+    types: tuple[proto.Message, ...]
+
+    @classmethod
+    def of(cls, tail: Tail, columns: Sequence[str] | None = None) -> Projection:
+        """The top-level `columns` (all if None) with everything in them, in the order of the file."""
+        wanted = None if columns is None else {tail.types.top_level(name) for name in columns}
+        tops = [top for top in tail.types.top_levels() if wanted is None or top in wanted]
+        numbers = [0, *(number for top in tops for number in tail.types.subtree(top))]
+        place = {number: index for index, number in enumerate(numbers)}
+        types = [_renumbered(tail.types.types[number], place) for number in numbers]
+        root = types[0]
+        kept = [
+            name for name, top in zip(tail.types.names, tail.types.top_levels(), strict=True) if top in place
+        ]
+        del root.field_names[:]
+        root.field_names.extend(kept)
+        return cls(tuple(numbers), tuple(types))
+
+    def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
+        """The data streams that the image needs, each with its column's place in the image."""
+        place = {number: index for index, number in enumerate(self.numbers)}
+        return [
+            (place[stream.column], stream)
+            for stream in streams
+            if stream.column in place
+            and stream.kind not in INDEX_KINDS
+            and variants.variant_of(stream.column) == stream.variant
+        ]
+
+
+def _renumbered(type_: proto.Message, place: dict[int, int]) -> proto.Message:
+    copy = proto.Type()
+    copy.CopyFrom(type_)
+    del copy.subtypes[:]
+    copy.subtypes.extend(place[child] for child in type_.subtypes if child in place)
+    kept = [attribute for attribute in type_.attributes if attribute.key not in ENCRYPTION_ATTRIBUTES]
+    del copy.attributes[:]
+    copy.attributes.extend(kept)
+    return copy
+
+
+def stripe_image(
+    source: Source, tail: Tail, variants: Variants, stripe: Stripe, projection: Projection
+) -> pa.Buffer:
+    """The image of a stripe, in a buffer that this thread's next call uses again: decode before."""
+    picks = projection.select(stripe.streams, variants)
+    footer = _stripe_footer(stripe, variants, projection, picks)
+    size = sum(stream.length for _, stream in picks)
+    ending = _ending(
+        tail, projection, frame(tail.codec, footer.SerializeToString(), tail.block_size), size, stripe.rows
+    )
+    length = len(MAGIC) + size + len(ending)
+    buffer = _buffer(length + SLACK)
+    out = memoryview(buffer)
+    out[: len(MAGIC)] = MAGIC
+    position = len(MAGIC)
+    stored = source.read_ranges([(stream.offset, stream.length) for _, stream in picks])
+    for (_, stream), data in zip(picks, stored, strict=True):
+        end = position + stream.length
+        if stream.variant is None:
+            out[position:end] = data
+        elif stream.length:
+            key = variants.stripe_key(stream.variant, stripe.index)
+            cipher = stream_cipher(key, stream.column, stream.kind, variants.stripe_id(stripe.index))
+            cipher.update_into(data, out[position : end + SLACK])
+        position = end
+    out[position:length] = ending
+    return pa.py_buffer(buffer).slice(0, length)
+
+
+def empty_image(tail: Tail, projection: Projection) -> pa.Buffer:
+    """The same file without rows, which shows Arrow's schema."""
+    return pa.py_buffer(MAGIC + _ending(tail, projection, None, 0, 0))
+
+
+def _stripe_footer(
+    stripe: Stripe, variants: Variants, projection: Projection, picks: Sequence[tuple[int, Stream]]
+) -> proto.Message:
+    footer = proto.StripeFooter()
+    if stripe.footer.writer_timezone:  # An empty one would be looked up and not found.
+        footer.writer_timezone = stripe.footer.writer_timezone
+    for number in projection.numbers:
+        variant = variants.variant_of(number)
+        if variant is None:
+            footer.columns.append(stripe.footer.columns[number])
+        else:
+            footer.columns.append(stripe.footer.encryption[variant].encoding[number - variants.root(variant)])
+    for place, stream in picks:
+        footer.streams.add(kind=stream.kind, column=place, length=stream.length)
+    return footer
+
+
+def _ending(
+    tail: Tail, projection: Projection, stripe_footer: bytes | None, data_length: int, rows: int
+) -> bytes:
+    """Stripe footer, file footer and postscript of an image; no indexes and no statistics."""
+    stripe_footer_length = len(stripe_footer or b"")
+    footer = proto.Footer(
+        header_length=len(MAGIC),
+        content_length=len(MAGIC) + data_length + stripe_footer_length,
+        number_of_rows=rows,
+        row_index_stride=0,
+        types=projection.types,
+    )
+    for field in ("writer", "calendar", "software_version"):
+        if tail.footer.HasField(field):
+            setattr(footer, field, getattr(tail.footer, field))
+    if stripe_footer is not None:
+        footer.stripes.add(
+            offset=len(MAGIC),
+            index_length=0,
+            data_length=data_length,
+            footer_length=stripe_footer_length,
+            number_of_rows=rows,
+        )
+    footer_bytes = frame(tail.codec, footer.SerializeToString(), tail.block_size)
+    postscript = proto.PostScript()
+    postscript.CopyFrom(tail.postscript)
+    postscript.footer_length = len(footer_bytes)
+    postscript.metadata_length = 0
+    postscript.ClearField("stripe_statistics_length")
+    postscript_bytes = postscript.SerializeToString()
+    return b"".join([stripe_footer or b"", footer_bytes, postscript_bytes, bytes([len(postscript_bytes)])])
+
+
+def _buffer(length: int) -> bytearray:
+    held: bytearray | None = getattr(_buffers, "held", None)
+    if held is not None and len(held) >= length:
+        return held
+    _buffers.held = None
+    buffer = bytearray(length + length // 8)
+    if len(buffer) <= KEEP:
+        _buffers.held = buffer
+    return buffer

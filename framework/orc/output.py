@@ -1,0 +1,143 @@
+"""Where a written file goes, and the writing of files without encryption."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.orc
+
+from lockgate.errors import InputError, OptionError, nearest
+
+
+class Sink(Protocol):
+    """Takes bytes in order, as a file object does."""
+
+    def write(self, data: Any, /) -> Any:
+        """Append `data`."""
+
+
+class Output:
+    """A path (made, and removed again on failure) or a sink of the caller's, with a count of the bytes."""
+
+    def __init__(self, sink: str | os.PathLike[str] | Sink) -> None:
+        self.size = 0
+        self.closed = False
+        self._path: Path | None = None
+        if isinstance(sink, (str, os.PathLike)):
+            self._path = Path(sink)
+            self._file: Any = open(self._path, "wb")  # noqa: SIM115 (closed by close or abort)
+        elif callable(getattr(sink, "write", None)):
+            self._file = sink
+        else:
+            raise InputError(
+                f"an ORC file is written to a path or to a file object, not to a {type(sink).__name__}"
+            )
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        length = memoryview(data).nbytes
+        self._file.write(data)
+        self.size += length
+        return length
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self.size
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        """Close the path; a sink of the caller's stays open."""
+        self.closed = True
+        if self._path is not None:
+            self._file.close()
+
+    def abort(self) -> None:
+        """Close, and remove the path unless it was finished."""
+        if self._path is not None and not self.closed:
+            self._file.close()
+            self._path.unlink(missing_ok=True)
+        self.closed = True
+
+
+class _ArrowSink:
+    """An output as the file object that Arrow wants; closing it leaves the output open."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        return self._output.write(data)
+
+    def tell(self) -> int:
+        return self._output.tell()
+
+    def flush(self) -> None:
+        pass
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class PlainFile:
+    """A file without encryption, which pyarrow writes alone."""
+
+    def __init__(
+        self, output: Output, schema: pa.Schema, settings: Mapping[str, Any], bloom: Iterable[str]
+    ) -> None:
+        numbers = bloom_numbers(bloom, column_numbers(schema))
+        self._schema = schema
+        self._started = False
+        self._writer = pyarrow.orc.ORCWriter(
+            pa.PythonFile(_ArrowSink(output), mode="w"), bloom_filter_columns=numbers or None, **settings
+        )
+
+    def write(self, table: pa.Table) -> None:
+        """Add rows."""
+        self._started = True
+        self._writer.write(table)
+
+    def finish(self) -> None:
+        """Write the tail."""
+        if not self._started:
+            self._writer.write(self._schema.empty_table())
+        self._writer.close()
+
+
+def column_numbers(schema: pa.Schema) -> dict[str, int]:
+    """The number of each top-level column in an ORC file of this schema."""
+    numbers: dict[str, int] = {}
+    next_number = 1
+    for field in schema:
+        numbers[field.name] = next_number
+        next_number += _subtree_size(field.type)
+    return numbers
+
+
+def bloom_numbers(names: Iterable[str], numbers: Mapping[str, int]) -> list[int]:
+    """The numbers of the columns that get Bloom filters; `OptionError` for an unknown name."""
+    for name in names:
+        if name not in numbers:
+            raise OptionError(f"bloom_filter_columns: there is no column {name!r}{nearest(name, numbers)}")
+    return [numbers[name] for name in names]
+
+
+def _subtree_size(type_: pa.DataType) -> int:
+    if pa.types.is_map(type_):
+        return 1 + _subtree_size(type_.key_type) + _subtree_size(type_.item_type)
+    return 1 + sum(_subtree_size(type_.field(index).type) for index in range(type_.num_fields))

@@ -1,0 +1,229 @@
+"""Reading ORC files, encrypted or not, into Arrow."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.orc
+
+from lockgate.errors import MaskedDataWarning
+from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.orc.image import Projection, empty_image, stripe_image
+from lockgate.framework.orc.layout import corrupt
+from lockgate.framework.orc.predicate import columns_of, expression_of
+from lockgate.framework.orc.source import open_source
+from lockgate.framework.orc.statistics import ColumnStatistics, column_statistics
+from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.stripe_statistics import stripe_statistics
+from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc.variants import EncryptedColumn, Variants
+
+MASKED = b"lockgate.masked"
+
+
+class EncryptedOrcFile:
+    """An ORC file whose columns may be encrypted; a file without encryption is read as well, by pyarrow as
+    it is.
+
+    `source` is a path, bytes, a seekable file object, an object with `read_at(offset, length)` and `size`,
+    or a pair (file system, path). `keys` is a `KeyProvider` or what `provider_from` takes.
+
+    A column whose key is missing or denied is read as its mask, with a `MaskedDataWarning`; its field bears
+    the name of the mask as metadata `lockgate.masked`. With `strict`, opening such a file raises
+    `KeyMissingError` or `KeyDeniedError` instead: anything that reads in order to write again must be
+    strict, or it stores masks as values.
+
+    Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the keys cannot be
+    asked for, and `CorruptFileError` for a damaged file. ORC's encryption does not authenticate: damage to
+    the encrypted values themselves shows only if they no longer decode.
+    """
+
+    def __init__(
+        self, source: Any, keys: Any = None, strict: bool = False, *, name: str | None = None
+    ) -> None:
+        provider: KeyProvider = provider_from(keys)
+        self._source = open_source(source, name)
+        try:
+            self._tail = read_tail(self._source)
+            self._variants = Variants(self._tail, provider, strict=strict)
+        except BaseException:
+            self._source.close()
+            raise
+
+    def __enter__(self) -> EncryptedOrcFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        encrypted = ", ".join(f"{column.column} by {column.key}" for column in self.variants)
+        return (
+            f"EncryptedOrcFile({self._source.name!r}, {self.num_rows} rows, {self.num_stripes} stripes, "
+            f"encrypted: {encrypted or 'nothing'})"
+        )
+
+    def close(self) -> None:
+        """Release the file; tables already read stay valid."""
+        self._source.close()
+
+    @property
+    def name(self) -> str:
+        """The path, or what stands for it."""
+        return self._source.name
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return int(self._tail.footer.number_of_rows)
+
+    @property
+    def num_stripes(self) -> int:
+        """The number of stripes."""
+        return self._tail.stripes
+
+    @property
+    def variants(self) -> list[EncryptedColumn]:
+        """The encrypted columns, in the order of the schema: key, mask, and whether the key was held."""
+        return self._variants.columns()
+
+    @property
+    def masked_columns(self) -> list[str]:
+        """The top-level columns that are read, wholly or in part, as masks."""
+        masked = (column.column for column in self.variants if not column.open)
+        return list(dict.fromkeys(masked))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema; fields that are read as masks bear `lockgate.masked`."""
+        return self._schema(Projection.of(self._tail))
+
+    @cached_property
+    def statistics(self) -> dict[str, ColumnStatistics]:
+        """Statistics of each top-level column: true ones where the key is held, else those of the mask."""
+        footer, types = self._tail.footer, self._tail.types
+        if not footer.statistics:
+            return {}
+        found: dict[str, ColumnStatistics] = {}
+        for name, column in zip(types.names, types.top_levels(), strict=True):
+            variant = self._variants.variant_of(column)
+            message = footer.statistics[column]
+            if variant is not None:
+                message = self._variants.statistics[variant][column - self._variants.root(variant)]
+            found[name] = column_statistics(types.types[column], message, self.num_rows)
+        return found
+
+    @cached_property
+    def stripe_statistics(self) -> list[dict[str, ColumnStatistics]]:
+        """The same for each stripe; an empty list if the file has none."""
+        return stripe_statistics(self._source, self._tail, self._variants)
+
+    def read(self, columns: Sequence[str] | None = None, predicate: Any = None) -> pa.Table:
+        """Read the rows for which `predicate` holds (all if None), with `columns` (all if None) in the
+        order asked for.
+
+        `predicate` is a `lockgate.pushdown` predicate or a `pyarrow.compute.Expression`. A masked column is
+        compared by its mask. Raises `ColumnNotFoundError` for an unknown column.
+        """
+        schema = self._output_schema(columns)
+        tables = list(self._tables(columns, predicate))
+        if not schema.names:
+            return _rows_only(sum(table.num_rows for table in tables))
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def iter_batches(
+        self, columns: Sequence[str] | None = None, predicate: Any = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Read stripe by stripe, one or more batches each; only one stripe is in memory at a time."""
+        for table in self._tables(columns, predicate):
+            yield from table.to_batches()
+
+    def _tables(self, columns: Sequence[str] | None, predicate: Any) -> Iterator[pa.Table]:
+        output = self._output_schema(columns)
+        self._warn(output)
+        needed = list(output.names)
+        expression = None
+        if predicate is not None:
+            wanted = columns_of(predicate)
+            needed = list(self.schema.names) if wanted is None else list(dict.fromkeys([*needed, *wanted]))
+            expression = expression_of(predicate, self.schema)
+        projection = Projection.of(self._tail, needed)
+        names = [self.schema.names[index] for index in self._indexes(projection)]
+        for index in range(self.num_stripes):
+            table = self._stripe(index, projection, names)
+            if expression is not None:
+                table = table.filter(expression)
+            yield table.select(output.names)
+
+    def _stripe(self, index: int, projection: Projection, names: list[str]) -> pa.Table:
+        rows = int(self._tail.footer.stripes[index].number_of_rows)
+        schema = pa.schema([self.schema.field(name) for name in names])
+        if not names:
+            return _rows_only(rows)
+        stripe = read_stripe(self._source, self._tail, index)
+        image = stripe_image(self._source, self._tail, self._variants, stripe, projection)
+        try:
+            table = pyarrow.orc.ORCFile(pa.BufferReader(image)).read()
+        except (OSError, pa.ArrowException) as error:
+            raise corrupt(
+                self.name,
+                self._tail.footer.stripes[index].offset,
+                f"stripe {index} does not decode ({error})",
+            ) from error
+        if table.num_rows != rows:
+            raise corrupt(
+                self.name,
+                self._tail.footer.stripes[index].offset,
+                f"stripe {index} has {table.num_rows} rows, not {rows}",
+            )
+        return pa.Table.from_arrays(table.columns, schema=schema)
+
+    def _indexes(self, projection: Projection) -> list[int]:
+        tops = self._tail.types.top_levels()
+        held = set(projection.numbers)
+        return [index for index, top in enumerate(tops) if top in held]
+
+    def _output_schema(self, columns: Sequence[str] | None) -> pa.Schema:
+        if columns is None:
+            return self.schema
+        for name in columns:
+            self._tail.types.top_level(name)
+        return pa.schema([self.schema.field(name) for name in dict.fromkeys(columns)])
+
+    def _schema(self, projection: Projection) -> pa.Schema:
+        try:
+            schema = pyarrow.orc.ORCFile(pa.BufferReader(empty_image(self._tail, projection))).schema
+        except (OSError, pa.ArrowException) as error:
+            raise corrupt(
+                self.name, self._tail.footer_offset, f"its types cannot be read ({error})"
+            ) from error
+        masks = {column.column: column.mask for column in self.variants if not column.open}
+        fields = [_mark(field, masks.get(field.name)) for field in schema]
+        return pa.schema(fields)
+
+    def _warn(self, schema: pa.Schema) -> None:
+        masked = [name for name in self.masked_columns if name in schema.names]
+        if masked:
+            reasons = dict.fromkeys(str(error) for error in self._variants.failures.values())
+            warnings.warn(
+                f"read as masks, not as values: {', '.join(masked)} ({'; '.join(reasons)})",
+                MaskedDataWarning,
+                stacklevel=4,
+            )
+
+
+def _rows_only(count: int) -> pa.Table:
+    return pa.table({"": pa.nulls(count)}).select([])
+
+
+def _mark(field: pa.Field, mask: str | None) -> pa.Field:
+    if mask is None:
+        return field
+    return field.with_metadata({**(field.metadata or {}), MASKED: mask.encode()})

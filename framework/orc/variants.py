@@ -1,0 +1,186 @@
+"""The encrypted columns of a file: the keys they need, which are open, and what masks the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockgate.errors import EncryptionKeyError, KeyDeniedError, KeyMissingError, WrongKeyError
+from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider
+from lockgate.framework.orc import proto
+from lockgate.framework.orc.cipher import crypt
+from lockgate.framework.orc.framing import unframe
+from lockgate.framework.orc.layout import StreamKind, corrupt
+from lockgate.framework.orc.tail import Tail
+
+
+@dataclass(frozen=True)
+class EncryptedColumn:
+    """What anyone may know of an encrypted column: the key it needs and the mask shown without it."""
+
+    column: str
+    key: KeyMetadata
+    mask: str
+    open: bool
+
+
+class Variants:
+    """The encrypted variants of a file, opened as far as the keys reach.
+
+    A key that is missing or denied leaves its columns masked, unless `strict`; a wrong key or a silent key
+    service is always an error. Every key is proven on the variant's encrypted statistics before anything is
+    decoded with it.
+    """
+
+    def __init__(self, tail: Tail, keys: KeyProvider, *, strict: bool = False) -> None:
+        self._tail = tail
+        self._provider = keys
+        self._local_keys: dict[tuple[int, bytes], bytes] = {}
+        self._variants = list(tail.footer.encryption.variants)
+        self._keys = [_key(tail, variant) for variant in self._variants]
+        self._masks = _masks(tail)
+        self._stripe_ids, self._stripe_keys = _stripe_keys(tail)
+        self.failures: dict[int, EncryptionKeyError] = {}
+        self.statistics: dict[int, list[proto.Message]] = {}
+        self._owner: dict[int, int] = {}
+        for number in range(len(self._variants)):
+            self._open(number, strict)
+
+    def __len__(self) -> int:
+        return len(self._variants)
+
+    def __repr__(self) -> str:
+        return f"Variants({', '.join(f'{column.column}: {column.key}' for column in self.columns())})"
+
+    def variant_of(self, column: int) -> int | None:
+        """The open variant that column number `column` is read from; None if not encrypted, or masked."""
+        return self._owner.get(column)
+
+    def columns(self) -> list[EncryptedColumn]:
+        """The encrypted columns in the order of the schema; nested ones by the top-level column."""
+        found: dict[int, EncryptedColumn] = {}
+        for number, variant in enumerate(self._variants):
+            opened = self._owner.get(variant.root) is not None
+            name = self._tail.types.top_name(variant.root)
+            if variant.root not in found or self._owner.get(variant.root) == number:
+                found[variant.root] = EncryptedColumn(
+                    name, self._keys[number], self._mask(variant.root), opened
+                )
+        return [found[root] for root in sorted(found)]
+
+    def roots(self) -> list[int]:
+        """The numbers of the encrypted columns."""
+        return sorted({variant.root for variant in self._variants})
+
+    def root(self, variant: int) -> int:
+        """The column number of a variant."""
+        return int(self._variants[variant].root)
+
+    def stripe_id(self, stripe: int) -> int:
+        """The number of a stripe in the counters of its streams; differs from its index in merged files."""
+        return self._stripe_ids[stripe]
+
+    def stripe_key(self, variant: int, stripe: int) -> bytes:
+        """The local key of a variant in a stripe."""
+        return self._local_key(variant, self._stripe_keys[stripe][variant])
+
+    def footer_key(self, variant: int) -> bytes:
+        """The local key of a variant's statistics."""
+        return self._local_key(variant, self._variants[variant].encrypted_key)
+
+    def stripe_statistics(self, variant: int) -> list[proto.Message]:
+        """The streams that hold a variant's stripe statistics."""
+        return list(self._variants[variant].stripe_statistics)
+
+    def __iter__(self) -> object:
+        return iter(range(len(self._variants)))
+
+    def _open(self, number: int, strict: bool) -> None:
+        variant = self._variants[number]
+        if variant.root in self._owner:
+            return  # The first variant whose key is held is the one to read.
+        try:
+            key = self.footer_key(number)
+        except (KeyMissingError, KeyDeniedError) as error:
+            self.failures.setdefault(variant.root, error)
+            if strict:
+                raise type(error)(self._strict_message(variant.root, error)) from error
+            return
+        self.statistics[number] = self._prove(number, key)
+        self.failures.pop(variant.root, None)
+        for column in self._tail.types.subtree(variant.root):
+            self._owner.setdefault(column, number)
+
+    def _strict_message(self, root: int, error: EncryptionKeyError) -> str:
+        column = self._tail.types.top_name(root)
+        return f"column {column!r} of {self._tail.name} cannot be read: {error}"
+
+    def _local_key(self, variant: int, encrypted: bytes) -> bytes:
+        held = self._local_keys.get((variant, encrypted))
+        if held is None:
+            key = self._keys[variant]
+            if len(encrypted) != key.algorithm.key_length:
+                raise corrupt(
+                    self._tail.name,
+                    self._tail.footer_offset,
+                    f"an encrypted key of {key} has {len(encrypted)} bytes",
+                )
+            held = self._local_keys[variant, encrypted] = self._provider.decrypt_local_key(key, encrypted)
+        return held
+
+    def _prove(self, number: int, key: bytes) -> list[proto.Message]:
+        """Decrypt a variant's file statistics: with a wrong key they are noise, which does not parse."""
+        variant, tail = self._variants[number], self._tail
+        raw = crypt(key, variant.root, StreamKind.FILE_STATISTICS, tail.stripes + 1, variant.file_statistics)
+        try:
+            statistics = proto.FileStatistics.FromString(unframe(tail.codec, raw, tail.block_size))
+        except (ValueError, proto.DecodeError):
+            statistics = None
+        count, rows = len(tail.types.subtree(variant.root)), tail.footer.number_of_rows
+        if (
+            statistics is None
+            or len(statistics.column) != count
+            or not _plausible(statistics.column[0], rows)
+        ):
+            raise WrongKeyError(
+                f"the key {self._keys[number]} does not open column "
+                f"{tail.types.top_name(variant.root)!r} of {tail.name}: "
+                "the file was written with another key, or its encrypted statistics are damaged"
+            )
+        return list(statistics.column)
+
+    def _mask(self, root: int) -> str:
+        return self._masks.get(root, "nullify")
+
+
+def _plausible(statistics: proto.Message, rows: int) -> bool:
+    # Without compression there is no framing to break, so the row count must fit as well.
+    return bool(statistics.HasField("number_of_values") and statistics.number_of_values <= rows)
+
+
+def _key(tail: Tail, variant: proto.Message) -> KeyMetadata:
+    key = tail.footer.encryption.key[variant.key]
+    return KeyMetadata(key.key_name, key.key_version, KeyAlgorithm(key.algorithm))
+
+
+def _masks(tail: Tail) -> dict[int, str]:
+    masks: dict[int, str] = {}
+    try:
+        for mask in tail.footer.encryption.mask:
+            for column in mask.columns:
+                masks[column] = ",".join([mask.name, *mask.mask_parameters])
+    except UnicodeDecodeError as error:
+        raise corrupt(tail.name, tail.footer_offset, "the name of a mask is not text") from error
+    return masks
+
+
+def _stripe_keys(tail: Tail) -> tuple[list[int], list[list[bytes]]]:
+    """For each stripe its number and encrypted keys; what a stripe leaves out continues the stripe before."""
+    numbers: list[int] = []
+    keys: list[list[bytes]] = []
+    number, current = 0, list[bytes]()
+    for stripe in tail.footer.stripes:
+        number = stripe.encrypt_stripe_id if stripe.HasField("encrypt_stripe_id") else number + 1
+        current = list(stripe.encrypted_local_keys) or current
+        numbers.append(number)
+        keys.append(current)
+    return numbers, keys
