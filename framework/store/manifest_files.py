@@ -1,0 +1,174 @@
+"""Manifests and manifest lists on disk; what was parsed is kept in memory, because they never change."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, cast
+
+from lockgate.errors import CorruptFileError
+from lockgate.framework.io import FileSystem
+from lockgate.framework.store.avro import read_container, write_container
+from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta, live_entries
+from lockgate.framework.store.paths import TablePaths
+from lockgate.framework.store.records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA, EntryCodec, SchemaOf
+from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.snapshot import Snapshot
+from lockgate.framework.store.statistics import SimpleStats
+
+T = TypeVar("T")
+
+# About 1 KB an entry: the memory that parsed manifests may take in a process.
+_CACHED_ENTRIES = 200_000
+
+ManifestFilter = Callable[[ManifestFileMeta], bool]
+
+
+class _Cache:
+    """Parsed manifests of all tables of the process, by path; the least recently used go first."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._size = 0
+        self._parsed: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> tuple[Any, ...] | None:
+        with self._lock:
+            if path in self._parsed:
+                self._parsed.move_to_end(path)
+            return self._parsed.get(path)
+
+    def put(self, path: str, parsed: tuple[Any, ...]) -> None:
+        with self._lock:
+            if path in self._parsed:
+                return
+            self._parsed[path] = parsed
+            self._size += len(parsed) + 1
+            while self._size > self._capacity and self._parsed:
+                _, dropped = self._parsed.popitem(last=False)
+                self._size -= len(dropped) + 1
+
+
+_cache = _Cache(_CACHED_ENTRIES)
+
+
+class ManifestFiles:
+    """Reads and writes the manifests and manifest lists of one table."""
+
+    def __init__(
+        self, file_system: FileSystem, paths: TablePaths, schema: TableSchema, schema_of: SchemaOf
+    ) -> None:
+        self._file_system = file_system
+        self._paths = paths
+        self._schema = schema
+        self._codec = EntryCodec(schema, schema_of)
+        self._partition_count = len(schema.partition_keys)
+
+    def read_manifest(self, meta: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
+        """Return the entries of a manifest; CorruptFileError if it is missing, truncated or damaged."""
+        return self._read(meta.file_name, meta.file_size, self._codec.from_record)
+
+    def read_list(self, name: str, size: int | None = None) -> tuple[ManifestFileMeta, ...]:
+        """Return the manifests of a list; raises as `read_manifest`."""
+        return self._read(name, size, self._codec.meta_from_record)
+
+    def _read(self, name: str, size: int | None, parse: Callable[[dict[str, Any], str], T]) -> tuple[T, ...]:
+        path = self._paths.manifest(name)
+        uri = self._file_system.uri(path)
+        cached = _cache.get(uri)
+        if cached is None:
+            records = read_container(self._content(path, size), path)
+            cached = tuple(parse(record, path) for record in records)
+            _cache.put(uri, cached)
+        return cast("tuple[T, ...]", cached)
+
+    def _content(self, path: str, size: int | None) -> bytes:
+        try:
+            data = self._file_system.read_bytes(path)
+        except FileNotFoundError:
+            raise CorruptFileError(
+                f"{path} is missing; either its snapshot expired while it was read, or the table is damaged"
+            ) from None
+        if size is not None and len(data) != size:
+            raise CorruptFileError(f"{path} has {len(data)} bytes where {size} were written; it was cut off")
+        return data
+
+    def manifests(self, snapshot: Snapshot) -> list[ManifestFileMeta]:
+        """Return all manifests of a snapshot in order, those of its own changes last."""
+        return [*self.base_manifests(snapshot), *self.delta_manifests(snapshot)]
+
+    def base_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+        """Return the manifests of everything before a snapshot."""
+        return self.read_list(snapshot.base_manifest_list, snapshot.base_manifest_list_size)
+
+    def delta_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+        """Return the manifests of a snapshot's own changes."""
+        return self.read_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
+
+    def live_files(
+        self, snapshot: Snapshot | None, manifest_filter: ManifestFilter | None = None
+    ) -> list[ManifestEntry]:
+        """Return the data files of a snapshot in the order they were committed.
+
+        `manifest_filter` may refuse a manifest only if none of its partitions are wanted, since the deletion
+        of a file may be in another manifest than its addition.
+        """
+        if snapshot is None:
+            return []
+        wanted = (
+            meta for meta in self.manifests(snapshot) if manifest_filter is None or manifest_filter(meta)
+        )
+        return live_entries(entry for meta in wanted for entry in self.read_manifest(meta))
+
+    def delta_entries(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """Return the changes that a snapshot made itself, additions and deletions."""
+        return [entry for meta in self.delta_manifests(snapshot) for entry in self.read_manifest(meta)]
+
+    def write_manifest(self, entries: Sequence[ManifestEntry]) -> ManifestFileMeta:
+        """Store a manifest under a new name and return its description."""
+        name = f"manifest-{uuid.uuid4()}-0"
+        size = self._write(name, ENTRY_SCHEMA, (self._codec.to_record(entry) for entry in entries))
+        added = sum(entry.kind is FileKind.ADD for entry in entries)
+        buckets = [entry.bucket for entry in entries]
+        levels = [entry.file.level for entry in entries]
+        return ManifestFileMeta(
+            file_name=name,
+            file_size=size,
+            num_added_files=added,
+            num_deleted_files=len(entries) - added,
+            partition_stats=partition_stats([entry.partition for entry in entries], self._partition_count),
+            schema_id=self._schema.id,
+            min_bucket=min(buckets, default=None),
+            max_bucket=max(buckets, default=None),
+            min_level=min(levels, default=None),
+            max_level=max(levels, default=None),
+        )
+
+    def write_list(self, metas: Iterable[ManifestFileMeta]) -> tuple[str, int]:
+        """Store a manifest list under a new name; return the name and its size."""
+        name = f"manifest-list-{uuid.uuid4()}-0"
+        return name, self._write(name, MANIFEST_META_SCHEMA, map(self._codec.meta_to_record, metas))
+
+    def _write(self, name: str, schema: Any, records: Iterable[dict[str, Any]]) -> int:
+        data = write_container(schema, records)
+        self._file_system.write_new(self._paths.manifest(name), data)
+        return len(data)
+
+    def delete(self, name: str) -> bool:
+        """Delete a manifest or a list; False if it did not exist."""
+        return self._file_system.delete(self._paths.manifest(name))
+
+
+def partition_stats(partitions: Sequence[tuple[Any, ...]], count: int) -> SimpleStats:
+    """Return the smallest and largest value and the nulls of each of `count` partition columns."""
+    distinct = set(partitions)
+    columns = [[partition[index] for partition in distinct] for index in range(count)]
+    present = [[value for value in column if value is not None] for column in columns]
+    # NaN has no place in an order, so nothing is said of a column that holds it.
+    ordered = [[] if any(value != value for value in values) else values for values in present]
+    nulls = tuple(sum(partition[index] is None for partition in partitions) for index in range(count))
+    minima = tuple(min(values, default=None) for values in ordered)
+    return SimpleStats(minima, tuple(max(values, default=None) for values in ordered), nulls)
