@@ -105,5 +105,6 @@ def _check_timestamps(field: pa.Field, column: pa.ChunkedArray) -> None:
     if pc.any(broken).as_py():
         raise UnsupportedError(
             f"column {field.name!r} has a time before 1970 with a fraction of a second, which "
-            "pyarrow writes in a form that other readers reject; round it to seconds, or write the table with Spark"
+            "pyarrow writes in a form that other readers "
+            "reject; round it to seconds, or write the table with Spark"
         )

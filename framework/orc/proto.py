@@ -31,13 +31,12 @@ __all__ = [
 
 Message = Any
 
-# One line a message: its name, then name, type and number of each field. '+' is repeated, '*' repeated and
-# packed.
+# One line a message: its name, then name, type and number of each field. '+' is repeated, '*' packed.
 _MESSAGES = """
 IntegerStatistics: minimum sint64 1, maximum sint64 2, sum sint64 3
 DoubleStatistics: minimum double 1, maximum double 2, sum double 3
-StringStatistics: minimum string 1, maximum string 2, sum sint64 3, lower_bound string 4, upper_bound string
-    5
+StringStatistics: minimum string 1, maximum string 2, sum sint64 3, lower_bound string 4,
+    upper_bound string 5
 BucketStatistics: count uint64* 1
 DecimalStatistics: minimum string 1, maximum string 2, sum string 3
 DateStatistics: minimum sint32 1, maximum sint32 2
@@ -45,18 +44,19 @@ TimestampStatistics: minimum sint64 1, maximum sint64 2, minimum_utc sint64 3, m
     minimum_nanos int32 5, maximum_nanos int32 6
 BinaryStatistics: sum sint64 1
 CollectionStatistics: min_children uint64 1, max_children uint64 2, total_children uint64 3
-ColumnStatistics: number_of_values uint64 1, int_statistics IntegerStatistics 2, double_statistics
-    DoubleStatistics 3, string_statistics StringStatistics 4, bucket_statistics BucketStatistics 5,
-    decimal_statistics DecimalStatistics 6, date_statistics DateStatistics 7, binary_statistics
-    BinaryStatistics 8, timestamp_statistics TimestampStatistics 9, has_null bool 10, bytes_on_disk uint64
-    11,
-collection_statistics CollectionStatistics 12 RowIndexEntry: positions uint64* 1, statistics
-ColumnStatistics 2 RowIndex: entry RowIndexEntry+ 1
+ColumnStatistics: number_of_values uint64 1, int_statistics IntegerStatistics 2,
+    double_statistics DoubleStatistics 3, string_statistics StringStatistics 4,
+    bucket_statistics BucketStatistics 5, decimal_statistics DecimalStatistics 6,
+    date_statistics DateStatistics 7, binary_statistics BinaryStatistics 8,
+    timestamp_statistics TimestampStatistics 9, has_null bool 10, bytes_on_disk uint64 11,
+    collection_statistics CollectionStatistics 12
+RowIndexEntry: positions uint64* 1, statistics ColumnStatistics 2
+RowIndex: entry RowIndexEntry+ 1
 Stream: kind uint32 1, column uint32 2, length uint64 3
 ColumnEncoding: kind uint32 1, dictionary_size uint32 2, bloom_encoding uint32 3
 StripeEncryptionVariant: streams Stream+ 1, encoding ColumnEncoding+ 2
-StripeFooter: streams Stream+ 1, columns ColumnEncoding+ 2, writer_timezone string 3, encryption
-    StripeEncryptionVariant+ 4
+StripeFooter: streams Stream+ 1, columns ColumnEncoding+ 2, writer_timezone string 3,
+    encryption StripeEncryptionVariant+ 4
 StringPair: key string 1, value string 2
 Type: kind uint32 1, subtypes uint32* 2, field_names string+ 3, maximum_length uint32 4, precision uint32 5,
     scale uint32 6, attributes StringPair+ 7
@@ -73,11 +73,10 @@ EncryptionVariant: root uint32 1, key uint32 2, encrypted_key bytes 3, stripe_st
     file_statistics bytes 5
 Encryption: mask DataMask+ 1, key EncryptionKey+ 2, variants EncryptionVariant+ 3, key_provider uint32 4
 Footer: header_length uint64 1, content_length uint64 2, stripes StripeInformation+ 3, types Type+ 4,
-    metadata UserMetadataItem+ 5, number_of_rows uint64 6, statistics ColumnStatistics+ 7, row_index_stride
-    uint32 8, writer uint32 9, encryption Encryption 10, calendar uint32 11, software_version string 12
-PostScript: footer_length uint64 1, compression uint32 2, compression_block_size uint64 3, version uint32*
-    4, metadata_length uint64 5, writer_version uint32 6, stripe_statistics_length uint64 7, magic string
-    8000
+    metadata UserMetadataItem+ 5, number_of_rows uint64 6, statistics ColumnStatistics+ 7,
+    row_index_stride uint32 8, writer uint32 9, encryption Encryption 10, calendar uint32 11, software_version string 12
+PostScript: footer_length uint64 1, compression uint32 2, compression_block_size uint64 3, version uint32* 4,
+    metadata_length uint64 5, writer_version uint32 6, stripe_statistics_length uint64 7, magic string 8000
 """
 
 _PACKAGE = "lockgate.orc"
