@@ -103,7 +103,7 @@ class Catalogs:
         self._open: dict[str, OpenCatalog] = {}
 
     def open(self, name: str, options: Mapping[str, str]) -> OpenCatalog:
-        """Open the catalog `name` with its confs `warehouse` and `keys`, or return it if it is open with the same.
+        """Open the catalog `name` with its confs `warehouse` and `keys`, unless it is open with the same.
 
         Raises OptionError for an unknown conf, or if there is no `warehouse`.
         """
@@ -140,7 +140,8 @@ class Catalogs:
 def _check_options(name: str, options: Mapping[str, str]) -> None:
     if not options.get("warehouse"):
         raise OptionError(
-            f"catalog {name!r} has no warehouse: set spark.sql.catalog.{name}.warehouse to the folder of its tables"
+            f"catalog {name!r} has no warehouse: set spark.sql.catalog.{name}.warehouse "
+            "to the folder of its tables"
         )
     for key in options:
         if key not in _CATALOG_OPTIONS and not key.startswith("fs."):

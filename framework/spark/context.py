@@ -45,7 +45,8 @@ class Context:
         namespace = self._request["namespace"]
         if len(namespace) != 1:
             raise NamespaceNotFoundError(
-                f"a table has one database, as in {self.catalog_name()}.db.t, not {'.'.join(namespace) or 'none'}"
+                f"a table has one database, as in {self.catalog_name()}.db.t, "
+                f"not {'.'.join(namespace) or 'none'}"
             )
         return str(namespace[0])
 

@@ -39,8 +39,8 @@ def require_keys(table: Table, columns: Iterable[str], purpose: str) -> None:
     for column in columns:
         if column in masked:
             raise KeyMissingError(
-                f"{purpose} {table.identifier} reads column {column!r}, whose key {masked[column]!r} is not held "
-                "here: without it the masked values would be taken for the truth; pass keys=..."
+                f"{purpose} {table.identifier} reads column {column!r}, whose key {masked[column]!r} is not "
+                "held here: without it the masked values would be taken for the truth; pass keys=..."
             )
 
 

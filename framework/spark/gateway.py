@@ -28,8 +28,8 @@ def jar() -> Path:
 def register(spark: SparkSession, brain: Brain) -> None:
     """Put `brain` in place in the JVM of `spark`.
 
-    Raises BridgeError if the session cannot see the jar or is remote, VersionMismatchError if the jar is of another
-    version than this package.
+    Raises BridgeError if the session cannot see the jar or is remote, VersionMismatchError if the jar is of
+    another version than this package.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -47,8 +47,8 @@ def check_version(jar_version: str, jar_protocol: int) -> None:
     """Raise VersionMismatchError unless the jar is of this package's version."""
     if (jar_version, jar_protocol) != (VERSION, BRIDGE_PROTOCOL):
         raise VersionMismatchError(
-            f"the connector jar is of version {jar_version} (protocol {jar_protocol}), the Python package lockgate of "
-            f"version {VERSION} (protocol {BRIDGE_PROTOCOL}): {_remedy()}"
+            f"the connector jar is of version {jar_version} (protocol {jar_protocol}), the Python package "
+            f"lockgate of version {VERSION} (protocol {BRIDGE_PROTOCOL}): {_remedy()}"
         )
 
 

@@ -13,11 +13,10 @@ from lockgate.errors import BridgeError, InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The parser's names of the statements people write; others are spelled after the class that Spark makes of them.
+# The statements people write, by the class the parser makes of them; others are spelled after the class.
 _KINDS = {
     "InsertIntoStatement": "INSERT",
-    "OverwriteByExpression": "INSERT OVERWRITE",
-    "OverwritePartitionsDynamic": "INSERT OVERWRITE",
+    "InsertOverwrite": "INSERT OVERWRITE",
     "DeleteFromTable": "DELETE",
     "UpdateTable": "UPDATE",
     "MergeIntoTable": "MERGE",
@@ -47,8 +46,8 @@ class Statement:
     """A parsed statement: its kind (`SELECT`, `INSERT`, `CALL`, ...), and the names it mentions, as written.
 
     `tables` are the tables read, `target` is the one written, created or dropped, or the procedure called.
-    `columns` are in order of their first mention; `*` stands for all. `options` are read options, table properties and
-    named arguments.
+    `columns` are in order of their first mention; `*` stands for all. `options` are read options, table
+    properties and arguments of a call.
     """
 
     kind: str

@@ -55,7 +55,9 @@ class Lake:
         """Say what a statement is about (its kind, tables, columns, options) without running it."""
         return inspect_sql(text, spark=self.spark)
 
-    def lookup_join(self, stream: DataFrame, table: str, on: str | Sequence[str], **options: Any) -> DataFrame:
+    def lookup_join(
+        self, stream: DataFrame, table: str, on: str | Sequence[str], **options: Any
+    ) -> DataFrame:
         """Join each row of a stream or batch with rows of a table of this lake; see `lockgate.lookup_join`."""
         import lockgate
 

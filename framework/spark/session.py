@@ -146,4 +146,3 @@ def _warn_of_open_network(spark: SparkSession) -> None:
             UnprotectedKeysWarning,
             stacklevel=3,
         )
-
