@@ -36,7 +36,7 @@ def register(spark: SparkSession, brain: Brain) -> None:
     bridge = _bridge(spark)
     check_version(str(bridge.version()), int(bridge.protocol()))
     # Streams and subqueries call from threads of the JVM's own, which need the callback server.
-    ensure_callback_server_started(spark.sparkContext._gateway)
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     brain.use_session(spark)
     complaint = bridge.register(brain, VERSION, BRIDGE_PROTOCOL)
     if complaint is not None:

@@ -49,9 +49,8 @@ def _algorithm(name: object) -> KeyAlgorithm:
     for algorithm in KeyAlgorithm:
         if name in (algorithm.name, algorithm.value):
             return algorithm
-    raise InputError(
-        f"the cipher {name!r} is not one of ORC's: {', '.join(each.name for each in KeyAlgorithm)}"
-    )
+    known = ", ".join(algorithm.name for algorithm in KeyAlgorithm)
+    raise InputError(f"the cipher {name!r} is not one of ORC's: {known}")
 
 
 OPERATIONS = {"keys.unwrap": unwrap, "keys.create": create, "keys.names": names}

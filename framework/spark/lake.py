@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ProcedureError
@@ -35,7 +34,7 @@ class Lake:
         return self.spark.sql(text, args=arguments) if arguments else self.spark.sql(text)
 
     def table(self, name: str) -> DataFrame:
-        """Return the table `db.t` of this catalog; a name that begins with the catalog's is taken as it is."""
+        """Return the table `db.t` of this catalog; a name that begins with the catalog's is left as it is."""
         full = name if name.startswith(f"{self.name}.") else f"{self.name}.{name}"
         return self.spark.table(full)
 
@@ -48,7 +47,7 @@ class Lake:
         return self.spark.sql(f"CALL {home}({named})", args=arguments).collect()
 
     def explain_pushdown(self, sql: str) -> PushDownExplanation:
-        """Plan a query without running it and say, for each scan, what was pushed down and what was skipped."""
+        """Plan a query without running it and say what each scan took over and what it skipped."""
         return explain_pushdown(self.spark, brain().reports, sql)
 
     def inspect_sql(self, text: str) -> Statement:

@@ -166,7 +166,7 @@ def _split(table: Table, split: Split) -> dict[str, Any]:
 
 
 def system_rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows of a system table; asked once for each execution, in a stream once for each micro-batch."""
+    """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
     made = system_table(request["name"].partition("$")[2])
     table = context.table()
     fields = made.schema(context, table)

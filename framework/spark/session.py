@@ -35,9 +35,9 @@ def connect(
 ) -> Lake:
     """Return the lake in the folder `warehouse`, as catalog `catalog` of a Spark session.
 
-    Without `spark`, the running session is used or one is made with `master` and `conf`. `keys` is a key provider or a
-    text such as `file:/path/keys.json`; confs hold the path only. Raises BridgeError if a session runs without the
-    connector jar, InputError if it has another warehouse under that name.
+    Without `spark`, the running session is used or one is made with `master` and `conf`. `keys` is a key
+    provider or a text such as `file:/path/keys.json`; confs hold the path only. Raises BridgeError if a session
+    runs without the connector jar, InputError if it has another warehouse under that name.
     """
     from pyspark.sql import SparkSession
 
@@ -68,7 +68,7 @@ def configure(
     catalog: str = "lake",
     keys: Keys = None,
 ) -> SparkSession.Builder:
-    """Add to a session's builder what Lockgate needs: the jar, the plugin and the catalog; `attach` the session then."""
+    """Add the jar, the plugin and the catalog to a session's builder; `attach` the session afterwards."""
     known: Mapping[str, Any] = getattr(builder, "_options", {})
     confs = {
         "spark.jars": _with(known.get("spark.jars"), str(jar())),
@@ -103,7 +103,7 @@ def catalog_confs(warehouse: str | os.PathLike[str], catalog: str, keys: Keys) -
 
 
 def _keys_conf(spec: str) -> str:
-    """Return what names the keys in a conf: a file by its path; a plugin's text may hold a password, so a handle."""
+    """Return what stands for keys in a conf: a path, or a handle, for a plugin's text may hold a password."""
     scheme, colon, _ = spec.partition(":")
     if not colon or scheme == "file" or "/" in scheme:
         return spec

@@ -1,4 +1,4 @@
-"""Operations on writes: a write is begun, its tasks write files, and it is committed or aborted as a whole."""
+"""Operations on writes: begun, written by tasks into files, then committed or aborted as a whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OVERWRITES = frozenset({"truncate", "overwrite", "dynamic"})
 
 
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Say where and how the tasks write; refuses rows that do not fit and missing keys before any task runs."""
+    """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
     table = context.table()
     schema = table.schema
     _check_rows(table, request)
@@ -66,7 +66,8 @@ def _check_rows(table: Table, request: Mapping[str, Any]) -> None:
     for name, field in incoming.items():
         if name not in known:
             raise ColumnNotFoundError(
-                f"table {table.identifier} has no column {field['name']!r}{nearest(field['name'], table.schema.field_names)}"
+                f"table {table.identifier} has no column {field['name']!r}"
+                f"{nearest(field['name'], table.schema.field_names)}"
             )
     for name, column in known.items():
         if name not in incoming:
@@ -109,7 +110,7 @@ def _first_sequence(table: Table) -> int:
 
 
 def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Make the files of a write visible at once; an epoch of a stream that is committed is not committed again."""
+    """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     table = context.table()
     messages = _messages(table, request)
     stream = request["epoch"] is not None
@@ -214,8 +215,8 @@ def can_delete(context: Context, request: dict[str, Any]) -> bool:
     keys = ", ".join(table.schema.partition_keys)
     whole = f"whole partitions (by {keys})" if keys else "all rows"
     raise UnsupportedError(
-        f"table {table.identifier} has no primary key, so DELETE can only remove {whole}. For single rows create a "
-        "table with TBLPROPERTIES('primary-key'=...), or INSERT OVERWRITE the table with the rows to keep"
+        f"table {table.identifier} has no primary key, so DELETE can only remove {whole}. For single rows create "
+        "a table with TBLPROPERTIES('primary-key'=...), or INSERT OVERWRITE the table with the rows to keep"
     )
 
 

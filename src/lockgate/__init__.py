@@ -1,12 +1,12 @@
 """Lookup joins, CALL procedures, push-down and encrypted ORC tables for PySpark.
 
-`connect` is the way in. Everything is imported when it is first used: `import lockgate` loads neither pyspark nor
-RocksDB.
+`connect` is the way in. Everything is imported when it is first used: `import lockgate` loads neither pyspark
+nor RocksDB.
 """
 
 from typing import TYPE_CHECKING
 
-from lockgate.framework.version import VERSION as __version__
+from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.session import attach, configure, connect
     from lockgate.framework.store.catalog import Catalog
     from lockgate.lookup import lookup_join
+
+__version__ = VERSION
 
 __all__ = [
     "Catalog",
