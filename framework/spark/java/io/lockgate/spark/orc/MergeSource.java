@@ -73,7 +73,7 @@ final class MergeSource implements RowSource {
     return system;
   }
 
-  private static Ordering<InternalRow> keyOrdering(DataType[] types, int keys) {
+  static Ordering<InternalRow> keyOrdering(DataType[] types, int keys) {
     return RowOrdering.createNaturalAscendingOrdering(CollectionConverters.asScala(List.of(types).subList(0, keys)).toSeq());
   }
 

@@ -1,0 +1,206 @@
+package io.lockgate.spark.orc;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.RowOrdering;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.UnsafeExternalRowSorter;
+import org.apache.spark.sql.types.ByteType$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.IntegerType$;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.collection.unsafe.sort.PrefixComparators;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.math.Ordering;
+
+/**
+ * Writes rows of a key table: sorted by partition, bucket and key with Spark's sorter, which spills, then one row a key, the
+ * one that came last, with rising sequence numbers.
+ */
+final class KeyWriter extends OrcWriter {
+  // Columns of a sorted row before the table's own.
+  private static final int BUCKET = 0;
+  private static final int ARRIVAL = 1;
+  private static final int KIND = 2;
+  private static final int BEFORE = 3;
+
+  private final DataType[] types;
+  private final UnsafeProjection toSorted;
+  private final UnsafeExternalRowSorter sorter;
+  private final Ordering<InternalRow> sameBucket;
+  private final Ordering<InternalRow> sameKey;
+  private final UnsafeProjection keyOf;
+  private final JoinedRow joined = new JoinedRow();
+  private final GenericInternalRow prefix = new GenericInternalRow(BEFORE);
+  private long arrivals;
+  private DataFileWriter file;
+
+  KeyWriter(WriteSpec spec, Configuration conf) throws IOException {
+    super(spec, conf);
+    this.types = types(spec);
+    this.toSorted = project(all(types.length));
+    List<Integer> bucket = new ArrayList<>(columns(spec.partition()));
+    bucket.add(BUCKET);
+    List<Integer> key = new ArrayList<>(bucket);
+    key.addAll(columns(spec.trimmedKey()));
+    List<Integer> order = new ArrayList<>(key);
+    order.add(ARRIVAL);
+    this.sameBucket = ordering(bucket);
+    this.sameKey = ordering(key);
+    this.keyOf = project(columns(spec.trimmedKey()));
+    this.sorter = sorter(ordering(order));
+  }
+
+  private static DataType[] types(WriteSpec spec) {
+    List<DataType> types = new ArrayList<>(List.of(IntegerType$.MODULE$, LongType$.MODULE$, ByteType$.MODULE$));
+    spec.fields().forEach(field -> types.add(field.type()));
+    return types.toArray(DataType[]::new);
+  }
+
+  private static List<Integer> columns(int[] ordinals) {
+    List<Integer> columns = new ArrayList<>();
+    for (int ordinal : ordinals) {
+      columns.add(BEFORE + ordinal);
+    }
+    return columns;
+  }
+
+  private static List<Integer> all(int count) {
+    List<Integer> columns = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      columns.add(i);
+    }
+    return columns;
+  }
+
+  private static <T> Seq<T> seq(List<T> list) {
+    return CollectionConverters.asScala(list).toSeq();
+  }
+
+  private Expression column(int index) {
+    return new BoundReference(index, types[index], true);
+  }
+
+  private UnsafeProjection project(List<Integer> columns) {
+    List<Expression> expressions = new ArrayList<>();
+    columns.forEach(index -> expressions.add(column(index)));
+    return UnsafeProjection.create(seq(expressions), seq(List.<Attribute>of()));
+  }
+
+  private Ordering<InternalRow> ordering(List<Integer> columns) {
+    List<SortOrder> orders = new ArrayList<>();
+    for (int index : columns) {
+      orders.add(new SortOrder(column(index), Ascending$.MODULE$, NullsFirst$.MODULE$, seq(List.<Expression>of())));
+    }
+    return RowOrdering.create(seq(orders), seq(List.<Attribute>of()));
+  }
+
+  private UnsafeExternalRowSorter sorter(Ordering<InternalRow> ordering) throws IOException {
+    StructType schema = new StructType();
+    for (int i = 0; i < types.length; i++) {
+      schema = schema.add("c" + i, types[i], true);
+    }
+    UnsafeExternalRowSorter.PrefixComputer byBucket = new UnsafeExternalRowSorter.PrefixComputer() {
+      private final Prefix result = new Prefix();
+
+      @Override
+      public Prefix computePrefix(InternalRow row) {
+        result.value = 0;
+        result.isNull = false;
+        return result;
+      }
+    };
+    long page = SparkEnv.get().memoryManager().pageSizeBytes();
+    return UnsafeExternalRowSorter.create(schema, ordering, PrefixComparators.LONG, byBucket, page, false);
+  }
+
+  @Override
+  public void write(InternalRow row) throws IOException {
+    add(row, DataFileWriter.INSERT);
+  }
+
+  @Override
+  public void delete(InternalRow key) throws IOException {
+    GenericInternalRow row = new GenericInternalRow(spec().fields().size());
+    int[] ordinals = spec().primaryKey();
+    for (int i = 0; i < ordinals.length; i++) {
+      row.update(ordinals[i], key.get(i, spec().fields().get(ordinals[i]).type()));
+    }
+    add(row, DataFileWriter.DELETE);
+  }
+
+  private void add(InternalRow row, byte kind) throws IOException {
+    prefix.setInt(BUCKET, bucket(row));
+    prefix.setLong(ARRIVAL, arrivals++);
+    prefix.setByte(KIND, kind);
+    sorter.insertRow(toSorted.apply(joined.apply(prefix, row)));
+  }
+
+  @Override
+  void finishAll() throws IOException {
+    Iterator<InternalRow> rows = sorter.sort();
+    Bucket bucket = null;
+    InternalRow firstKey = null;
+    UnsafeRow waiting = null;
+    long sequence = 0;
+    while (waiting != null || rows.hasNext()) {
+      // The sorter uses one row object for all rows, so a row that waits for its successor is a copy.
+      UnsafeRow row = waiting == null ? ((UnsafeRow) rows.next()).copy() : waiting;
+      waiting = null;
+      boolean newest = true;
+      boolean lastOfBucket = true;
+      if (rows.hasNext()) {
+        waiting = ((UnsafeRow) rows.next()).copy();
+        lastOfBucket = sameBucket.compare(row, waiting) != 0;
+        newest = lastOfBucket || sameKey.compare(row, waiting) != 0;
+      }
+      if (!newest) {
+        continue;
+      }
+      if (bucket == null) {
+        bucket = describe(row, BEFORE, row.getInt(BUCKET));
+        sequence = spec().firstSequence(bucket.sequenceKey());
+      }
+      if (file == null) {
+        file = open(bucket);
+        firstKey = keyOf.apply(row).copy();
+      }
+      file.write(row, BEFORE, sequence++, row.getByte(KIND));
+      if (lastOfBucket || file.full()) {
+        file.bounds(firstKey, keyOf.apply(row));
+        finish(bucket, file);
+        file = null;
+        bucket = lastOfBucket ? null : bucket;
+      }
+    }
+  }
+
+  @Override
+  void discardAll() throws IOException {
+    if (file != null) {
+      file.discard();
+      file = null;
+    }
+  }
+
+  @Override
+  public void close() throws IOException {
+    sorter.cleanupResources();
+  }
+}
