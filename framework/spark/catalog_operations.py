@@ -13,8 +13,9 @@ from lockgate.framework.types import to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.plugins import SystemTable
     from lockgate.framework.store.table import Table
+
+    from lockgate.framework.plugins import SystemTable
 
 # Procedures live here; it holds no tables and cannot be dropped.
 SYSTEM_NAMESPACE = "sys"

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import NamespaceNotFoundError
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
     from pyspark.sql import SparkSession
 
     from lockgate.framework.spark.brain import Brain
-    from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.table import Table
 
 
 class Context:

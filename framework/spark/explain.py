@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
 from lockgate.pushdown import FilterPushDown, ScanReport
-from lockgate.pushdown import describe as describe_predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,38 +23,27 @@ class ScanReports:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._filters: OrderedDict[str, FilterPushDown] = OrderedDict()
-        self._plans: OrderedDict[str, ScanReport] = OrderedDict()
+        self._reports: OrderedDict[str, ScanReport] = OrderedDict()
 
-    def filters(self, scan_id: str, pushed: FilterPushDown) -> None:
+    def remember_filters(self, scan_id: str, pushed: FilterPushDown) -> None:
         """Remember what became of the filters of a scan."""
         with self._lock:
             _remember(self._filters, scan_id, pushed)
 
-    def plan(self, scan_id: str, report: ScanReport) -> None:
+    def filters(self, scan_id: str) -> FilterPushDown | None:
+        """Return what became of the filters of a scan, None if it was offered none."""
+        with self._lock:
+            return self._filters.get(scan_id)
+
+    def remember_report(self, scan_id: str, report: ScanReport) -> None:
         """Remember what a scan reads."""
         with self._lock:
-            _remember(self._plans, scan_id, report)
+            _remember(self._reports, scan_id, report)
 
-    def get(self, scan_id: str) -> ScanReport | None:
-        """Return the whole report of a scan, None if it is forgotten or was never planned."""
+    def report(self, scan_id: str) -> ScanReport | None:
+        """Return the report of a scan, None if it is forgotten or was never planned."""
         with self._lock:
-            report, pushed = self._plans.get(scan_id), self._filters.get(scan_id)
-        if report is None or pushed is None:
-            return report
-        return dataclasses.replace(
-            report,
-            accepted=tuple(describe_predicate(item.predicate) for item in pushed.accepted if item.guaranteed),
-            skipping=tuple(
-                describe_predicate(item.predicate) for item in pushed.accepted if not item.guaranteed
-            ),
-            remaining=tuple(
-                (
-                    "an expression" if item.predicate is None else describe_predicate(item.predicate),
-                    item.reason,
-                )
-                for item in pushed.remaining
-            ),
-        )
+            return self._reports.get(scan_id)
 
 
 def _remember(memory: OrderedDict[str, Any], scan_id: str, value: object) -> None:
@@ -105,5 +92,5 @@ def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> Pus
     if statement.kind == "CALL":
         raise InputError("a CALL cannot be explained: Spark runs it while it analyses it")
     ids = explainer.scans(spark._jsparkSession, sql)
-    found = (reports.get(scan_id) for scan_id in ids)
+    found = (reports.report(scan_id) for scan_id in ids)
     return PushDownExplanation(sql, tuple(report for report in found if report is not None))

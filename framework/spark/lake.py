@@ -11,9 +11,8 @@ from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdo
 from lockgate.framework.spark.inspect import Statement, inspect_sql
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
-
     from lockgate.framework.store.catalog import Catalog
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 
 class Lake:
@@ -54,14 +53,13 @@ class Lake:
         """Say what a statement is about (its kind, tables, columns, options) without running it."""
         return inspect_sql(text, spark=self.spark)
 
-    def lookup_join(
-        self, stream: DataFrame, table: str, on: str | Sequence[str], **options: Any
-    ) -> DataFrame:
-        """Join each row of a stream or batch with rows of a table of this lake; see `lockgate.lookup_join`."""
+    def lookup_join(self, stream: DataFrame, table: str, **arguments: Any) -> DataFrame:
+        """Join the rows of a stream or batch with a table of this lake; see `lockgate.lookup_join`."""
         import lockgate
 
         full = table if table.startswith(f"{self.name}.") else f"{self.name}.{table}"
-        return lockgate.lookup_join(stream, full, on=on, **options)
+        joined: DataFrame = lockgate.lookup_join(stream, full, **arguments)
+        return joined
 
     def __repr__(self) -> str:
         keys = "no keys" if self.catalog.keys is None else repr(self.catalog.keys)

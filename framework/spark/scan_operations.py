@@ -24,9 +24,11 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.scan import ScanPlan
-    from lockgate.framework.store.split import Split
     from lockgate.framework.store.table import Table
+
+    from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.schema import TableSchema
+    from lockgate.framework.store.split import Split
 
 _SNAPSHOT_OPTION = "scan.snapshot-id"
 
@@ -40,7 +42,7 @@ def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         [from_json(item) for item in request["filters"]],
         [reason_unsupported(item) for item in request["filters"]],
     )
-    context.brain.reports.filters(request["scan_id"], pushed)
+    context.brain.reports.remember_filters(request["scan_id"], pushed)
     return {
         "accepted": [item.index for item in pushed.accepted],
         "remaining": [item.index for item in pushed.remaining],
@@ -52,20 +54,31 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     table = context.table()
     predicate = _predicate(request)
     needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
-    if request.get("strict"):
+    is_strict = bool(request.get("strict"))
+    if is_strict:
         require_keys(table, sorted(needed), "changing rows of")
     else:
         _warn_of_masks(table, needed)
+    planned = _plan(context, table, predicate, request)
+    context.brain.reports.remember_report(request["scan_id"], _report(planned.report, request))
+    return _reply(context, table, planned, is_strict=is_strict)
+
+
+def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping[str, Any]) -> ScanPlan:
+    from lockgate.framework.store.scan import ScanPlan, plan_scan
+
     snapshot_id = _snapshot_id(request)
     if snapshot_id == 0:
-        report = ScanReport(str(table.identifier), None, all_columns=tuple(table.schema.field_names))
-        context.brain.reports.plan(request["scan_id"], _complete(report, request))
-        return _empty(table)
-    planned = table.scan(
-        predicate, columns=request["columns"], snapshot_id=snapshot_id, limit=request.get("limit")
+        empty = ScanReport(str(table.identifier), None, all_columns=table.schema.field_names)
+        return ScanPlan(None, table.schema, (), empty, schemas={table.schema.id: table.schema})
+    return plan_scan(
+        table,
+        predicate,
+        columns=request["columns"],
+        snapshot_id=snapshot_id,
+        limit=request.get("limit"),
+        push_down=context.brain.reports.filters(request["scan_id"]),
     )
-    context.brain.reports.plan(request["scan_id"], _complete(planned.report, request))
-    return _reply(context, table, planned, is_strict=bool(request.get("strict")))
 
 
 def _predicate(request: Mapping[str, Any]) -> Predicate:
@@ -97,58 +110,36 @@ def _warn_of_masks(table: Table, columns: set[str]) -> None:
         )
 
 
-def _complete(report: ScanReport, request: Mapping[str, Any]) -> ScanReport:
+def _report(report: ScanReport, request: Mapping[str, Any]) -> ScanReport:
     runtime = [from_json(item) for item in request.get("runtime_filters", ())]
     notes = [f"filter known only at run time: {describe(item)}" for item in runtime if item is not None]
-    return dataclasses.replace(
-        report,
-        columns=tuple(request["columns"]),
-        limit=request.get("limit"),
-        notes=(*report.notes, *notes),
-    )
-
-
-def _empty(table: Table) -> dict[str, Any]:
-    return {
-        "snapshot_id": 0,
-        "rows": 0,
-        "bytes": 0,
-        "key_scope": None,
-        "merge_plan": None,
-        "schema_id": table.schema.id,
-        "schemas": {str(table.schema.id): _fields(table, table.schema.id)},
-        "splits": [],
-    }
+    columns, limit = tuple(request["columns"]), request.get("limit")
+    return dataclasses.replace(report, columns=columns, limit=limit, notes=(*report.notes, *notes))
 
 
 def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool) -> dict[str, Any]:
-    from lockgate.framework.store.merge import merge_plan
-
-    schema = table.schema
-    schema_ids = {schema.id, *(file.schema_id for split in planned.splits for file in split.files)}
     merging = any(split.merge for split in planned.splits)
     scope = None if table.keys is None else context.brain.scopes.register(table.keys)
     return {
-        "snapshot_id": planned.snapshot_id,
+        "snapshot_id": planned.snapshot_id or 0,
         "rows": planned.row_count,
         "bytes": planned.total_bytes,
         "key_scope": strict(scope) if scope and is_strict else scope,
-        "merge_plan": merge_plan(schema).to_json() if merging else None,
-        "schema_id": schema.id,
-        "schemas": {str(schema_id): _fields(table, schema_id) for schema_id in sorted(schema_ids)},
-        "splits": [_split(table, split) for split in planned.splits],
+        "merge_plan": planned.merge_plan.to_json() if merging and planned.merge_plan else None,
+        "schema_id": planned.schema.id,
+        "schemas": {str(number): _fields(schema) for number, schema in planned.schemas.items()},
+        "splits": [_split(table, planned.schema, split) for split in planned.splits],
     }
 
 
-def _fields(table: Table, schema_id: int) -> list[dict[str, Any]]:
-    schema = table.schema if schema_id == table.schema.id else table.schema_of(schema_id)
+def _fields(schema: TableSchema) -> list[dict[str, Any]]:
     return [
         {"id": field.id, "name": field.name, "type": to_spark_type(field.type)} for field in schema.fields
     ]
 
 
-def _split(table: Table, split: Split) -> dict[str, Any]:
-    types = {name: table.schema.field(name).type for name in table.schema.partition_keys}
+def _split(table: Table, schema: TableSchema, split: Split) -> dict[str, Any]:
+    types = {name: schema.field(name).type for name in schema.partition_keys}
     return {
         "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
         "bucket": split.bucket,

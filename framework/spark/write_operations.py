@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,11 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.manifest import DataFileMeta
-    from lockgate.framework.store.message import CommitMessage
-    from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.table import Table
 
-_OVERWRITES = frozenset({"truncate", "overwrite", "dynamic"})
+    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.split import Split
 
 
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -113,23 +113,23 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     table = context.table()
     messages = _messages(table, request)
-    stream = request["epoch"] is not None
-    user, identifier = (request["query_id"], request["epoch"]) if stream else (None, None)
-    if request["mode"] in _OVERWRITES:
-        replaced = _replaced(table, request, messages)
-        snapshot = table.commit(
-            [*messages, *_deletions(table, replaced)],
-            kind="OVERWRITE",
-            user=user,
-            identifier=identifier,
-            base_snapshot_id=replaced.snapshot_id,
-        )
-    elif not messages and not stream:
+    epoch = request["epoch"]
+    if not messages and epoch is None and request["mode"] in ("append", "delete", "dynamic"):
         return {"snapshot_id": None}
-    else:
-        snapshot = table.commit(messages, user=user, identifier=identifier)
-    _delete_if_unused(table, messages, snapshot, request)
-    return {"snapshot_id": None if snapshot is None else snapshot.id}
+    before = table.latest_snapshot()
+    replaced = _replaced(table, request, messages)
+    snapshot = table.commit(
+        [*messages, *_deletions(table, replaced)],
+        kind="APPEND" if request["mode"] in ("append", "delete") else "OVERWRITE",
+        user=None if epoch is None else request["query_id"],
+        identifier=epoch,
+        base_snapshot_id=replaced.snapshot_id if replaced else None,
+        overwrite={} if request["mode"] == "truncate" else None,
+    )
+    if epoch is not None and before is not None and snapshot.id <= before.id:
+        # The epoch had been committed before this run of it: the table has the files of that run.
+        _delete_files(table, messages)
+    return {"snapshot_id": snapshot.id}
 
 
 def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
@@ -146,54 +146,44 @@ def abort(context: Context, request: dict[str, Any]) -> bool:
 
 
 def _delete_files(table: Table, messages: Iterable[CommitMessage]) -> None:
+    """Delete what `messages` added, unless it is live: a commit may succeed and yet seem to fail."""
+    live = {file.file_name for split in table.scan().splits for file in split.files}
     for message in messages:
         for file in message.added:
-            table.file_system.delete(table.data_file_path(message.partition, message.bucket, file))
-
-
-def _delete_if_unused(
-    table: Table, messages: list[CommitMessage], snapshot: Any, request: Mapping[str, Any]
-) -> None:
-    """Delete the files of an epoch that had been committed before: its first run's files are the table's."""
-    if request["epoch"] is None or not messages:
-        return
-    live = {file.file_name for split in table.scan().splits for file in split.files}
-    _delete_files(table, [message for message in messages if _names(message.added).isdisjoint(live)])
-
-
-def _names(files: Iterable[DataFileMeta]) -> set[str]:
-    return {file.file_name for file in files}
+            if file.file_name not in live:
+                table.file_system.delete(table.paths.data_file(message.partition, message.bucket, file))
 
 
 # --- overwriting and deleting whole partitions ---------------------------------------------------
 
 
-def _replaced(table: Table, request: Mapping[str, Any], messages: list[CommitMessage]) -> ScanPlan:
-    """Plan the files that an overwrite replaces."""
+def _replaced(table: Table, request: Mapping[str, Any], messages: list[CommitMessage]) -> ScanPlan | None:
+    """Plan the files that an overwrite of some partitions replaces."""
     if request["mode"] == "overwrite":
         return table.scan(_whole_partitions(table, request["filters"]))
-    planned = table.scan()
-    if request["mode"] == "truncate" or not table.schema.partition_keys:
-        return planned
-    import dataclasses
-
+    if request["mode"] != "dynamic":
+        return None
     touched = {message.partition for message in messages}
-    kept = tuple(split for split in planned.splits if tuple(split.partition.values()) in touched)
+    planned = table.scan()
+    kept = tuple(split for split in planned.splits if _partition(table, split) in touched)
     return dataclasses.replace(planned, splits=kept)
 
 
-def _deletions(table: Table, planned: ScanPlan) -> list[CommitMessage]:
+def _partition(table: Table, split: Split) -> tuple[Any, ...]:
+    return tuple(split.partition[name] for name in table.schema.partition_keys)
+
+
+def _deletions(table: Table, planned: ScanPlan | None) -> list[CommitMessage]:
     from lockgate.framework.store.message import CommitMessage
 
-    keys = table.schema.partition_keys
     return [
         CommitMessage(
-            partition=tuple(split.partition[name] for name in keys),
+            partition=_partition(table, split),
             bucket=split.bucket,
             total_buckets=table.schema.bucket_count,
             deleted=split.files,
         )
-        for split in planned.splits
+        for split in (planned.splits if planned else ())
     ]
 
 
@@ -215,8 +205,8 @@ def can_delete(context: Context, request: dict[str, Any]) -> bool:
     keys = ", ".join(table.schema.partition_keys)
     whole = f"whole partitions (by {keys})" if keys else "all rows"
     raise UnsupportedError(
-        f"table {table.identifier} has no primary key, so DELETE can only remove {whole}. For single rows create "
-        "a table with TBLPROPERTIES('primary-key'=...), or INSERT OVERWRITE the table with the rows to keep"
+        f"table {table.identifier} has no primary key, so DELETE can only remove {whole}. For single rows "
+        "create a table with TBLPROPERTIES('primary-key'=...), or INSERT OVERWRITE it with the rows to keep"
     )
 
 
