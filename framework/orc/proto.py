@@ -74,7 +74,8 @@ EncryptionVariant: root uint32 1, key uint32 2, encrypted_key bytes 3, stripe_st
 Encryption: mask DataMask+ 1, key EncryptionKey+ 2, variants EncryptionVariant+ 3, key_provider uint32 4
 Footer: header_length uint64 1, content_length uint64 2, stripes StripeInformation+ 3, types Type+ 4,
     metadata UserMetadataItem+ 5, number_of_rows uint64 6, statistics ColumnStatistics+ 7,
-    row_index_stride uint32 8, writer uint32 9, encryption Encryption 10, calendar uint32 11, software_version string 12
+    row_index_stride uint32 8, writer uint32 9, encryption Encryption 10, calendar uint32 11,
+    software_version string 12
 PostScript: footer_length uint64 1, compression uint32 2, compression_block_size uint64 3, version uint32* 4,
     metadata_length uint64 5, writer_version uint32 6, stripe_statistics_length uint64 7, magic string 8000
 """
