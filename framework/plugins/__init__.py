@@ -4,6 +4,7 @@ from lockgate.framework.plugins.contracts import (
     BridgeContext,
     BridgeOperation,
     KeyProviderFactory,
+    LakeMethod,
     SystemTable,
 )
 from lockgate.framework.plugins.hookspecs import hookimpl
@@ -13,6 +14,7 @@ __all__ = [
     "BridgeContext",
     "BridgeOperation",
     "KeyProviderFactory",
+    "LakeMethod",
     "PluginManager",
     "SystemTable",
     "hookimpl",

@@ -36,6 +36,9 @@ BridgeOperation: TypeAlias = Callable[[BridgeContext, dict[str, Any]], object]
 KeyProviderFactory: TypeAlias = Callable[[str], "KeyProvider"]
 """Makes a key provider of a key specification `scheme:rest`, which it is given whole."""
 
+LakeMethod: TypeAlias = Callable[..., Any]
+"""A method of a `Lake`: takes the lake first, then whatever it is called with."""
+
 
 @runtime_checkable
 class SystemTable(Protocol):

@@ -14,9 +14,13 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from lockgate.framework.plugins.contracts import (
+        BridgeOperation,
+        KeyProviderFactory,
+        LakeMethod,
+        SystemTable,
+    )
     from lockgate.procedures.procedure import Procedure
-
-    from lockgate.framework.plugins.contracts import BridgeOperation, KeyProviderFactory, SystemTable
 
 PROJECT = "lockgate"
 
@@ -42,3 +46,8 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:  # type: ignore[empty
 @hookspec
 def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:  # type: ignore[empty-body]
     """Return, by scheme, the factories that turn a key specification `scheme:rest` into a key provider."""
+
+
+@hookspec
+def lockgate_lake_methods() -> Mapping[str, LakeMethod]:  # type: ignore[empty-body]
+    """Return, by name, the functions that this plugin adds to every `Lake` as methods."""

@@ -12,7 +12,7 @@ import pluggy
 
 from lockgate.errors import PluginError
 from lockgate.framework.plugins import hookspecs
-from lockgate.framework.plugins.contracts import BridgeOperation, KeyProviderFactory, SystemTable
+from lockgate.framework.plugins.contracts import BridgeOperation, KeyProviderFactory, LakeMethod, SystemTable
 
 if TYPE_CHECKING:
     from lockgate.procedures.procedure import Procedure
@@ -118,6 +118,10 @@ class PluginManager:
     def key_providers(self) -> Mapping[str, KeyProviderFactory]:
         """Return every factory of key providers by its scheme."""
         return self._gather("lockgate_key_providers", _callables)
+
+    def lake_methods(self) -> Mapping[str, LakeMethod]:
+        """Return every method added to lakes by its name."""
+        return self._gather("lockgate_lake_methods", _callables)
 
     def _gather(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> Mapping[str, T]:
         """Call the hook of each plugin once, and merge the answers by name."""

@@ -1,0 +1,131 @@
+"""What the plugin manager refuses, and that each complaint names the plugin."""
+
+from __future__ import annotations
+
+import types
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockgate.errors import PluginError
+from lockgate.framework.plugins import PluginManager, hookimpl, plugins
+
+
+def module(**hooks: Any) -> types.ModuleType:
+    """Make a plugin of functions, each marked as a hook."""
+    plugin = types.ModuleType("made_up")
+    for name, function in hooks.items():
+        setattr(plugin, name, hookimpl(function))
+    return plugin
+
+
+def test_merges_what_plugins_add() -> None:
+    manager = PluginManager()
+    manager.register(module(lockgate_bridge_operations=lambda: {"a.b": lambda context, request: 1}), "one")
+    manager.register(module(lockgate_bridge_operations=lambda: {"a.c": lambda context, request: 2}), "two")
+    assert sorted(manager.bridge_operations()) == ["a.b", "a.c"]
+    assert manager.names() == ["one", "two"]
+
+
+def test_what_is_registered_later_is_seen() -> None:
+    manager = PluginManager()
+    assert manager.key_providers() == {}
+    manager.register(module(lockgate_key_providers=lambda: {"vault": lambda spec: None}), "vault")
+    assert list(manager.key_providers()) == ["vault"]
+    manager.unregister("vault")
+    assert manager.key_providers() == {}
+
+
+def test_two_plugins_of_one_name() -> None:
+    manager = PluginManager()
+    manager.register(module(), "one", origin="distribution 'a'")
+    with pytest.raises(
+        PluginError, match=r"'one' from distribution 'b' conflicts .*distribution 'a'"
+    ) as caught:
+        manager.register(module(), "one", origin="distribution 'b'")
+    assert caught.value.plugin == "one"
+
+
+def test_two_plugins_that_add_one_name() -> None:
+    manager = PluginManager()
+    manager.register(module(lockgate_key_providers=lambda: {"vault": print}), "one")
+    manager.register(module(lockgate_key_providers=lambda: {"vault": print}), "two")
+    with pytest.raises(PluginError, match=r"'two' and plugin 'one' both add 'vault'") as caught:
+        manager.key_providers()
+    assert caught.value.plugin == "two"
+
+
+def test_wrong_signature() -> None:
+    manager = PluginManager()
+    with pytest.raises(
+        PluginError, match=r"'odd'.*breaks the plugin contract.*lockgate_procedures"
+    ) as caught:
+        manager.register(module(lockgate_procedures=lambda catalog: []), "odd")
+    assert caught.value.plugin == "odd"
+    assert manager.names() == []
+    assert manager.procedures() == {}
+
+
+def test_unknown_hook() -> None:
+    def misspelt() -> list[Any]:
+        return []
+
+    with pytest.raises(PluginError, match=r"'odd'.*lockgate_procedure.*the hooks are .*lockgate_procedures"):
+        PluginManager().register(module(lockgate_procedure=misspelt), "odd")
+
+
+def test_hook_without_its_mark() -> None:
+    plugin = types.SimpleNamespace(lockgate_procedures=print)
+    with pytest.raises(PluginError, match=r"'odd'.*is not marked"):
+        PluginManager().register(plugin, "odd")
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer", "complaint"),
+    [
+        ("lockgate_procedures", "compact", "a list of procedures is wanted"),
+        ("lockgate_procedures", [object()], "is not an instance"),
+        ("lockgate_bridge_operations", [], "a mapping of names is wanted"),
+        ("lockgate_bridge_operations", {"a": 1}, "cannot be called"),
+        ("lockgate_system_tables", {"pin": object()}, "lacks schema"),
+        ("lockgate_key_providers", {1: print}, "a mapping of names is wanted"),
+        ("lockgate_lake_methods", {"join": None}, "cannot be called"),
+    ],
+)
+def test_answer_of_another_kind(hook: str, answer: object, complaint: str) -> None:
+    manager = PluginManager()
+    manager.register(module(**{hook: lambda: answer}), "odd")
+    with pytest.raises(PluginError, match=complaint) as caught:
+        getattr(manager, hook.removeprefix("lockgate_"))()
+    assert caught.value.plugin == "odd"
+
+
+def test_hook_that_fails() -> None:
+    def fail() -> list[Any]:
+        raise OSError("no network")
+
+    manager = PluginManager()
+    manager.register(module(lockgate_procedures=fail), "odd")
+    with pytest.raises(PluginError, match=r"'odd'.*lockgate_procedures\(\) failed: OSError: no network"):
+        manager.procedures()
+
+
+def test_entry_point_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_plugin_module.py").write_text("import a_module_that_is_not_there\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    entry_point = EntryPoint("broken", "broken_plugin_module", "lockgate")
+    with pytest.raises(
+        PluginError, match=r"'broken' from distribution 'shop'.*a_module_that_is_not_there"
+    ) as caught:
+        PluginManager().load_entry_points([(entry_point, "shop")])
+    assert caught.value.plugin == "broken"
+    monkeypatch.setenv("LOCKGATE_DISABLE_PLUGINS", "other, broken")
+    PluginManager().load_entry_points([(entry_point, "shop")])
+
+
+def test_the_process_has_lockgate_s_own_plugins() -> None:
+    assert {"lookup", "procedures"} <= set(plugins().names())
+    assert "procedure.call" in plugins().bridge_operations()
+    assert plugins() is plugins()
