@@ -3,6 +3,7 @@ package io.lockgate.spark.orc;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.Bridge;
+import io.lockgate.spark.Failure;
 import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -109,28 +110,45 @@ public final class KeyService {
     return new Created(ask("keys.create", request.put("scope", scope).put("name", name)));
   }
 
-  /** Answers an executor's question, in the driver; only questions about keys are answered. */
-  public static String answer(String operation, String request) throws java.io.IOException {
-    if (!operation.startsWith("keys.")) {
-      throw new IllegalArgumentException("an executor may not ask for " + operation);
+  /** Answers an executor's question, in the driver; only questions about keys are answered. Errors are part of the answer. */
+  public static String answer(String operation, String request) {
+    ObjectNode answer = Bridge.JSON.createObjectNode();
+    try {
+      if (!operation.startsWith("keys.")) {
+        throw new IllegalArgumentException("an executor may not ask for " + operation);
+      }
+      answer.set("ok", Bridge.ask(operation, (ObjectNode) Bridge.JSON.readTree(request)));
+    } catch (Exception failure) {
+      answer.put("error", describe(failure));
     }
-    return Bridge.ask(operation, (ObjectNode) Bridge.JSON.readTree(request)).toString();
+    return answer.toString();
   }
 
   private static JsonNode ask(String operation, ObjectNode request) {
     Asker driver = asker;
-    if (driver == null) {
-      if (!inDriver()) {
-        throw new KeyServiceException("this executor cannot ask the driver for keys: start Spark with"
-            + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)", null);
-      }
-      return Bridge.ask(operation, request);
+    if (driver == null && !inDriver()) {
+      throw new KeyServiceException("KeyServiceError: this executor cannot ask the driver for keys: start Spark with"
+          + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)", null);
     }
+    JsonNode answer;
     try {
-      return Bridge.JSON.readTree(driver.ask(operation, request.toString()));
+      answer = driver == null ? null : Bridge.JSON.readTree(driver.ask(operation, request.toString()));
+      if (answer == null) {
+        return Bridge.ask(operation, request);
+      }
     } catch (Exception failure) {
-      throw new KeyServiceException("the driver did not answer " + operation + ": " + failure.getMessage(), failure);
+      throw new KeyServiceException(describe(failure), failure);
     }
+    if (answer.hasNonNull("error")) {
+      throw new KeyServiceException(answer.get("error").asText(), null);
+    }
+    return answer.get("ok");
+  }
+
+  /** The error's kind and message, as Python names it. */
+  private static String describe(Exception failure) {
+    String kind = failure instanceof Failure known && known.pythonType() != null ? known.pythonType() : "KeyServiceError";
+    return kind + ": " + failure.getMessage();
   }
 
   private static boolean inDriver() {
@@ -142,10 +160,10 @@ public final class KeyService {
     return Base64.getDecoder().decode(reply.get(field).asText());
   }
 
-  /** Raised when keys cannot be asked for; never when a key is merely missing. */
+  /** Raised when the driver does not hand a key out: denied, missing for a rewrite, or not to be reached. */
   public static final class KeyServiceException extends RuntimeException {
     KeyServiceException(String message, Throwable cause) {
-      super("KeyServiceError: " + message, cause);
+      super(message, cause);
     }
   }
 }
