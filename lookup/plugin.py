@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from lockgate.framework.plugins import SystemTable, hookimpl
+from lockgate.framework.plugins import LakeMethod, SystemTable, hookimpl
 from lockgate.lookup.options import register
 
 register()
@@ -16,3 +17,17 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
     from lockgate.lookup.pin import PinTable
 
     return {"pin": PinTable()}
+
+
+@hookimpl
+def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
+    """Offer `lake.lookup_join`."""
+    return {"lookup_join": _lookup_join}
+
+
+def _lookup_join(lake: Any, stream: Any, table: str, **arguments: Any) -> Any:
+    """Join the rows of a stream or batch with a table of this lake; see `lockgate.lookup.lookup_join`."""
+    from lockgate.lookup import lookup_join
+
+    full = table if table.startswith(f"{lake.name}.") else f"{lake.name}.{table}"
+    return lookup_join(stream, full, **arguments)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import ProcedureError
+from lockgate.errors import ProcedureError, nearest
+from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.brain import brain
 from lockgate.framework.spark.catalogs import OpenCatalog
 from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdown
@@ -53,13 +55,12 @@ class Lake:
         """Say what a statement is about (its kind, tables, columns, options) without running it."""
         return inspect_sql(text, spark=self.spark)
 
-    def lookup_join(self, stream: DataFrame, table: str, **arguments: Any) -> DataFrame:
-        """Join the rows of a stream or batch with a table of this lake; see `lockgate.lookup_join`."""
-        import lockgate
-
-        full = table if table.startswith(f"{self.name}.") else f"{self.name}.{table}"
-        joined: DataFrame = lockgate.lookup_join(stream, full, **arguments)
-        return joined
+    def __getattr__(self, name: str) -> Any:
+        """Return a method that a plugin adds, such as `lookup_join`; AttributeError offers the nearest names."""
+        methods = {} if name.startswith("_") else plugins().lake_methods()
+        if name not in methods:
+            raise AttributeError(f"a lake has no attribute {name!r}{nearest(name, methods)}")
+        return partial(methods[name], self)
 
     def __repr__(self) -> str:
         keys = "no keys" if self.catalog.keys is None else repr(self.catalog.keys)
