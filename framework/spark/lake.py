@@ -56,7 +56,7 @@ class Lake:
         return inspect_sql(text, spark=self.spark)
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method that a plugin adds, such as `lookup_join`; AttributeError offers the nearest names."""
+        """Return a method that a plugin adds, such as `lookup_join`; AttributeError has the nearest names."""
         methods = {} if name.startswith("_") else plugins().lake_methods()
         if name not in methods:
             raise AttributeError(f"a lake has no attribute {name!r}{nearest(name, methods)}")
