@@ -1,0 +1,241 @@
+"""The page: one self-contained HTML file that shows what happened, in light and in dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from statistics import median
+
+from flights.charts import grouped_bars, lag_dots, share_bars
+from flights.story import Batch, Funnel, Story, human_bytes
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_STYLE = Path(__file__).with_name("page.css")
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Lockgate: a year of flights</title>
+<style>
+{style}</style></head>
+<body><main>
+<h1>A year of flights, enriched while it streams</h1>
+<p class="soft">Every flight that left New York City in 2013, joined with planes, airports and weather by
+Lockgate's lookup join, from tables whose sensitive columns are encrypted inside ORC.</p>
+{body}
+</main></body></html>
+"""
+
+
+def render(story: Story) -> str:
+    """The whole page as HTML text."""
+    sections = [_tiles(story), _stream(story), _lag(story), _missed(story), _funnels(story)]
+    sections += [_keys(story), _calls(story), _big(story), _checks(story)]
+    return _PAGE.format(style=_STYLE.read_text(), body="".join(section for section in sections if section))
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """A table of ready HTML cells; the columns in `numbers` are set to the right."""
+    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = ""
+    for row in rows:
+        cells = (f"<td{_right(place in numbers)}>{cell}</td>" for place, cell in enumerate(row))
+        body += f"<tr>{''.join(cells)}</tr>"
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _right(number: bool) -> str:
+    return ' class="number"' if number else ""
+
+
+def _tiles(story: Story) -> str:
+    held = sum(check.ok for check in story.checks)
+    tiles = [
+        (f"{story.flights:,}", "flights enriched"),
+        (f"{story.rows_per_second:,.0f}", "rows a second, median batch, three lookup joins and the write"),
+        (f"{held} of {len(story.checks)}", "checks hold"),
+        (f"{story.wall_seconds:.0f} s", "from the first table to this page"),
+    ]
+    shown = (f'<div class="tile"><b>{figure}</b><span>{text}</span></div>' for figure, text in tiles)
+    return f'<div class="tiles">{"".join(shown)}</div>'
+
+
+def _names(batches: Sequence[Batch]) -> list[str]:
+    return [_MONTHS[batch.month - 1] for batch in batches]
+
+
+def _marker(story: Story) -> tuple[int, str]:
+    before = sum(batch.month < story.updated_before_month for batch in story.batches)
+    return before, "100 planes updated, 10 deleted"
+
+
+def _legend(*names: str) -> str:
+    keys = (
+        f'<i class="key" style="background:var(--{colour})"></i>{escape(name)}'
+        for colour, name in zip(("one", "two"), names, strict=False)
+    )
+    return f'<p class="soft">{"".join(keys)}</p>'
+
+
+def _stream(story: Story) -> str:
+    if not story.batches:
+        return ""
+    series = [("lookup join", [batch.seconds for batch in story.batches])]
+    if story.peer:
+        series.append(("Spark's stream-static join", [batch.seconds for batch in story.peer]))
+    chart = grouped_bars(
+        _names(story.batches), series, unit="s", label="Seconds of each batch", marker=_marker(story)
+    )
+    text = (
+        "<p>Seconds of each micro-batch, one month of flights each. The first batch of the lookup join "
+        "also builds the caches. With dimensions as small as these (some thousand rows) Spark's "
+        "broadcast join has little to do: here the lookup join is about freshness; with large dimensions "
+        "it is about time as well.</p>"
+    )
+    return _section("The stream", text + chart + _legend(*(name for name, _ in series)))
+
+
+def _lag(story: Story) -> str:
+    if not story.batches:
+        return ""
+    chart = lag_dots(
+        _names(story.batches),
+        [batch.lag for batch in story.batches],
+        [f"#{batch.snapshots.get('planes', '?')}" for batch in story.batches],
+        unit="s",
+        label="Refresh lag of each batch",
+        marker=_marker(story),
+    )
+    text = (
+        "<p>For how long a newer snapshot of <code>planes</code> had existed, unused, when a batch "
+        "started (0: it used the newest), and under each month the snapshot that answered it. Every row "
+        "of a batch is answered from one snapshot. The planes change once under the eyes of a waiting "
+        "stream and then a little before each later month, without waiting.</p>"
+    )
+    biggest = max(batch.cache_bytes for batch in story.batches)
+    after = f'<p class="soft">All caches together: {human_bytes(biggest)} on disk.</p>' if biggest else ""
+    return _section("How fresh each batch was", text + chart + after)
+
+
+def _missed(story: Story) -> str:
+    missed = story.missed
+    if missed is None:
+        return ""
+    rows = [
+        ("lookup join", missed.lookup, missed.flights, f"{missed.lookup:,} of {missed.flights:,}"),
+        ("Spark's own join", missed.spark, missed.flights, f"{missed.spark:,} of {missed.flights:,}"),
+    ]
+    text = (
+        "<p>After June, 100 planes were updated and 10 deleted in SQL while the stream ran. Of the later "
+        "flights by these planes, so many show the change:</p>"
+    )
+    why = (
+        '<p class="soft">A stream-static join lists the files of its static side when the query starts, '
+        "so it does not see what is appended to the folder later.</p>"
+    )
+    return _section(
+        "What a running query sees of a change", text + share_bars(rows, label="Changes seen") + why
+    )
+
+
+def _funnels(story: Story) -> str:
+    if not story.funnels:
+        return ""
+    text = "<p>What was left to read after each step, of three queries.</p>"
+    return _section("Pruning", text + "".join(_funnel(funnel) for funnel in story.funnels))
+
+
+def _funnel(funnel: Funnel) -> str:
+    rows = []
+    for step in funnel.steps:
+        shown = human_bytes if "bytes" in step.name else str
+        rows.append((step.name, step.kept, step.total, f"{shown(step.kept)} of {shown(step.total)}"))
+    facts = [
+        ("accepted by the source", ", ".join(funnel.accepted) or "none"),
+        ("evaluated again by Spark", ", ".join(funnel.remaining) or "none"),
+        ("columns read", ", ".join(funnel.columns) or "none"),
+        ("answer", f"{funnel.rows:,} rows in {funnel.seconds:.2f} s"),
+    ]
+    listed = "".join(f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in facts)
+    return (
+        f'<div class="query"><b>{escape(funnel.title)}</b><pre><code>{escape(funnel.sql)}</code></pre>'
+        f"{share_bars(rows, label=f'Pruning: {funnel.title}')}<table>{listed}</table></div>"
+    )
+
+
+def _keys(story: Story) -> str:
+    if not story.with_key:
+        return ""
+    text = (
+        "<p>The same rows of <code>planes</code>. Only the key tells the difference: the files are the "
+        "same, and any ORC reader can open them.</p>"
+    )
+    opened = [[_cell(value) for value in row] for row in story.with_key]
+    masked = [
+        [_cell(value, masked=value != plain) for value, plain in zip(row, plain_row, strict=True)]
+        for row, plain_row in zip(story.without_key, story.with_key, strict=True)
+    ]
+    return _section(
+        "With and without the key",
+        f"{text}<p><b>With the key</b></p>{_table(story.columns, opened)}"
+        f"<p><b>Without it</b></p>{_table(story.columns, masked)}",
+    )
+
+
+def _cell(value: object, *, masked: bool = False) -> str:
+    text = "null" if value is None else escape(str(value))
+    if len(text) > 24:
+        text = f'<span title="{text}">{text[:24]}…</span>'
+    return f'<span class="mask">{text}</span>' if masked else text
+
+
+def _calls(story: Story) -> str:
+    if not story.calls:
+        return ""
+    rows = [
+        [
+            f"<code>{escape(call.sql)}</code>",
+            escape(", ".join(f"{name} {value}" for name, value in call.result.items())),
+            f"{call.seconds:.2f} s",
+        ]
+        for call in story.calls
+    ]
+    return _section("Maintenance", _table(("statement", "what it says it did", "time"), rows, numbers=(2,)))
+
+
+def _big(story: Story) -> str:
+    big = story.big
+    if big is None:
+        return ""
+    names = [str(number + 1) for number in range(len(big.lookup_seconds))]
+    chart = grouped_bars(
+        names,
+        [("lookup join", big.lookup_seconds), ("Spark's stream-static join", big.spark_seconds)],
+        unit="s",
+        label="Seconds of each batch with a large dimension",
+    )
+    text = (
+        f"<p>The same flights against a dimension of {big.dimension_rows:,} rows. Spark's join reads the "
+        "whole dimension again for each batch; the lookup join built its cache once, in "
+        f"{big.build_seconds:.1f} s. Median batch: {median(big.lookup_seconds):.2f} s against "
+        f"{median(big.spark_seconds):.2f} s, {big.speed_up:.1f} times faster.</p>"
+    )
+    return _section(
+        "With a large dimension", text + chart + _legend("lookup join", "Spark's stream-static join")
+    )
+
+
+def _checks(story: Story) -> str:
+    rows = [
+        [
+            '<span class="good">holds</span>' if check.ok else '<span class="bad">FAILED</span>',
+            escape(check.name),
+            escape(check.detail),
+        ]
+        for check in story.checks
+    ]
+    return _section("Checks", _table(("", "what was checked", "found"), rows))
