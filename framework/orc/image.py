@@ -5,8 +5,9 @@ Only the streams of the wanted columns are in it, and encrypted ones are decrypt
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,10 +31,15 @@ _buffers = threading.local()
 
 @dataclass(frozen=True)
 class Projection:
-    """Which columns an image has: `numbers[i]` is the number in the file of column `i` of the image."""
+    """Which columns an image has: `numbers[i]` is the number in the file of column `i` of the image.
+
+    Streams are dropped or replaced by their column's place in the image and their kind.
+    """
 
     numbers: tuple[int, ...]
     types: tuple[proto.Message, ...]
+    dropped: frozenset[tuple[int, int]] = frozenset()
+    replaced: Mapping[tuple[int, int], bytes] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, tail: Tail, columns: Sequence[str] | None = None) -> Projection:
@@ -60,7 +66,18 @@ class Projection:
             if stream.column in place
             and stream.kind not in INDEX_KINDS
             and variants.variant_of(stream.column) == stream.variant
+            and (place[stream.column], stream.kind) not in self.dropped
         ]
+
+    def stored(self, source: Source, picks: Sequence[tuple[int, Stream]]) -> list[memoryview | bytes]:
+        """The bytes of streams, as stored or as replaced."""
+        kept = [
+            (stream.offset, stream.length)
+            for place, stream in picks
+            if (place, stream.kind) not in self.replaced
+        ]
+        read = iter(source.read_ranges(kept))
+        return [self.replaced.get((place, stream.kind)) or next(read) for place, stream in picks]
 
 
 def _renumbered(type_: proto.Message, place: dict[int, int]) -> proto.Message:
@@ -79,8 +96,11 @@ def stripe_image(
 ) -> pa.Buffer:
     """The image of a stripe, in a buffer that this thread's next call uses again: decode before."""
     picks = projection.select(stripe.streams, variants)
-    footer = _stripe_footer(stripe, variants, projection, picks)
-    size = sum(stream.length for _, stream in picks)
+    stored = projection.stored(source, picks)
+    footer = _stripe_footer(stripe, variants, projection)
+    for (place, stream), data in zip(picks, stored, strict=True):
+        footer.streams.add(kind=stream.kind, column=place, length=len(data))
+    size = sum(map(len, stored))
     ending = _ending(
         tail, projection, frame(tail.codec, footer.SerializeToString(), tail.block_size), size, stripe.rows
     )
@@ -89,10 +109,9 @@ def stripe_image(
     out = memoryview(buffer)
     out[: len(MAGIC)] = MAGIC
     position = len(MAGIC)
-    stored = source.read_ranges([(stream.offset, stream.length) for _, stream in picks])
-    for (_, stream), data in zip(picks, stored, strict=True):
-        end = position + stream.length
-        if stream.variant is None:
+    for (place, stream), data in zip(picks, stored, strict=True):
+        end = position + len(data)
+        if stream.variant is None or (place, stream.kind) in projection.replaced:
             out[position:end] = data
         elif stream.length:
             key = variants.stripe_key(stream.variant, stripe.index)
@@ -108,9 +127,8 @@ def empty_image(tail: Tail, projection: Projection) -> pa.Buffer:
     return pa.py_buffer(MAGIC + _ending(tail, projection, None, 0, 0))
 
 
-def _stripe_footer(
-    stripe: Stripe, variants: Variants, projection: Projection, picks: Sequence[tuple[int, Stream]]
-) -> proto.Message:
+def _stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) -> proto.Message:
+    """The footer of the image's stripe, without its streams."""
     footer = proto.StripeFooter()
     if stripe.footer.writer_timezone:  # An empty one would be looked up and not found.
         footer.writer_timezone = stripe.footer.writer_timezone
@@ -120,8 +138,6 @@ def _stripe_footer(
             footer.columns.append(stripe.footer.columns[number])
         else:
             footer.columns.append(stripe.footer.encryption[variant].encoding[number - variants.root(variant)])
-    for place, stream in picks:
-        footer.streams.add(kind=stream.kind, column=place, length=stream.length)
     return footer
 
 

@@ -6,21 +6,22 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.orc
 
-from lockgate.errors import MaskedDataWarning
+from lockgate.errors import CorruptFileError, InputError, MaskedDataWarning, UnsupportedTypeError
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.image import Projection, empty_image, stripe_image
 from lockgate.framework.orc.layout import corrupt
 from lockgate.framework.orc.predicate import columns_of, expression_of
 from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.statistics import ColumnStatistics, column_statistics
-from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.stripe import Stripe, read_stripe
 from lockgate.framework.orc.stripe_statistics import stripe_statistics
 from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc.timestamps import decode_wide, in_microseconds, to_microseconds
 from lockgate.framework.orc.variants import EncryptedColumn, Variants
 
 MASKED = b"lockgate.masked"
@@ -38,14 +39,26 @@ class EncryptedOrcFile:
     `KeyMissingError` or `KeyDeniedError` instead: anything that reads in order to write again must be
     strict, or it stores masks as values.
 
+    Timestamps are nanoseconds, as pyarrow reads them, or with `timestamp_unit="us"` microseconds, which
+    also reach beyond the years 1677 to 2262; what is finer is rounded down.
+
     Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the keys cannot be
     asked for, and `CorruptFileError` for a damaged file. ORC's encryption does not authenticate: damage to
     the encrypted values themselves shows only if they no longer decode.
     """
 
     def __init__(
-        self, source: Any, keys: Any = None, strict: bool = False, *, name: str | None = None
+        self,
+        source: Any,
+        keys: Any = None,
+        strict: bool = False,
+        *,
+        timestamp_unit: Literal["ns", "us"] = "ns",
+        name: str | None = None,
     ) -> None:
+        if timestamp_unit not in ("ns", "us"):
+            raise InputError(f"timestamp_unit is 'ns' or 'us', not {timestamp_unit!r}")
+        self._unit = timestamp_unit
         provider: KeyProvider = provider_from(keys)
         self._source = open_source(source, name)
         try:
@@ -155,35 +168,56 @@ class EncryptedOrcFile:
             needed = list(self.schema.names) if wanted is None else list(dict.fromkeys([*needed, *wanted]))
             expression = expression_of(predicate, self.schema)
         projection = Projection.of(self._tail, needed)
-        names = [self.schema.names[index] for index in self._indexes(projection)]
+        schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
         for index in range(self.num_stripes):
-            table = self._stripe(index, projection, names)
+            table = self._stripe(index, projection, schema)
             if expression is not None:
                 table = table.filter(expression)
             yield table.select(output.names)
 
-    def _stripe(self, index: int, projection: Projection, names: list[str]) -> pa.Table:
+    def _stripe(self, index: int, projection: Projection, schema: pa.Schema) -> pa.Table:
         rows = int(self._tail.footer.stripes[index].number_of_rows)
-        schema = pa.schema([self.schema.field(name) for name in names])
-        if not names:
+        if not schema.names:
             return _rows_only(rows)
         stripe = read_stripe(self._source, self._tail, index)
+        try:
+            table = self._decode(stripe, projection)
+        except pa.ArrowInvalid as error:
+            if "nanosecond" not in str(error):
+                raise self._undecodable(index, error) from error
+            table = self._decode_wide(stripe, projection)
+        if table.num_rows != rows:
+            raise self._undecodable(index, f"it has {table.num_rows} rows, not {rows}")
+        columns = table.columns
+        if self._unit == "us":
+            columns = [
+                to_microseconds(column, field.type) for column, field in zip(columns, schema, strict=True)
+            ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _decode(self, stripe: Stripe, projection: Projection) -> pa.Table:
         image = stripe_image(self._source, self._tail, self._variants, stripe, projection)
         try:
-            table = pyarrow.orc.ORCFile(pa.BufferReader(image)).read()
+            return pyarrow.orc.ORCFile(pa.BufferReader(image)).read()
+        except pa.ArrowInvalid:
+            raise
         except (OSError, pa.ArrowException) as error:
-            raise corrupt(
-                self.name,
-                self._tail.footer.stripes[index].offset,
-                f"stripe {index} does not decode ({error})",
-            ) from error
-        if table.num_rows != rows:
-            raise corrupt(
-                self.name,
-                self._tail.footer.stripes[index].offset,
-                f"stripe {index} has {table.num_rows} rows, not {rows}",
+            raise self._undecodable(stripe.index, error) from error
+
+    def _decode_wide(self, stripe: Stripe, projection: Projection) -> pa.Table:
+        if self._unit != "us":
+            raise UnsupportedTypeError(
+                f"{self.name} holds a time beyond the years 1677 to 2262, which nanoseconds cannot hold; "
+                'open the file with timestamp_unit="us"'
             )
-        return pa.Table.from_arrays(table.columns, schema=schema)
+        try:
+            return decode_wide(self._tail, stripe, projection, lambda wanted: self._decode(stripe, wanted))
+        except pa.ArrowInvalid as error:
+            raise self._undecodable(stripe.index, error) from error
+
+    def _undecodable(self, index: int, reason: object) -> CorruptFileError:
+        offset = self._tail.footer.stripes[index].offset
+        return corrupt(self.name, offset, f"stripe {index} does not decode ({reason})")
 
     def _indexes(self, projection: Projection) -> list[int]:
         tops = self._tail.types.top_levels()
@@ -205,6 +239,8 @@ class EncryptedOrcFile:
                 self.name, self._tail.footer_offset, f"its types cannot be read ({error})"
             ) from error
         masks = {column.column: column.mask for column in self.variants if not column.open}
+        if self._unit == "us":
+            schema = pa.schema([field.with_type(in_microseconds(field.type)) for field in schema])
         fields = [_mark(field, masks.get(field.name)) for field in schema]
         return pa.schema(fields)
 

@@ -1,0 +1,132 @@
+"""Timestamps in microseconds, and beyond the years 1677 to 2262 that Arrow's nanoseconds span.
+
+Arrow decodes ORC timestamps as nanoseconds and refuses what does not fit. Of such a stripe it decodes the two
+streams of a timestamp one by one instead: the seconds as a plain number, and the fractions on top of constant
+seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import UnsupportedTypeError
+from lockgate.framework.orc import proto
+from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.image import Projection
+from lockgate.framework.orc.layout import StreamKind, TypeKind
+from lockgate.framework.orc.stripe import Stripe
+from lockgate.framework.orc.tail import Tail
+
+# What ORC's seconds count from: 2015-01-01, in the writer's zone.
+EPOCH = 1_420_070_400
+_UTC_NAMES = frozenset({"GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
+_DIRECT_V2 = 2
+# One run of 512 zeros in ORC's second run-length encoding: fixed delta 0 from base 0.
+_ZEROS, _RUN = bytes([0xC1, 0xFF, 0x00, 0x00]), 512
+_LIMIT = (2**63 - 1) // 1_000_000
+_KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_INSTANT)
+
+
+def in_microseconds(type_: pa.DataType) -> pa.DataType:
+    """The type with microseconds in place of nanoseconds, in nested types too."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz)
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(in_microseconds(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(
+            type_.key_field.with_type(in_microseconds(type_.key_type)),
+            type_.item_field.with_type(in_microseconds(type_.item_type)),
+        )
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(in_microseconds(type_.value_type)))
+    return type_
+
+
+def to_microseconds(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """`column` as `type_`; what is finer than microseconds is rounded down."""
+    if column.type == type_:
+        return column
+    if not pa.types.is_timestamp(type_):
+        return pc.cast(column, type_, safe=False)
+    chunks = [_floor(chunk, type_) for chunk in column.chunks]
+    return pa.chunked_array(chunks, type=type_)
+
+
+def _floor(chunk: pa.Array, type_: pa.DataType) -> pa.Array:
+    valid = chunk.is_valid().to_numpy(zero_copy_only=False)
+    nanoseconds = chunk.cast(pa.int64()).fill_null(0).to_numpy()
+    micros = np.floor_divide(nanoseconds, 1000)
+    return pa.array(micros, pa.int64(), mask=~valid).cast(type_)
+
+
+def top_level_timestamps(projection: Projection) -> list[int]:
+    """The places in an image of its top-level timestamps."""
+    return [place for place in projection.types[0].subtypes if projection.types[place].kind in _KINDS]
+
+
+def seconds_only(projection: Projection) -> Projection:
+    """The projection with each top-level timestamp as the number that its seconds are stored as."""
+    places = top_level_timestamps(projection)
+    types = list(projection.types)
+    for place in places:
+        types[place] = proto.Type(kind=TypeKind.LONG)
+    dropped = frozenset((place, int(StreamKind.SECONDARY)) for place in places)
+    return Projection(projection.numbers, tuple(types), dropped)
+
+
+def fractions_only(projection: Projection, tail: Tail, rows: int) -> Projection:
+    """The projection with each top-level timestamp as its fraction of a second after one constant second."""
+    zeros = frame(tail.codec, _ZEROS * (rows // _RUN + 1), tail.block_size)
+    replaced = {(place, int(StreamKind.DATA)): zeros for place in top_level_timestamps(projection)}
+    return Projection(projection.numbers, projection.types, frozenset(), replaced)
+
+
+def decode_wide(
+    tail: Tail, stripe: Stripe, projection: Projection, decode: Callable[[Projection], pa.Table]
+) -> pa.Table:
+    """Decode a stripe with times that nanoseconds cannot hold; its top-level timestamps get microseconds."""
+    places = top_level_timestamps(projection)
+    _check(tail, stripe, projection, places)
+    table = decode(seconds_only(projection))
+    fractions = decode(fractions_only(projection, tail, stripe.rows))
+    tops = list(projection.types[0].subtypes)
+    for place in places:
+        index = tops.index(place)
+        name = table.schema.names[index]
+        zone = "UTC" if projection.types[place].kind == TypeKind.TIMESTAMP_INSTANT else None
+        micros = _combine(tail.name, name, table.column(index), fractions.column(index))
+        table = table.set_column(index, name, micros.cast(pa.timestamp("us", zone)))
+    return table
+
+
+def _combine(file: str, name: str, seconds: pa.ChunkedArray, fractions: pa.ChunkedArray) -> pa.Array:
+    valid = seconds.is_valid().combine_chunks().to_numpy(zero_copy_only=False)
+    whole = seconds.fill_null(0).combine_chunks().to_numpy(zero_copy_only=False) + EPOCH
+    nanos = (
+        fractions.cast(pa.int64()).fill_null(0).combine_chunks().to_numpy(zero_copy_only=False)
+        % 1_000_000_000
+    )
+    # Seconds before 1970 are rounded up where a fraction of a millisecond or more follows.
+    whole = whole - ((whole < 0) & (nanos > 999_999))
+    if len(whole) and int(np.abs(whole).max()) >= _LIMIT:
+        raise UnsupportedTypeError(
+            f"column {name!r} of {file} has a time that does not fit into microseconds"
+        )
+    return pa.array(whole * 1_000_000 + nanos // 1000, pa.int64(), mask=~valid)
+
+
+def _check(tail: Tail, stripe: Stripe, projection: Projection, places: list[int]) -> None:
+    for place in places:
+        number = projection.numbers[place]
+        local = projection.types[place].kind == TypeKind.TIMESTAMP
+        zone = stripe.footer.writer_timezone
+        if (local and zone not in _UTC_NAMES) or stripe.footer.columns[number].kind != _DIRECT_V2:
+            raise UnsupportedTypeError(
+                f"a timestamp of {tail.name} is beyond the years 1677 to 2262, and it was written in time zone "
+                f"{zone or 'unknown'!r}: such times are read only from files written in UTC"
+            )
