@@ -111,7 +111,10 @@ BUCKET_KEY = Option(
     "bucket-key", parse_names, _NO_NAMES, "columns that choose the bucket; default: the primary key"
 )
 BUCKET_FUNCTION = Option("bucket-function.type", str, "default", "how a bucket is computed")
-FILE_FORMAT = Option("file.format", str.lower, "orc", "format of data files; only orc is written and read")
+# Paimon's default; tables created here say orc explicitly.
+FILE_FORMAT = Option(
+    "file.format", str.lower, "parquet", "format of data files; only orc is written and read"
+)
 FILE_COMPRESSION = Option(
     "file.compression", one_of("zstd", "snappy", "zlib", "lz4", "none"), "zstd", "compression of data files"
 )
@@ -180,6 +183,19 @@ PARTITION_LEGACY_NAME = Option(
     True,
     "partition folders show dates as days since 1970, as Paimon does",
 )
+CHANGELOG_PRODUCER = Option(
+    "changelog-producer",
+    str.lower,
+    "none",
+    "whether changes are stored apart from data; only none is written",
+)
+DELETION_VECTORS = Option(
+    "deletion-vectors.enabled", parse_bool, False, "whether deleted rows are marked beside their files"
+)
+ROW_TRACKING = Option("row-tracking.enabled", parse_bool, False, "whether rows have ids of their own")
+DATA_EVOLUTION = Option(
+    "data-evolution.enabled", parse_bool, False, "whether columns of a row may lie in several files"
+)
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 
 KNOWN: dict[str, Option[Any]] = {
@@ -189,9 +205,18 @@ KNOWN: dict[str, Option[Any]] = {
 # Options of others that are carried along without being read: Spark's table properties, plugins' own, and
 # features of a table that another engine wrote.
 _FREE_KEYS = frozenset(
-    {"path", "owner", "provider", "comment", "location", "external", "is_managed_location", "type"}
+    {
+        "path",
+        "owner",
+        "provider",
+        "comment",
+        "location",
+        "external",
+        "is_managed_location",
+        "transient_lastDdlTime",
+    }
 )
-_FREE_PREFIXES = ("orc.", "lookup.", "option.", "lockgate.", "fields.", "scan.", "sink.", "changelog", "tag.")
+_FREE_PREFIXES = ("orc.", "lookup.", "option.", "lockgate.", "spark.")
 
 
 def register_option(option: Option[Any]) -> None:

@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.identifier import Identifier
     from lockgate.framework.store.manifest import (
         DataFileMeta,
         FileKind,
@@ -17,8 +19,12 @@ if TYPE_CHECKING:
     from lockgate.framework.store.schema import Schema, TableSchema
     from lockgate.framework.store.snapshot import CommitKind, Snapshot
     from lockgate.framework.store.statistics import EMPTY_STATS, SimpleStats
+    from lockgate.framework.store.table import Table
 
 _HOMES = {
+    "Catalog": "catalog",
+    "Identifier": "identifier",
+    "Table": "table",
     "CommitKind": "snapshot",
     "CommitMessage": "message",
     "DataFileMeta": "manifest",
@@ -35,16 +41,19 @@ _HOMES = {
 
 __all__ = [
     "EMPTY_STATS",
+    "Catalog",
     "CommitKind",
     "CommitMessage",
     "DataFileMeta",
     "FileKind",
     "FileSource",
+    "Identifier",
     "ManifestEntry",
     "ManifestFileMeta",
     "Schema",
     "SimpleStats",
     "Snapshot",
+    "Table",
     "TableSchema",
 ]
 

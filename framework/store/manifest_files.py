@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from lockgate.errors import CorruptFileError
@@ -172,3 +172,21 @@ def partition_stats(partitions: Sequence[tuple[Any, ...]], count: int) -> Simple
     nulls = tuple(sum(partition[index] is None for partition in partitions) for index in range(count))
     minima = tuple(min(values, default=None) for values in ordered)
     return SimpleStats(minima, tuple(max(values, default=None) for values in ordered), nulls)
+
+
+def partitions_in(partitions: Collection[tuple[Any, ...]]) -> ManifestFilter:
+    """Make a filter that keeps the manifests which can hold files of one of `partitions`."""
+    return lambda meta: any(_may_hold(meta, partition) for partition in partitions)
+
+
+def _may_hold(meta: ManifestFileMeta, partition: tuple[Any, ...]) -> bool:
+    stats = meta.partition_stats
+    columns = zip(partition, stats.min, stats.max, stats.null_counts, strict=False)
+    return all(_may_be(value, low, high, nulls) for value, low, high, nulls in columns)
+
+
+def _may_be(value: Any, low: Any, high: Any, nulls: int | None) -> bool:
+    if value is None:
+        return nulls != 0
+    # What is not known, or has no order (NaN), excludes nothing.
+    return low is None or high is None or value != value or low <= value <= high

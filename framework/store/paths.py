@@ -121,6 +121,12 @@ def partition_text(data_type: DataType, value: Any, *, legacy: bool = True) -> s
     raise UnsupportedFormatError(f"a column of type {data_type} cannot be a partition column")
 
 
+def can_be_partition(data_type: DataType) -> bool:
+    """Say whether values of a type have a folder name."""
+    kinds = {Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.FLOAT, Kind.DOUBLE, Kind.TIME}
+    return data_type.is_string or data_type.is_integer or data_type.is_timestamp or data_type.kind in kinds
+
+
 def _java_timestamp_text(value: datetime.datetime) -> str:
     """Return what `java.time.LocalDateTime` prints: no seconds and no fraction where they are zero."""
     value = value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)

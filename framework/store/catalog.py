@@ -1,0 +1,186 @@
+"""A warehouse: databases as folders `<name>.db`, tables as folders in them.
+
+Source: Paimon's file-system catalog. A table exists when its folder holds a schema file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lockgate.errors import (
+    AlreadyExistsError,
+    InputError,
+    NamespaceNotFoundError,
+    TableNotFoundError,
+    nearest,
+)
+from lockgate.framework.io import join, resolve
+from lockgate.framework.store.identifier import Identifier, check_name
+from lockgate.framework.store.paths import schema_folder, snapshot_folder
+from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema_files import SchemaFiles
+from lockgate.framework.store.table import Table
+from lockgate.framework.store.validation import first_schema
+
+if TYPE_CHECKING:
+    from lockgate.framework.keys import KeyProvider
+
+_SUFFIX = ".db"
+
+__all__ = ["Catalog", "Identifier"]
+
+
+class Catalog:
+    """The databases and tables in a warehouse folder."""
+
+    def __init__(
+        self,
+        warehouse: str | os.PathLike[str],
+        *,
+        keys: KeyProvider | str | os.PathLike[str] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Open the warehouse, which need not exist yet.
+
+        `keys` is a key provider or its specification, such as `file:/secrets/keys.json`; `options` go to the
+        file system. Raises InputError if the warehouse cannot be reached.
+        """
+        self.options = dict(options or {})
+        self.file_system, self.warehouse = resolve(warehouse, self.options)
+        self.keys = _provider(keys)
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.warehouse!r})"
+
+    # --- databases ---------------------------------------------------------------------------
+
+    def list_namespaces(self) -> list[str]:
+        """Return the names of all databases, sorted."""
+        infos = self.file_system.list(self.warehouse)
+        return sorted(
+            info.name.removesuffix(_SUFFIX)
+            for info in infos
+            if info.is_directory and info.name.endswith(_SUFFIX)
+        )
+
+    def namespace_exists(self, name: str) -> bool:
+        """Say whether a database exists."""
+        return bool(name) and self.file_system.exists(self._namespace_path(name))
+
+    def create_namespace(self, name: str, *, ignore_if_exists: bool = False) -> None:
+        """Create a database; AlreadyExistsError if it exists, unless that is to be ignored."""
+        check_name("database", name)
+        if self.namespace_exists(name):
+            if ignore_if_exists:
+                return
+            raise AlreadyExistsError(f"database {name!r} exists")
+        self.file_system.make_directory(self._namespace_path(name))
+
+    def drop_namespace(self, name: str, *, cascade: bool = False, ignore_if_not_exists: bool = False) -> None:
+        """Drop a database, with `cascade` its tables too.
+
+        Raises NamespaceNotFoundError if it does not exist, unless that is to be ignored, and InputError if it
+        has tables.
+        """
+        if ignore_if_not_exists and not self.namespace_exists(name):
+            return
+        tables = self.list_tables(name)
+        if tables and not cascade:
+            raise InputError(
+                f"database {name!r} is not empty: it has {', '.join(tables[:5])}; drop it with cascade"
+            )
+        for table in tables:
+            self.drop_table(Identifier(name, table))
+        self.file_system.delete_tree(self._namespace_path(name))
+
+    def _namespace_path(self, name: str) -> str:
+        return join(self.warehouse, name + _SUFFIX)
+
+    def _check_namespace(self, name: str) -> None:
+        if not self.namespace_exists(name):
+            hint = nearest(name, self.list_namespaces())
+            raise NamespaceNotFoundError(f"there is no database {name!r} in {self.warehouse}{hint}")
+
+    # --- tables ------------------------------------------------------------------------------
+
+    def list_tables(self, namespace: str) -> list[str]:
+        """Return a database's tables, sorted by name; NamespaceNotFoundError if it does not exist."""
+        self._check_namespace(namespace)
+        infos = self.file_system.list(self._namespace_path(namespace))
+        return sorted(info.name for info in infos if info.is_directory and self._schemas(info.path).ids())
+
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        """Say whether a table exists."""
+        return bool(self._schemas(self.location(identifier)).ids())
+
+    def location(self, identifier: str | Identifier) -> str:
+        """Return the folder of a table, whether it exists or not."""
+        parsed = Identifier.parse(identifier)
+        return join(self._namespace_path(parsed.namespace), parsed.name)
+
+    def create_table(
+        self, identifier: str | Identifier, schema: Schema, *, ignore_if_exists: bool = False
+    ) -> Table:
+        """Create a table and return it; of two creators at once exactly one succeeds.
+
+        Raises NamespaceNotFoundError, AlreadyExistsError unless that is to be ignored (the existing table is
+        returned then, whatever its schema), and what `validation.first_schema` raises.
+        """
+        parsed = Identifier.parse(identifier)
+        check_name("table", parsed.name)
+        self._check_namespace(parsed.namespace)
+        location = self.location(parsed)
+        if not self.table_exists(parsed):
+            first = first_schema(schema)
+            if self.file_system.list(snapshot_folder(location)):
+                raise AlreadyExistsError(f"{location} holds the remains of a table; delete the folder first")
+            try:
+                self._schemas(location).create(first)
+            except FileExistsError:
+                pass  # another creator was faster
+            else:
+                return self.load_table(parsed)
+        if ignore_if_exists:
+            return self.load_table(parsed)
+        raise AlreadyExistsError(f"table {parsed} exists")
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """Return a table with its newest schema.
+
+        Raises NamespaceNotFoundError or TableNotFoundError, which offer the nearest names, and
+        CorruptFileError if the schema cannot be read.
+        """
+        parsed = Identifier.parse(identifier)
+        location = self.location(parsed)
+        schema = self._schemas(location).latest()
+        if schema is None:
+            hint = nearest(parsed.name, self.list_tables(parsed.namespace))
+            raise TableNotFoundError(f"there is no table {parsed}{hint}")
+        return Table(parsed, location, schema, self.file_system, self.keys)
+
+    def drop_table(self, identifier: str | Identifier, *, ignore_if_not_exists: bool = False) -> None:
+        """Drop a table with all its files; raises as `load_table`, unless that is to be ignored."""
+        parsed = Identifier.parse(identifier)
+        location = self.location(parsed)
+        if not self.table_exists(parsed):
+            if ignore_if_not_exists:
+                return
+            self.load_table(parsed)
+        # Snapshots first, the schema last but one: killed in between, the table is empty, never half there.
+        self.file_system.delete_tree(snapshot_folder(location))
+        self.file_system.delete_tree(schema_folder(location))
+        self.file_system.delete_tree(location)
+
+    def _schemas(self, location: str) -> SchemaFiles:
+        return SchemaFiles(self.file_system, location)
+
+
+def _provider(keys: KeyProvider | str | os.PathLike[str] | None) -> KeyProvider | None:
+    if keys is None:
+        return None
+    # Loaded only where there are keys, so that a plain table needs no cryptography.
+    from lockgate.framework.keys import provider_from
+
+    return provider_from(keys)

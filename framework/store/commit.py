@@ -1,0 +1,373 @@
+"""Commits: from files that writers left behind to a new snapshot, or to an error with nothing changed.
+
+Source: Paimon's `FileStoreCommitImpl`. Everything is written under new names first; the snapshot file,
+created exclusively, makes it visible. Whoever loses the race for a snapshot's id looks at the new head,
+checks that the changes still fit, and tries again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import (
+    CommitConflictError,
+    InputError,
+    LockgateError,
+    SnapshotNotFoundError,
+    UnsupportedFormatError,
+    nearest,
+)
+from lockgate.framework import options as known
+from lockgate.framework.store.conflicts import check_buckets, check_files, check_schema
+from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from lockgate.framework.store.manifest_files import partitions_in
+from lockgate.framework.store.manifest_merge import MergedManifests, merge_manifests
+from lockgate.framework.store.message import CommitMessage
+from lockgate.framework.store.schema import TableSchema, now_millis
+from lockgate.framework.store.snapshot import (
+    BATCH_COMMIT_IDENTIFIER,
+    FIRST_SNAPSHOT_ID,
+    CommitKind,
+    Snapshot,
+)
+from lockgate.framework.version import VERSION
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+__all__ = ["CommitMessage", "commit_messages"]
+
+
+def commit_messages(
+    table: Table,
+    messages: Sequence[CommitMessage],
+    *,
+    kind: str = CommitKind.APPEND,
+    user: str | None = None,
+    identifier: int | None = None,
+    base_snapshot_id: int | None = None,
+    overwrite: Mapping[str, Any] | None = None,
+) -> Snapshot:
+    """Commit the files of `messages` as one snapshot and return it.
+
+    `user` and `identifier` name a commit of a stream: if it was committed before, that snapshot is returned
+    and nothing else happens; identifiers of a user must grow. `overwrite` maps partition columns to values
+    and deletes all files of matching partitions as they are when the commit lands (an empty mapping: of the
+    whole table). With `base_snapshot_id`, an OVERWRITE is refused if what it replaces has changed since that
+    snapshot. A commit without changes returns the newest snapshot, or makes an empty first one.
+
+    Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
+    table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
+    the caller to delete.
+    """
+    request = _request(table, messages, kind, user, identifier, base_snapshot_id, overwrite)
+    return _Attempts(table, request).run()
+
+
+@dataclass(frozen=True)
+class _Request:
+    kind: CommitKind
+    user: str
+    identifier: int
+    changes: tuple[ManifestEntry, ...]
+    overwrite: Mapping[str, Any] | None
+    base_snapshot_id: int | None
+
+    @property
+    def deletes(self) -> bool:
+        return self.overwrite is not None or any(entry.kind is FileKind.DELETE for entry in self.changes)
+
+    @property
+    def is_stream(self) -> bool:
+        return self.identifier != BATCH_COMMIT_IDENTIFIER
+
+
+def _request(
+    table: Table,
+    messages: Sequence[CommitMessage],
+    kind: str,
+    user: str | None,
+    identifier: int | None,
+    base_snapshot_id: int | None,
+    overwrite: Mapping[str, Any] | None,
+) -> _Request:
+    try:
+        commit_kind = CommitKind(kind)
+    except ValueError:
+        raise InputError(f"a commit cannot be of kind {kind!r}{nearest(str(kind), CommitKind)}") from None
+    if identifier is not None and user is None:
+        raise InputError("a commit with an identifier needs the user that it counts for")
+    for name in overwrite or ():
+        if name not in table.schema.partition_keys:
+            hint = nearest(name, table.schema.partition_keys)
+            raise InputError(f"cannot overwrite by {name!r}: it is not a partition column{hint}")
+    changes = [*_entries(messages, FileKind.DELETE), *_entries(messages, FileKind.ADD)]
+    deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
+    if commit_kind is CommitKind.APPEND and deletes:
+        # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.
+        commit_kind = CommitKind.OVERWRITE
+    return _Request(
+        kind=commit_kind,
+        user=user or str(uuid.uuid4()),
+        identifier=BATCH_COMMIT_IDENTIFIER if identifier is None else identifier,
+        changes=tuple(changes),
+        overwrite=None if overwrite is None else dict(overwrite),
+        base_snapshot_id=base_snapshot_id,
+    )
+
+
+def _entries(messages: Sequence[CommitMessage], kind: FileKind) -> list[ManifestEntry]:
+    return [
+        ManifestEntry(kind, message.partition, message.bucket, message.total_buckets, file)
+        for message in messages
+        for file in (message.added if kind is FileKind.ADD else message.deleted)
+    ]
+
+
+@dataclass
+class _Attempts:
+    """The attempts of one commit, and what later ones take over from earlier ones."""
+
+    table: Table
+    request: _Request
+    # What was written, to be deleted if it comes to nothing.
+    _written: list[str] = field(default_factory=list)
+    _delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
+    _merged: MergedManifests | None = None
+    _seen_snapshot: int = 0
+    _pending: Snapshot | None = None
+
+    def run(self) -> Snapshot:
+        options = self.table.options
+        retries = options.get_option(known.COMMIT_MAX_RETRIES)
+        deadline = time.monotonic() + options.get_option(known.COMMIT_TIMEOUT).total_seconds()
+        for attempt in range(retries + 1):
+            try:
+                snapshot = self._attempt()
+            except BaseException:
+                # Files too many do no harm; files missing from a visible snapshot would.
+                if self._is_visible() is False:
+                    self._clean_up(self._written)
+                raise
+            if snapshot is not None:
+                return snapshot
+            if time.monotonic() > deadline:
+                break
+            self._wait(attempt)
+        self._clean_up(self._written)
+        raise CommitConflictError(
+            f"gave up committing to {self.table.location}: others committed first, {attempt + 1} times; "
+            f"raise {known.COMMIT_MAX_RETRIES.key!r} or write with fewer jobs at once"
+        )
+
+    def _wait(self, attempt: int) -> None:
+        options = self.table.options
+        least = options.get_option(known.COMMIT_MIN_WAIT).total_seconds()
+        most = options.get_option(known.COMMIT_MAX_WAIT).total_seconds()
+        # Spread, so that those who lost together do not meet again.
+        time.sleep(min(most, least * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.5))
+
+    def _attempt(self) -> Snapshot | None:
+        """Try once; None if another commit took the snapshot's id."""
+        head = self.table.snapshot_files.latest()
+        done = self._committed_before(head)
+        if done is not None:
+            self._clean_up(self._written)
+            return done
+        schema = self.table.schema_files.latest() or self.table.schema
+        changes = self._checked_changes(head, schema)
+        if not changes and head is not None:
+            return head
+        snapshot, own_list = self._prepare(head, schema, changes)
+        # Expiry may have removed everything up to a late committer's head; then its id is free again.
+        if self.table.snapshot_files.latest_id() == (None if head is None else head.id) and self._create(
+            snapshot
+        ):
+            self.table.snapshot_files.hint_latest(snapshot.id)
+            self._drop_unused(snapshot)
+            return snapshot
+        self._clean_up([own_list])
+        return None
+
+    def _create(self, snapshot: Snapshot) -> bool:
+        self._pending = snapshot
+        try:
+            return self.table.snapshot_files.create(snapshot)
+        except Exception:
+            # The file may have got its name before the error: then the commit is done.
+            if self._is_visible():
+                return True
+            raise
+
+    def _is_visible(self) -> bool | None:
+        """Say whether the snapshot being created exists; None if that cannot be found out."""
+        if self._pending is None:
+            return False
+        try:
+            return self.table.snapshot(self._pending.id).uuid == self._pending.uuid
+        except SnapshotNotFoundError:
+            return False
+        except (LockgateError, OSError):
+            return None
+
+    # --- was it done, may it be done ---------------------------------------------------------
+
+    def _committed_before(self, head: Snapshot | None) -> Snapshot | None:
+        """Return the snapshot that an earlier try of the same stream made."""
+        if head is None or not self.request.is_stream:
+            return None
+        for snapshot_id in range(head.id, self._seen_snapshot, -1):
+            if not self.table.snapshot_files.exists(snapshot_id):
+                break
+            snapshot = self.table.snapshot(snapshot_id)
+            if snapshot.commit_user != self.request.user:
+                continue
+            same = snapshot.commit_identifier == self.request.identifier and (
+                snapshot.commit_kind is self.request.kind
+            )
+            if same or snapshot.commit_identifier > self.request.identifier:
+                return snapshot
+            if snapshot.commit_identifier < self.request.identifier:
+                break
+        self._seen_snapshot = head.id
+        return None
+
+    def _checked_changes(self, head: Snapshot | None, schema: TableSchema) -> tuple[ManifestEntry, ...]:
+        """Return all changes, with what an overwrite replaces; CommitConflictError if they do not fit."""
+        request, written = self.request, self.table.schema
+        overwrites = request.kind is CommitKind.OVERWRITE
+        check_schema(written, schema, overwrite=overwrites)
+        if head is not None and head.index_manifest is not None and request.deletes:
+            raise UnsupportedFormatError(
+                f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"
+            )
+        fixed = schema.bucket_count > 0 and self._bucket_count_ever_changed(schema)
+        if not request.deletes and not fixed and not self._adds_compacted():
+            return request.changes
+        base = self._base_files(head)
+        replaced = [entry for entry in base if self._is_overwritten(entry)]
+        deletions = [
+            ManifestEntry(FileKind.DELETE, old.partition, old.bucket, old.total_buckets, old.file)
+            for old in replaced
+        ]
+        changes = (*deletions, *request.changes)
+        if head is not None and overwrites and request.base_snapshot_id is not None:
+            self._check_unchanged(head, request.base_snapshot_id)
+        check_files(base, changes, has_key=written.has_primary_key)
+        if fixed and not overwrites:
+            check_buckets(base, changes)
+        return changes
+
+    def _bucket_count_ever_changed(self, schema: TableSchema) -> bool:
+        return any(
+            self.table.schema_of(schema_id).bucket_count != schema.bucket_count
+            for schema_id in range(schema.id)
+        )
+
+    def _adds_compacted(self) -> bool:
+        return any(entry.kind is FileKind.ADD and entry.file.level > 0 for entry in self.request.changes)
+
+    def _base_files(self, head: Snapshot | None) -> list[ManifestEntry]:
+        if self.request.overwrite is not None:
+            return self.table.manifests.live_files(head)
+        partitions = {entry.partition for entry in self.request.changes}
+        return self.table.manifests.live_files(head, partitions_in(partitions))
+
+    def _is_overwritten(self, entry: ManifestEntry) -> bool:
+        spec = self.request.overwrite
+        if spec is None:
+            return False
+        values = dict(zip(self.table.schema.partition_keys, entry.partition, strict=True))
+        return all(values[name] == value for name, value in spec.items())
+
+    def _check_unchanged(self, head: Snapshot, base_snapshot_id: int) -> None:
+        """Refuse to replace what was written after the snapshot that the replacement was computed from."""
+        touched = {entry.partition for entry in self.request.changes}
+        for snapshot_id in range(base_snapshot_id + 1, head.id + 1):
+            snapshot = self.table.snapshot(snapshot_id)
+            if snapshot.commit_kind is CommitKind.COMPACT:
+                continue
+            for entry in self.table.manifests.delta_entries(snapshot):
+                if self._is_overwritten(entry) or entry.partition in touched:
+                    raise CommitConflictError(
+                        f"snapshot {snapshot_id} changed partition {entry.partition!r} after snapshot "
+                        f"{base_snapshot_id}, which the overwrite was computed from; repeat it"
+                    )
+
+    # --- write what the snapshot refers to ---------------------------------------------------
+
+    def _prepare(
+        self, head: Snapshot | None, schema: TableSchema, changes: tuple[ManifestEntry, ...]
+    ) -> tuple[Snapshot, str]:
+        """Write manifests and lists; return the snapshot and the base list's name, which is this try's."""
+        delta_list, delta_size = self._delta_list(changes)
+        base = [] if head is None else self.table.manifests.manifests(head)
+        base_list, base_size = self.table.manifests.write_list(self._merged_base(base))
+        self._written.append(base_list)
+        added = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.ADD)
+        deleted = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.DELETE)
+        snapshot = Snapshot(
+            id=FIRST_SNAPSHOT_ID if head is None else head.id + 1,
+            schema_id=schema.id,
+            base_manifest_list=base_list,
+            base_manifest_list_size=base_size,
+            delta_manifest_list=delta_list,
+            delta_manifest_list_size=delta_size,
+            commit_user=self.request.user,
+            commit_identifier=self.request.identifier,
+            commit_kind=self.request.kind,
+            time_millis=now_millis(),
+            total_record_count=(head.total_record_count if head else 0) + added - deleted,
+            delta_record_count=added - deleted,
+            uuid=str(uuid.uuid4()),
+            writer_version=f"lockgate-{VERSION}",
+            index_manifest=head.index_manifest if head else None,
+            watermark=head.watermark if head else None,
+            statistics=head.statistics if head else None,
+            next_row_id=head.next_row_id if head else None,
+        )
+        return snapshot, base_list
+
+    def _delta_list(self, changes: tuple[ManifestEntry, ...]) -> tuple[str, int]:
+        if self._delta is None or self._delta[0] != changes:
+            meta = self.table.manifests.write_manifest(changes) if changes else None
+            if meta is not None:
+                self._written.append(meta.file_name)
+            name, size = self.table.manifests.write_list([meta] if meta else [])
+            self._written.append(name)
+            self._delta = (changes, meta, name, size)
+        return self._delta[2], self._delta[3]
+
+    def _merged_base(self, base: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
+        applied = self._merged.apply(base) if self._merged else None
+        if applied is not None:
+            return applied
+        self._merged = merge_manifests(self.table.manifests, base, self.table.options)
+        if self._merged is None:
+            return base
+        self._written.extend(meta.file_name for meta in self._merged.manifests)
+        return self._merged.apply(base) or base
+
+    # --- leave nothing behind ----------------------------------------------------------------
+
+    def _drop_unused(self, snapshot: Snapshot) -> None:
+        """Delete what earlier attempts wrote and the snapshot does not use."""
+        used = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
+        if self._delta is not None and self._delta[1] is not None:
+            used.add(self._delta[1].file_name)
+        if self._merged is not None:
+            used.update(meta.file_name for meta in self._merged.manifests)
+        self._clean_up([name for name in self._written if name not in used])
+
+    def _clean_up(self, names: Sequence[str]) -> None:
+        for name in names:
+            with suppress(OSError):
+                self.table.manifests.delete(name)
+        dropped = set(names)
+        self._written = [name for name in self._written if name not in dropped]

@@ -1,0 +1,223 @@
+"""One table, as everything above the store uses it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from lockgate.framework.io import FileSystem
+from lockgate.framework.options import TableOptions
+from lockgate.framework.store.consumer import Consumers
+from lockgate.framework.store.features import check_writable
+from lockgate.framework.store.identifier import Identifier
+from lockgate.framework.store.manifest_files import ManifestFiles
+from lockgate.framework.store.message import CommitMessage
+from lockgate.framework.store.paths import TablePaths
+from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.schema_files import SchemaFiles
+from lockgate.framework.store.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.snapshot_files import SnapshotFiles
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.changes import Change
+
+    from lockgate.framework.keys import KeyProvider
+    from lockgate.framework.store.scan import ScanPlan
+    from lockgate.pushdown import Predicate
+
+# What may be written: a table, or batches of one schema.
+Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
+
+
+class Table:
+    """A table with the schema it had when it was loaded; snapshots are looked up anew by each call."""
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        location: str,
+        schema: TableSchema,
+        file_system: FileSystem,
+        keys: KeyProvider | None = None,
+    ) -> None:
+        self.identifier = identifier
+        self.location = location
+        self.schema = schema
+        self.file_system = file_system
+        self.keys = keys
+        self.options: TableOptions = schema.table_options
+        self.paths = TablePaths(location, schema)
+        self.schema_files = SchemaFiles(file_system, location)
+        self.snapshot_files = SnapshotFiles(file_system, location)
+        self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
+        self._consumers = Consumers(file_system, location)
+
+    def __repr__(self) -> str:
+        return f"Table({str(self.identifier)!r}, location={self.location!r}, schema_id={self.schema.id})"
+
+    @cached_property
+    def table_id(self) -> str:
+        """What tells the table from one created later in the same place."""
+        ids = self.schema_files.ids()
+        created = self.schema_of(ids[0]).time_millis if ids else self.schema.time_millis
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.location)}#{created}"))
+
+    # --- state -------------------------------------------------------------------------------
+
+    def schema_of(self, schema_id: int) -> TableSchema:
+        """Return the schema of an id; CorruptFileError if its file is missing or damaged."""
+        return self.schema if schema_id == self.schema.id else self.schema_files.load(schema_id)
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """Return the newest snapshot; None if nothing was committed yet."""
+        return self.snapshot_files.latest()
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """Return a snapshot; SnapshotNotFoundError says which ones there are."""
+        return self.snapshot_files.load(snapshot_id)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return all snapshots that have not expired, oldest first."""
+        return self.snapshot_files.load_all()
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def scan(
+        self,
+        predicate: Predicate | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        snapshot_id: int | None = None,
+        limit: int | None = None,
+    ) -> ScanPlan:
+        """Plan a scan of the newest snapshot, or of `snapshot_id`; see `scan.plan_scan`."""
+        from lockgate.framework.store.scan import plan_scan
+
+        return plan_scan(self, predicate, columns=columns, snapshot_id=snapshot_id, limit=limit)
+
+    def read(
+        self,
+        plan: ScanPlan | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        snapshot_id: int | None = None,
+        strict: bool = False,
+    ) -> pa.Table:
+        """Return the rows of a plan, or of the newest snapshot; see `read.read_table`."""
+        from lockgate.framework.store.read import read_table
+
+        return read_table(
+            self, plan, columns=columns, predicate=predicate, snapshot_id=snapshot_id, strict=strict
+        )
+
+    def read_batches(
+        self,
+        plan: ScanPlan | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        snapshot_id: int | None = None,
+        strict: bool = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what `read` returns, piece by piece."""
+        from lockgate.framework.store.read import read_batches
+
+        return read_batches(
+            self, plan, columns=columns, predicate=predicate, snapshot_id=snapshot_id, strict=strict
+        )
+
+    def changes(self, after: int, upto: int, *, columns: Sequence[str] | None = None) -> Iterator[Change]:
+        """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`."""
+        from lockgate.framework.store.changes import read_changes
+
+        return read_changes(self, after, upto, columns=columns)
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def write(
+        self, data: Data, *, kinds: pa.Array | None = None, overwrite: Mapping[str, Any] | None = None
+    ) -> list[CommitMessage]:
+        """Write data files, which become visible by `commit`; see `write.write_files`.
+
+        Raises UnsupportedFormatError if another engine gave the table a feature that is not written here.
+        """
+        from lockgate.framework.store.write import write_files
+
+        check_writable(self.schema)
+        return write_files(self, data, kinds=kinds, overwrite=overwrite)
+
+    def commit(
+        self,
+        messages: Sequence[CommitMessage],
+        *,
+        kind: str = CommitKind.APPEND,
+        user: str | None = None,
+        identifier: int | None = None,
+        base_snapshot_id: int | None = None,
+        overwrite: Mapping[str, Any] | None = None,
+    ) -> Snapshot:
+        """Make written files visible as one snapshot; see `commit.commit_messages`."""
+        from lockgate.framework.store.commit import commit_messages
+
+        check_writable(self.schema)
+        return commit_messages(
+            self,
+            messages,
+            kind=kind,
+            user=user,
+            identifier=identifier,
+            base_snapshot_id=base_snapshot_id,
+            overwrite=overwrite,
+        )
+
+    def abort(self, messages: Sequence[CommitMessage]) -> None:
+        """Delete the files that `messages` would have added."""
+        for message in messages:
+            for file in message.added:
+                with suppress(OSError):
+                    self.file_system.delete(self.paths.data_file(message.partition, message.bucket, file))
+
+    def append(self, data: Data) -> Snapshot:
+        """Write rows and commit them; a key table takes the row with a known key as its new version."""
+        return self._commit_or_abort(self.write(data))
+
+    def overwrite(self, data: Data, partition: Mapping[str, Any] | None = None) -> Snapshot:
+        """Replace the rows of matching partitions, by default all rows of the table."""
+        spec = dict(partition or {})
+        return self._commit_or_abort(self.write(data, overwrite=spec), overwrite=spec)
+
+    def delete(self, keys: pa.Table) -> Snapshot:
+        """Delete the rows of a key table whose primary key is among `keys`, a table of the key's columns."""
+        from lockgate.framework.store.write import delete_keys
+
+        check_writable(self.schema)
+        return self._commit_or_abort(delete_keys(self, keys))
+
+    def _commit_or_abort(
+        self, messages: Sequence[CommitMessage], *, overwrite: Mapping[str, Any] | None = None
+    ) -> Snapshot:
+        try:
+            return self.commit(messages, overwrite=overwrite)
+        except Exception:
+            self.abort(messages)
+            raise
+
+    # --- consumers ---------------------------------------------------------------------------
+
+    def record_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+        """Note that `consumer_id` still needs snapshots from `next_snapshot` on; expiry spares them."""
+        self._consumers.record(consumer_id, next_snapshot)
+
+    def consumers(self) -> dict[str, int]:
+        """Return the next snapshot that each consumer needs."""
+        return self._consumers.load_all()
+
+    def delete_consumer(self, consumer_id: str) -> bool:
+        """Forget a consumer; False if it is not known."""
+        return self._consumers.delete(consumer_id)

@@ -1,0 +1,207 @@
+"""From what a user asks for to the first schema of a table, or to an error that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from lockgate.errors import ColumnNotFoundError, InputError, OptionError, UnsupportedTypeError, nearest
+from lockgate.framework import options as known
+from lockgate.framework.options import TableOptions
+from lockgate.framework.store.features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
+from lockgate.framework.store.paths import can_be_partition
+from lockgate.framework.store.schema import Schema, TableSchema, now_millis
+from lockgate.framework.types import DataField, DataType
+
+# Columns that data files and changes add to a table's own (Paimon's `SpecialFields`).
+_RESERVED_PREFIX = "_KEY_"
+_RESERVED = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
+
+# Where the table is and who made it is not the table's own business to remember.
+_NOT_STORED = frozenset({"path", "provider", "location", "external", "is_managed_location", "comment"})
+
+
+def first_schema(schema: Schema) -> TableSchema:
+    """Return the schema with id 0 of a new table.
+
+    Primary key columns become NOT NULL, key options become keys, and what matters to readers of other
+    versions is stored explicitly: `bucket` and `file.format`. Raises InputError, OptionError,
+    ColumnNotFoundError or UnsupportedTypeError.
+    """
+    options = {key: str(value) for key, value in schema.options.items()}
+    primary = _keys(schema.primary_keys, options, known.PRIMARY_KEY)
+    partition = _keys(schema.partition_keys, options, known.PARTITION)
+    comment = schema.comment or options.get("comment")
+    options = {key: value for key, value in options.items() if key not in _NOT_STORED}
+    typed = TableOptions(options)
+    names = _check_columns(schema.fields)
+    _check_keys(schema.fields, partition, primary)
+    if primary:
+        options.setdefault(known.BUCKET.key, "1")
+    options.setdefault(known.BUCKET.key, str(known.BUCKET.default))
+    options[known.FILE_FORMAT.key] = _only(typed, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
+    _only(typed, known.MERGE_ENGINE, MERGE_ENGINE_WRITTEN)
+    _only(typed, known.CHANGELOG_PRODUCER, "none")
+    _only(typed, known.BUCKET_FUNCTION, "default")
+    for option in (known.DELETION_VECTORS, known.ROW_TRACKING, known.DATA_EVOLUTION):
+        if typed.get_option(option):
+            raise OptionError(f"option {option.key!r} is not supported")
+    fields = tuple(_with_key_nullability(field, primary) for field in schema.fields)
+    created = TableSchema(
+        id=0,
+        fields=fields,
+        highest_field_id=max(_field_ids(fields), default=-1),
+        partition_keys=partition,
+        primary_keys=primary,
+        options=options,
+        comment=comment,
+        time_millis=now_millis(),
+    )
+    _check_buckets(created)
+    check_encryption(created)
+    if len(set(_field_ids(fields))) != len(list(_field_ids(fields))):
+        raise InputError(f"field ids must differ: {names}")
+    return created
+
+
+def _keys(
+    given: Sequence[str], options: dict[str, str], option: known.Option[tuple[str, ...]]
+) -> tuple[str, ...]:
+    text = options.pop(option.key, None)
+    named = () if text is None else option.value_of(text)
+    if given and named and tuple(given) != named:
+        raise OptionError(f"option {option.key!r} says {', '.join(named)}, the schema {', '.join(given)}")
+    return tuple(given) or named
+
+
+def _only(options: TableOptions, option: known.Option[str], supported: str) -> str:
+    value = options.get_option(option) if option.key in options else supported
+    if value.lower() != supported:
+        raise OptionError(f"option {option.key!r} cannot be {value!r}: only {supported!r} is supported")
+    return supported
+
+
+def _check_columns(fields: Sequence[DataField]) -> list[str]:
+    names = [field.name for field in fields]
+    if not names:
+        raise InputError("a table needs at least one column")
+    for name in names:
+        if not name.strip():
+            raise InputError("a column needs a name")
+        if name.startswith(_RESERVED_PREFIX) or name in _RESERVED:
+            raise InputError(f"column {name!r} has a name that is reserved; choose another")
+    folded: dict[str, str] = {}
+    for name in names:
+        # Spark, by default, does not tell names apart by case.
+        if folded.setdefault(name.lower(), name) is not name or names.count(name) > 1:
+            raise InputError(f"there are two columns {name!r}")
+    return names
+
+
+def _check_keys(fields: Sequence[DataField], partition: Sequence[str], primary: Sequence[str]) -> None:
+    types = {field.name: field.type for field in fields}
+    for what, keys in (("partition", partition), ("primary key", primary)):
+        _check_present(what, keys, types)
+        if len(set(keys)) != len(keys):
+            raise InputError(f"a column is named twice among the {what} columns: {', '.join(keys)}")
+    for name in partition:
+        if not can_be_partition(types[name]):
+            raise UnsupportedTypeError(f"column {name!r} of type {types[name]} cannot be a partition column")
+    _check_flat("primary key", primary, types)
+    if len(partition) == len(types):
+        raise InputError("a table needs at least one column besides its partition columns")
+    missing = [name for name in partition if name not in primary]
+    if primary and missing:
+        raise InputError(
+            f"the primary key must include the partition columns; {', '.join(missing)} is missing from it"
+        )
+    if primary and set(primary) == set(partition):
+        raise InputError(
+            "the primary key cannot consist of partition columns only; there would be one row in each"
+        )
+
+
+def _check_present(what: str, names: Iterable[str], types: Mapping[str, DataType]) -> None:
+    for name in names:
+        if name not in types:
+            raise ColumnNotFoundError(f"{what} column {name!r} is not in the schema{nearest(name, types)}")
+
+
+def _check_flat(what: str, names: Iterable[str], types: Mapping[str, DataType]) -> None:
+    for name in names:
+        if types[name].is_nested:
+            raise UnsupportedTypeError(f"column {name!r} of type {types[name]} cannot be a {what} column")
+
+
+def _with_key_nullability(field: DataField, primary: Sequence[str]) -> DataField:
+    return replace(field, type=field.type.with_nullable(False)) if field.name in primary else field
+
+
+def _field_ids(fields: Iterable[DataField]) -> Iterable[int]:
+    for field in fields:
+        yield field.id
+        yield from _nested_ids(field.type)
+
+
+def _nested_ids(data_type: DataType) -> Iterable[int]:
+    for part in (data_type.element, data_type.key, data_type.value):
+        if part is not None:
+            yield from _nested_ids(part)
+    yield from _field_ids(data_type.fields)
+
+
+def _check_buckets(schema: TableSchema) -> None:
+    types = {field.name: field.type for field in schema.fields}
+    count = schema.bucket_count
+    keys = schema.table_options.get_option(known.BUCKET_KEY)
+    _check_present("bucket", keys, types)
+    _check_flat("bucket", keys, types)
+    shared = [name for name in keys if name in schema.partition_keys]
+    if shared:
+        raise OptionError(f"option 'bucket-key' cannot name partition columns: {', '.join(shared)}")
+    if schema.has_primary_key:
+        if count < 1:
+            raise OptionError(
+                f"option 'bucket' cannot be {count} with a primary key: dynamic buckets are not supported; "
+                "give a fixed number"
+            )
+        outside = [name for name in keys if name not in schema.trimmed_primary_keys]
+        if outside:
+            raise OptionError(
+                f"option 'bucket-key' must be part of the primary key; {', '.join(outside)} is not"
+            )
+    elif count > 0 and not keys:
+        raise OptionError(
+            f"option 'bucket' = {count} needs option 'bucket-key': which columns choose the bucket"
+        )
+    elif count < 0 and keys:
+        raise OptionError("option 'bucket-key' needs option 'bucket': how many buckets there are")
+    elif count < -1:
+        raise OptionError(f"option 'bucket' cannot be {count} without a primary key")
+
+
+def check_encryption(schema: TableSchema) -> None:
+    """Check `orc.encrypt` and `orc.mask` against the columns.
+
+    Raises InputError if a column that decides where a row is stored is encrypted, because its values would be
+    readable in folder names, manifests and file order; ColumnNotFoundError and OptionError as the codec does.
+    """
+    encrypt = schema.table_options.get_option(known.ORC_ENCRYPT)
+    mask = schema.table_options.get_option(known.ORC_MASK)
+    if not encrypt and not mask:
+        return
+    # Loaded only here, so that opening a table does not load the codec.
+    from lockgate.framework.orc import parse_encryption
+
+    uses = {
+        "primary key": schema.primary_keys,
+        "partition": schema.partition_keys,
+        "bucket": schema.bucket_keys,
+    }
+    for column in parse_encryption(encrypt or None, mask or None, schema.arrow_schema).columns:
+        for what, names in uses.items():
+            if column in names:
+                raise InputError(
+                    f"column {column!r} cannot be encrypted, because it is a {what} column: "
+                    "its values are needed in the clear to place and find rows"
+                )
