@@ -23,14 +23,21 @@ def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "middle")
 
 
 def _frame(height: int, top_value: float, unit: str) -> list[str]:
-    """The value axis: four lines and their figures."""
+    """The value axis: a line for each of its ticks, and their figures, the last with the unit."""
     parts = []
-    for quarter in range(5):
-        y = _y(height, top_value * quarter / 4, top_value)
+    values = ticks(top_value)
+    for value in values:
+        y = _y(height, value, top_value)
+        text = f"{value:g}{f' {unit}' if value == values[-1] else ''}"
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(_text(LEFT - 6, y + 4, f"{top_value * quarter / 4:g}", "tick", "end"))
-    parts.append(_text(LEFT - 6, TOP - 4, unit, "tick", "end"))
+        parts.append(_text(LEFT - 6, y + 4, text, "tick", "end"))
     return parts
+
+
+def ticks(top_value: float) -> list[float]:
+    """From 0 to a round number, in four or five steps that are round numbers as well."""
+    steps = 4 if f"{top_value:e}"[0] == "2" and not f"{top_value:e}".startswith("2.5") else 5
+    return [top_value * step / steps for step in range(steps + 1)]
 
 
 def _y(height: int, value: float, top_value: float) -> float:

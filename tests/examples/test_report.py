@@ -135,6 +135,16 @@ def test_axes_end_at_round_numbers(value, ceiling):
     assert nice_ceiling(value) == pytest.approx(ceiling)
 
 
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [(2, [0, 0.5, 1, 1.5, 2]), (2.5, [0, 0.5, 1, 1.5, 2, 2.5]), (50, [0, 10, 20, 30, 40, 50])],
+)
+def test_ticks_are_round_numbers(top, expected):
+    from flights.charts import ticks
+
+    assert ticks(top) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(("count", "text"), [(12, "12 B"), (1500, "1.5 kB"), (2_340_000, "2.34 MB")])
 def test_bytes_are_said_with_units(count, text):
     from flights.story import human_bytes

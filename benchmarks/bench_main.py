@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""The main figures: streams with and without a lookup, scans through the connector, building and decrypting.
+
+Each is one JSON line on standard output. Takes about three minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import lookup_build
+import orc_read_ratio
+from harness import describe_machine, emit, interleaved, note, ratio
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
+
+import lockgate
+from lockgate import Lake
+
+BENCH = "main"
+DIMENSION_ROWS = 1_000_000
+BATCH_ROWS, BATCHES = 100_000, 10
+SCAN_ROWS, SCAN_FILES = 4_000_000, 100
+COLUMNS = ("name", "size", "price", "weight")
+
+
+def main() -> int:
+    """Measure everything."""
+    describe_machine()
+    folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-"))
+    try:
+        lake = open_lake(folder)
+        scans(lake)
+        streams(lake, folder)
+        lake.spark.stop()
+        lookup_build.main()
+        orc_read_ratio.main()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def open_lake(folder: Path) -> Lake:
+    """A quiet session on two cores."""
+    conf = {
+        "spark.driver.memory": "2g",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+    lake = lockgate.connect(folder / "lake", master="local[2]", conf=conf, app_name="bench")
+    lake.sql("CREATE NAMESPACE lake.b")
+    return lake
+
+
+def scans(lake: Lake) -> None:
+    """Time queries through the connector and through `spark.read.orc`, on the same files."""
+    note(f"scan: {SCAN_ROWS:,} rows in {SCAN_FILES} files")
+    lake.sql("CREATE TABLE lake.b.facts (id BIGINT, part INT, name STRING, price DOUBLE, size INT, day DATE)")
+    rows = lake.spark.range(0, SCAN_ROWS, numPartitions=SCAN_FILES).select(
+        "id",
+        (F.col("id") % 1000).cast("int").alias("part"),
+        F.sha1(F.col("id").cast("string")).substr(1, 12).alias("name"),
+        (F.col("id") % 8999 / 100).alias("price"),
+        (F.col("id") % 71).cast("int").alias("size"),
+        F.date_add(F.lit("2013-01-01").cast("date"), (F.col("id") % 365).cast("int")).alias("day"),
+    )
+    rows.writeTo("lake.b.facts").append()
+    table = lake.catalog.load_table("b.facts")
+    files = f"{table.location.removeprefix('file://')}/bucket-0"
+    spark, schema = lake.spark, lake.table("b.facts").schema
+
+    def plain() -> DataFrame:
+        return spark.read.schema(schema).orc(files)
+
+    def full(source: Callable[[], DataFrame]) -> object:
+        return source().agg(F.count("*"), F.sum("price"), F.sum("size")).collect()
+
+    def point(source: Callable[[], DataFrame]) -> object:
+        return source().where("id = 3141592").collect()
+
+    def ours() -> DataFrame:
+        return lake.table("b.facts")
+
+    for name, query in (("scan_full_ratio", full), ("scan_point_ratio", point)):
+        if query(ours) != query(plain):
+            raise AssertionError(f"{name}: the two sources answer differently")
+        times = interleaved({"ours": lambda q=query: q(ours), "plain": lambda q=query: q(plain)})
+        baseline = f"spark.read.orc of the same files: {median(times['plain']):.3f} s"
+        emit(BENCH, name, ratio(times["ours"], times["plain"]), "ratio", baseline)
+
+
+def streams(lake: Lake, folder: Path) -> None:
+    """Stream batches through a lookup join, through Spark's own join, and through no join, into nothing."""
+    note(f"streams: {BATCHES} batches of {BATCH_ROWS:,} rows, a dimension of {DIMENSION_ROWS:,}")
+    spark = lake.spark
+    dimension = spark.range(0, DIMENSION_ROWS, numPartitions=2).select(
+        "id",
+        F.sha1(F.col("id").cast("string")).substr(1, 12).alias("name"),
+        (F.col("id") % 71).cast("int").alias("size"),
+        (F.col("id") % 8999 / 100).cast("decimal(10,2)").alias("price"),
+        (F.col("id") % 100 / 7).alias("weight"),
+    )
+    lake.sql(
+        "CREATE TABLE lake.b.dimension (id BIGINT NOT NULL, name STRING, size INT, price DECIMAL(10,2), weight DOUBLE) "
+        "TBLPROPERTIES ('primary-key'='id', 'bucket'='2')"
+    )
+    dimension.writeTo("lake.b.dimension").append()
+    dimension.write.orc(str(folder / "dimension"))
+    source = folder / "source"
+    keys = F.pmod(F.xxhash64("row"), F.lit(DIMENSION_ROWS)).alias("id")
+    numbered = spark.range(0, BATCH_ROWS * BATCHES, numPartitions=BATCHES).withColumnRenamed("id", "row")
+    numbered.select("row", keys, (F.col("row") % 97).cast("int").alias("amount")).write.parquet(str(source))
+
+    def read() -> DataFrame:
+        reader = spark.readStream.schema("row BIGINT, id BIGINT, amount INT").option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(source))
+
+    static = spark.read.orc(str(folder / "dimension")).select("id", *COLUMNS)
+    kinds = {
+        "lookup": lambda: lake.lookup_join(read(), "b.dimension", on="id", select=list(COLUMNS)),
+        "spark": lambda: read().join(static, "id", "left"),
+        "none": read,
+    }
+    rates = {name: batch_rate(spark, make(), folder / f"checkpoint-{name}") for name, make in kinds.items()}
+    spark_text = f"Spark's stream-static join: {rates['spark']:.0f} rows/s"
+    emit(BENCH, "stream_rows_per_s", rates["lookup"], "rows/s", spark_text)
+    emit(BENCH, "stream_no_join_rows_per_s", rates["none"], "rows/s", None)
+
+
+def batch_rate(spark: SparkSession, stream: DataFrame, checkpoint: Path) -> float:
+    """Rows a second of the median batch; the first two, which warm up and build caches, are left out."""
+    query = (
+        stream.writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    while len(done := [one for one in query.recentProgress if one.numInputRows]) < BATCHES:
+        time.sleep(0.05)
+    rates = [one.numInputRows / one.durationMs["triggerExecution"] * 1000 for one in done[2:]]
+    return median(rates)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
