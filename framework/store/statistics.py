@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.framework.store.binary_row import decode_row, encode_row
@@ -17,9 +17,10 @@ class SimpleStats:
     partition.
     """
 
-    min: tuple[Any, ...] = ()
-    max: tuple[Any, ...] = ()
-    null_counts: tuple[int | None, ...] = ()
+    # Made by factories, so that the class has no attribute of these names: see `__getattr__`.
+    min: tuple[Any, ...] = field(default_factory=tuple)
+    max: tuple[Any, ...] = field(default_factory=tuple)
+    null_counts: tuple[int | None, ...] = field(default_factory=tuple)
 
     @classmethod
     def encoded(
