@@ -57,12 +57,6 @@ FULL_LOAD_THRESHOLD = Option(
     2**31 - 1,
     "snapshots behind from which the table is loaded again instead of following its changes",
 )
-PIN_RETENTION = Option(
-    "lookup.pin-retention",
-    parse_duration,
-    timedelta(days=7),
-    "age at which the pin of a stream that does not run any more stops protecting its snapshot",
-)
 TIMEOUT = Option(
     "lookup.timeout", parse_duration, timedelta(minutes=30), "time a batch waits for the state it needs"
 )
@@ -76,7 +70,6 @@ ALL: tuple[Option[Any], ...] = (
     REFRESH_ASYNC,
     REFRESH_INTERVAL,
     FULL_LOAD_THRESHOLD,
-    PIN_RETENTION,
     TIMEOUT,
 )
 

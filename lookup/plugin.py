@@ -1,4 +1,4 @@
-"""What lookup adds to Lockgate: its options, and the table `t$pin` that tells a batch which snapshot to use."""
+"""What lookup adds to Lockgate: its options, and the table `t$pin` that gives a batch its snapshot."""
 
 from __future__ import annotations
 

@@ -1,0 +1,194 @@
+"""The owner of a cache: a process of its own that builds the states a driver asks for.
+
+Run as `python -m lockgate.lookup.owner` by `service`; speaks `pipe`'s messages on its standard streams.
+Several drivers on a host may use one cache: each starts an owner, the lock lets one of them write, the
+others wait for its results and take over when it dies. It can be killed at any moment.
+
+From the driver: open (catalog, spec, has_keys), build (snapshot, serve), answer (to a question about a key).
+To the driver: ready (pid, writer), progress (rows), built (snapshot, info), failed (snapshot, error), ask (a
+question about a key), warning (category, message).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import warnings
+from dataclasses import asdict
+from typing import IO, TYPE_CHECKING, Any
+
+from lockgate.errors import LockgateError
+from lockgate.lookup.builder import CacheBuilder, fingerprint
+from lockgate.lookup.pipe import Message, PipeKeyProvider, Sender, error_to_json
+from lockgate.lookup.spec import LookupSpec
+from lockgate.lookup.tables import directory_for
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+# How often a waiting owner tries the lock, and the holder looks for what others want.
+_POLL_SECONDS = 0.1
+_PROGRESS_SECONDS = 0.5
+_NICENESS = 5
+
+
+class Owner:
+    """Works off the builds of one cache, in this process's main thread."""
+
+    def __init__(self, table: Table, spec: LookupSpec, send: Any, commands: queue.Queue[Message]) -> None:
+        self._table = table
+        self._spec = spec
+        self._send = send
+        self._commands = commands
+        self._directory = directory_for(table, spec)
+        self._lock: IO[bytes] | None = None
+        self._builder: CacheBuilder | None = None
+        self._pending: list[Message] = []
+        self._reported = 0.0
+
+    @classmethod
+    def open(
+        cls, content: Message, keys: PipeKeyProvider, send: Any, commands: queue.Queue[Message]
+    ) -> Owner:
+        """Open the table that the driver named."""
+        from lockgate.framework.store.catalog import Catalog
+
+        spec = LookupSpec.from_json(content["spec"])
+        catalog = Catalog(
+            content["warehouse"],
+            keys=keys if content["has_keys"] else None,
+            options=content["options"] or None,
+        )
+        return cls(catalog.load_table(spec.identifier), spec, send, commands)
+
+    def run(self) -> None:
+        """Work until the process is ended from outside."""
+        self._elect()
+        self._send({"event": "ready", "pid": os.getpid(), "writer": self._lock is not None})
+        while True:
+            with contextlib.suppress(queue.Empty):
+                self._pending.append(self._commands.get(timeout=_POLL_SECONDS))
+                while True:
+                    self._pending.append(self._commands.get_nowait())
+            if self._lock is None and self._elect():
+                self._send({"event": "ready", "pid": os.getpid(), "writer": True})
+            if self._lock is None:
+                self._wait_for_the_writer()
+            else:
+                self._write()
+
+    def _elect(self) -> bool:
+        self._lock = self._directory.try_lock()
+        return self._lock is not None
+
+    # --- with the lock -----------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        while self._pending:
+            command = self._pending.pop(0)
+            self._build(command["snapshot"], command["serve"])
+        for snapshot_id in self._directory.wanted():
+            self._build_for_others(snapshot_id)
+
+    def _build(self, snapshot_id: int, serve: bool) -> None:
+        try:
+            if self._builder is None:
+                self._builder = CacheBuilder(self._table, self._spec, self._directory, self._progress)
+            info = self._builder.build(snapshot_id, serve=serve)
+        except Exception as error:  # whatever went wrong, the driver must hear of it
+            self._failed(snapshot_id, error)
+            return
+        self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
+        self._directory.sweep({snapshot_id})
+
+    def _failed(self, snapshot_id: int, error: Exception) -> None:
+        if not isinstance(error, LockgateError):
+            import traceback
+
+            traceback.print_exc()
+        # A half-used database handle may hold what failed: the next build opens it afresh.
+        if self._builder is not None:
+            self._builder.close()
+            self._builder = None
+        self._send({"event": "failed", "snapshot": snapshot_id, "error": error_to_json(error)})
+
+    def _build_for_others(self, snapshot_id: int) -> None:
+        try:
+            self._build(snapshot_id, serve=False)
+        finally:
+            self._directory.unwant(snapshot_id)
+
+    def _progress(self, rows: int) -> None:
+        now = time.monotonic()
+        if now - self._reported > _PROGRESS_SECONDS:
+            self._reported = now
+            self._send({"event": "progress", "rows": rows})
+
+    # --- without it --------------------------------------------------------------------------------
+
+    def _wait_for_the_writer(self) -> None:
+        for command in list(self._pending):
+            snapshot_id = command["snapshot"]
+            try:
+                wanted = fingerprint(self._table.snapshot(snapshot_id))
+            except LockgateError as error:
+                self._pending.remove(command)
+                self._failed(snapshot_id, error)
+                continue
+            info = self._directory.generation(snapshot_id)
+            if info is not None and info.fingerprint == wanted:
+                self._pending.remove(command)
+                self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
+            else:
+                self._directory.want(snapshot_id)
+
+
+def _read_commands(stream: IO[bytes], keys: PipeKeyProvider, commands: queue.Queue[Message]) -> None:
+    for line in stream:
+        message = json.loads(line)
+        if message["op"] == "answer":
+            keys.answer(message)
+        else:
+            commands.put(message)
+    # The lease ended. States are published whole, so there is nothing to tidy up: leave at once.
+    os._exit(0)
+
+
+def _private_stdout() -> IO[bytes]:
+    # Whatever a library prints must not get between the messages: it goes to the log instead.
+    sys.stdout.flush()
+    private = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return private
+
+
+def main() -> None:
+    """Serve the driver on the standard streams."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the driver, which decides
+    with contextlib.suppress(OSError):
+        os.nice(_NICENESS)
+    sender = Sender(_private_stdout())
+    warnings.showwarning = lambda message, category, *rest: sender.send(
+        {"event": "warning", "category": category.__name__, "message": str(message)}
+    )
+    keys = PipeKeyProvider(sender.send)
+    commands: queue.Queue[Message] = queue.Queue()
+    reader = threading.Thread(target=_read_commands, args=(sys.stdin.buffer, keys, commands), daemon=True)
+    reader.start()
+    opening = commands.get()
+    try:
+        owner = Owner.open(opening, keys, sender.send, commands)
+    except Exception as error:
+        sender.send({"event": "failed", "snapshot": None, "error": error_to_json(error)})
+        sys.exit(1)
+    owner.run()
+
+
+if __name__ == "__main__":
+    main()

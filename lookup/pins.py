@@ -1,0 +1,73 @@
+"""Which snapshot each micro-batch uses, remembered beside the table so that a retried batch gets the same
+one.
+
+A pin is a Paimon consumer of the dimension: it keeps snapshot expiry from removing what the batch reads,
+survives the driver, and every engine respects it. Its name holds the query, the lookup and the batch. The
+last pins of a query that never runs again go when the table's `consumer.expiration-time` has passed.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from lockgate.lookup.standing import Pin
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+_PREFIX = "lockgate-"
+# A batch may be planned again until the next one is: one before the current stays.
+_KEPT_BATCHES = 2
+
+
+class Pins:
+    """The pins of one lookup (`lookup_id`) on its table; all methods may be called from any thread."""
+
+    def __init__(self, table: Table, lookup_id: str) -> None:
+        self._table = table
+        self._lookup_id = lookup_id
+        self._lock = threading.Lock()
+        self._by_query: dict[str, dict[int, int]] = {}
+
+    def get(self, query_id: str, batch_id: int) -> int | None:
+        """The snapshot that this batch was given before, by this driver or by one before it."""
+        with self._lock:
+            return self._known(query_id).get(batch_id)
+
+    def record(self, query_id: str, batch_id: int, snapshot_id: int) -> None:
+        """Give a snapshot to a batch, and drop the pins of batches that are committed by now."""
+        with self._lock:
+            known = self._known(query_id)
+            self._table.record_consumer(self._name(query_id, batch_id), snapshot_id)
+            known[batch_id] = snapshot_id
+            for old in [batch for batch in known if batch <= batch_id - _KEPT_BATCHES]:
+                self._table.delete_consumer(self._name(query_id, old))
+                del known[old]
+
+    def snapshots(self) -> set[int]:
+        """Every snapshot that a batch of this driver's queries still holds."""
+        with self._lock:
+            return {snapshot for batches in self._by_query.values() for snapshot in batches.values()}
+
+    def all(self) -> tuple[Pin, ...]:
+        """The pins of this driver's queries, by query and batch."""
+        with self._lock:
+            return tuple(
+                Pin(query, batch, snapshot)
+                for query, batches in self._by_query.items()
+                for batch, snapshot in sorted(batches.items())
+            )
+
+    def _known(self, query_id: str) -> dict[int, int]:
+        if query_id not in self._by_query:
+            start = self._name(query_id, "")
+            self._by_query[query_id] = {
+                int(name.removeprefix(start)): snapshot
+                for name, snapshot in self._table.consumers().items()
+                if name.startswith(start) and name.removeprefix(start).isdigit()
+            }
+        return self._by_query[query_id]
+
+    def _name(self, query_id: str, batch: int | str) -> str:
+        return f"{_PREFIX}{query_id}-{self._lookup_id}-{batch}"

@@ -1,0 +1,59 @@
+"""What is known of a running lookup, for people and for tests."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Pin:
+    """The snapshot that a micro-batch was, or is, answered from."""
+
+    query_id: str
+    batch_id: int
+    snapshot_id: int
+
+
+@dataclass(frozen=True)
+class LookupStatus:
+    """Where a lookup stands.
+
+    `target_snapshot` is the newest that changed rows, `served_snapshot` the one that batches get now,
+    `lag_millis` how long the target has been waiting to be served (0: it is). `rows` and `bytes` are the
+    cache's, `build_seconds` and `built_millis` (since the epoch) those of the served state, `full_load`
+    whether it was loaded whole; `loading_rows` counts up while a load runs. `last_error` is what the
+    latest refresh failed with, None once one succeeds. `pins` are the micro-batches that still hold a
+    snapshot, the newest last.
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    directory: str
+    target_snapshot: int | None
+    served_snapshot: int | None
+    lag_millis: int
+    rows: int
+    bytes: int
+    build_seconds: float
+    built_millis: int
+    full_load: bool
+    loading_rows: int | None
+    last_error: str | None
+    failures: int
+    owner_pid: int | None
+    owner_restarts: int
+    pins: tuple[Pin, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        parts = [f"{self.table} by {', '.join(self.keys)}: snapshot {self.served_snapshot}"]
+        if self.target_snapshot != self.served_snapshot:
+            parts.append(f"{self.lag_millis} ms behind {self.target_snapshot}")
+        parts.append(f"{self.rows} rows, {self.bytes} bytes, built in {self.build_seconds:.3f} s")
+        if self.last_error is not None:
+            parts.append(f"refresh failed {self.failures}x: {self.last_error}")
+        return ", ".join(parts)

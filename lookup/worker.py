@@ -1,0 +1,80 @@
+"""Looking up inside Spark's Python workers, which are reused for many tasks and may vanish at any time."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.generation import Generation
+from lockgate.lookup.rows import offsets_of
+
+# States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
+_MOST_OPEN = 16
+
+_open: OrderedDict[tuple[str, int], tuple[tuple[int, int], Generation]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def generation(path: str, snapshot_id: int, cache_bytes: int) -> Generation:
+    """Return the state at a snapshot, opened once in this process; LookupCacheError if it is not cached."""
+    directory = CacheDirectory(Path(path))
+    key = (path, snapshot_id)
+    with _lock:
+        mark = _mark(directory, snapshot_id)
+        known = _open.get(key)
+        if known is not None and mark in (None, known[0]):
+            # Removed from disk meanwhile: what is open stays readable.
+            _open.move_to_end(key)
+            return known[1]
+        fresh = Generation(directory, snapshot_id, cache_bytes)
+        _open[key] = (mark or (0, 0), fresh)
+        _open.move_to_end(key)
+        while len(_open) > _MOST_OPEN:
+            _open.popitem(last=False)[1][1].close()
+        return fresh
+
+
+def _mark(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | None:
+    # Tells a state from another of the same number, built after a rollback.
+    try:
+        status = (directory.generation_path(snapshot_id) / "GENERATION.json").stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def answer(
+    path: str,
+    snapshot_id: int,
+    keys: Sequence[pa.Array],
+    fields: Sequence[pa.Field],
+    many: bool,
+    cache_bytes: int,
+) -> pa.Array:
+    """Answer a batch of keys with one struct a key, null where nothing matches, or with a list of structs.
+
+    `fields` name and type the structs' members, in the order of the cache's columns. Snapshot 0 has no rows.
+    """
+    count = len(keys[0])
+    kind = pa.struct(fields)
+    if count == 0 or snapshot_id == 0:
+        return pa.nulls(count, pa.list_(kind) if many else kind)
+    state = generation(path, snapshot_id, cache_bytes)
+    if not many:
+        rows, found = state.aligned(keys)
+        return _struct(rows, fields, pa.array(~found))
+    rows, counts = state.matches(keys)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets_of(counts).astype(np.int32)), _struct(rows, fields, None)
+    )
+
+
+def _struct(rows: pa.RecordBatch, fields: Sequence[pa.Field], missing: pa.Array | None) -> pa.Array:
+    columns = [column.cast(field.type) for column, field in zip(rows.columns, fields, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=list(fields), mask=missing)
