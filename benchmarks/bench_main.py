@@ -110,8 +110,8 @@ def streams(lake: Lake, folder: Path) -> None:
         (F.col("id") % 100 / 7).alias("weight"),
     )
     lake.sql(
-        "CREATE TABLE lake.b.dimension (id BIGINT NOT NULL, name STRING, size INT, price DECIMAL(10,2), weight DOUBLE) "
-        "TBLPROPERTIES ('primary-key'='id', 'bucket'='2')"
+        "CREATE TABLE lake.b.dimension (id BIGINT NOT NULL, name STRING, size INT, "
+        "price DECIMAL(10,2), weight DOUBLE) TBLPROPERTIES ('primary-key'='id', 'bucket'='2')"
     )
     dimension.writeTo("lake.b.dimension").append()
     dimension.write.orc(str(folder / "dimension"))

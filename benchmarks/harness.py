@@ -14,7 +14,7 @@ REPETITIONS = 7
 
 
 def emit(bench: str, metric: str, value: float, unit: str, baseline: str | float | None = None) -> None:
-    """Print one figure as a JSON line; `baseline` is what a ratio divides by, or the figure to compare with."""
+    """Print one figure as a JSON line; `baseline` is what it is to be compared with."""
     rounded = float(f"{value:.4g}") if abs(value) < 1000 else round(value)
     shown = {"bench": bench, "metric": metric, "value": rounded, "unit": unit, "baseline": baseline}
     print(json.dumps(shown), flush=True)
@@ -27,9 +27,8 @@ def note(text: str) -> None:
 
 def describe_machine() -> None:
     """Say on standard error what the figures were measured on."""
-    note(
-        f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
-    )
+    load, version = os.getloadavg()[0], platform.python_version()
+    note(f"{platform.machine()}, {os.cpu_count()} cores, load {load:.1f}, Python {version}")
 
 
 def timed(function: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -48,8 +47,8 @@ def interleaved(
 ) -> dict[str, list[float]]:
     """Time several functions in turn, so that what else the machine does falls on all alike.
 
-    Returns the seconds of each repetition by name; the rounds of `warm_up` are left out. The order turns round
-    with each repetition.
+    Returns the seconds of each repetition by name; the rounds of `warm_up` are left out. The order turns
+    round with each repetition.
     """
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for repetition in range(-warm_up, repetitions):
