@@ -1,0 +1,109 @@
+"""Changes: what each commit did to the rows of a table, for caches and streams that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, SnapshotNotFoundError
+from lockgate.framework.store.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
+from lockgate.framework.store.read import FileReader, no_columns
+from lockgate.framework.store.scan import check_readable
+from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.split import by_bucket
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one snapshot changed.
+
+    `rows` has the columns asked for and `_VALUE_KIND` (int8: 0 +I, 1 -U, 2 +U, 3 -D) in the end: the newest
+    row of each key that the snapshot wrote, or all rows it appended. +I and +U set a key's row, -U and -D
+    remove it; a removed row may hold nothing but its key. Of an OVERWRITE, which also removes rows it does
+    not name, there are no rows: read the table again as of `snapshot_id`.
+    """
+
+    snapshot_id: int
+    kind: CommitKind
+    rows: pa.Table
+
+    @property
+    def needs_reload(self) -> bool:
+        """Whether the rows do not tell all that changed."""
+        return self.kind is CommitKind.OVERWRITE
+
+
+def read_changes(
+    table: Table, after: int, upto: int, *, columns: Sequence[str] | None = None, strict: bool = False
+) -> Iterator[Change]:
+    """Yield the changes of each snapshot with after < id <= upto, oldest first.
+
+    Snapshots that change no rows (COMPACT, ANALYZE) are left out. `strict` as in `read_table`. Raises
+    SnapshotNotFoundError, before anything is read, if one of the snapshots has expired or does not exist yet,
+    and ColumnNotFoundError for unknown columns.
+    """
+    if after > upto:
+        raise InputError(f"changes go forward: after {after} up to {upto} does not")
+    schema = table.schema
+    check_readable(schema)
+    names = tuple(dict.fromkeys(schema.field_names if columns is None else columns))
+    for name in names:
+        schema.field(name)
+    snapshots = []
+    for number in range(after + 1, upto + 1):
+        try:
+            snapshots.append(table.snapshot(number))
+        except SnapshotNotFoundError as error:
+            raise SnapshotNotFoundError(f"changes after snapshot {after} up to {upto}: {error}") from None
+    return _changes(table, schema, names, snapshots, strict)
+
+
+def _changes(
+    table: Table, schema: TableSchema, names: tuple[str, ...], snapshots: Sequence[Snapshot], strict: bool
+) -> Iterator[Change]:
+    reader = FileReader(table, schema, strict=strict)
+    plan = merge_plan(schema)
+    for snapshot in snapshots:
+        if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+            continue
+        entries = table.manifests.delta_entries(snapshot)
+        removes = any(entry.kind is FileKind.DELETE for entry in entries)
+        if removes or snapshot.commit_kind is CommitKind.OVERWRITE:
+            yield Change(snapshot.id, CommitKind.OVERWRITE, _table([], reader, names))
+            continue
+        parts = [_bucket_rows(table, reader, bucket, names, plan) for bucket in by_bucket(entries)]
+        yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+
+
+def _bucket_rows(
+    table: Table,
+    reader: FileReader,
+    entries: Sequence[ManifestEntry],
+    names: tuple[str, ...],
+    plan: MergePlan | None,
+) -> pa.Table:
+    wanted = names if plan is None else (*plan.system_columns, *names)
+    files = [
+        reader.whole(table.paths.data_file(entry.partition, entry.bucket, entry.file), entry.file, wanted)
+        for entry in entries
+    ]
+    if plan is not None:
+        return merge_tables(plan, files, keep_deletes=True).select([*names, VALUE_KIND])
+    rows = sum(file.num_rows for file in files)
+    appended = pa.concat_tables(files, promote_options="default") if names else no_columns(rows)
+    return appended.append_column(
+        pa.field(VALUE_KIND, pa.int8(), False), pa.nulls(rows, pa.int8()).fill_null(0)
+    )
+
+
+def _table(parts: Sequence[pa.Table], reader: FileReader, names: tuple[str, ...]) -> pa.Table:
+    schema = reader.output_schema((*names, VALUE_KIND))
+    return pa.concat_tables([part.cast(schema) for part in parts] or [schema.empty_table()])

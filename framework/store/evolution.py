@@ -1,0 +1,89 @@
+"""Columns of a file as columns of the current schema: matched by field id, cast where the type has changed.
+
+Source: Paimon's `SchemaEvolutionUtil`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import UnsupportedError
+from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+
+
+def stored_name(field: DataField, written: TableSchema) -> str | None:
+    """Return what a current column was called when a file of schema `written` was; None if it was not
+    there."""
+    return next((member.name for member in written.fields if member.id == field.id), None)
+
+
+def stored_type(field: DataField, written: TableSchema) -> DataType:
+    """Return the type a current column had in schema `written`, its own if it was not there."""
+    return next((member.type for member in written.fields if member.id == field.id), field.type)
+
+
+def convert(column: pa.ChunkedArray, written: DataType, current: DataType, name: str) -> pa.ChunkedArray:
+    """Convert a column as read to the Arrow type of `current`.
+
+    Raises UnsupportedError, naming the column, for changes of type that lose or cannot convert a value.
+    """
+    target = to_arrow(current)
+    if column.type == target:
+        return column
+    if _is_changed_inside(written, current):
+        array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        return pa.chunked_array([_restructure(array, written, current, name)])
+    try:
+        return column.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedError(
+            f"column {name!r} cannot be read as {current} where it was {written}: {error}"
+        ) from None
+
+
+def _is_changed_inside(written: DataType, current: DataType) -> bool:
+    """Say whether fields inside a column were added, dropped or renamed, which a cast by name would get
+    wrong."""
+    if written.kind is not current.kind:
+        return False
+    if current.kind is Kind.ROW:
+        if [(one.id, one.name) for one in written.fields] != [(one.id, one.name) for one in current.fields]:
+            return True
+        return any(
+            _is_changed_inside(one.type, other.type)
+            for one, other in zip(written.fields, current.fields, strict=True)
+        )
+    return any(_is_changed_inside(one, other) for one, other in _parts(written, current))
+
+
+def _parts(written: DataType, current: DataType) -> Sequence[tuple[DataType, DataType]]:
+    if current.kind is Kind.ARRAY:
+        return [(written.element_type(), current.element_type())]
+    if current.kind is Kind.MAP:
+        return [(written.key_type(), current.key_type()), (written.value_type(), current.value_type())]
+    return []
+
+
+def _restructure(array: pa.Array, written: DataType, current: DataType, name: str) -> pa.Array:
+    """Rebuild structs with the fields of `current`, each found by its id."""
+    if current.kind is not Kind.ROW:
+        raise UnsupportedError(
+            f"column {name!r} holds {written} in an older file, which cannot be read as {current}"
+        )
+    places = {field.id: place for place, field in enumerate(written.fields)}
+    children, fields = [], []
+    for field in current.fields:
+        kind = to_arrow(field.type)
+        fields.append(pa.field(field.name, kind))
+        if field.id not in places:
+            children.append(pa.nulls(len(array), kind))
+            continue
+        child = pa.chunked_array([pc.struct_field(array, [places[field.id]])])
+        before = written.fields[places[field.id]].type
+        children.append(convert(child, before, field.type, f"{name}.{field.name}").combine_chunks())
+    arrays = [child.chunk(0) if isinstance(child, pa.ChunkedArray) else child for child in children]
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=array.is_null())

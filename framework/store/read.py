@@ -1,0 +1,258 @@
+"""Reading a table: the splits of a scan as Arrow tables, merged and filtered.
+
+Files are read by field id, whatever their columns were called when they were written; what a file lacks is
+null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockgate.errors import InputError
+from lockgate.framework.orc import MASKED, EncryptedOrcFile
+from lockgate.framework.store.evolution import convert, stored_name, stored_type
+from lockgate.framework.store.manifest import DataFileMeta
+from lockgate.framework.store.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, MergePlan, merge_tables
+from lockgate.framework.store.rows import file_schema
+from lockgate.framework.store.scan import ScanPlan, plan_scan
+from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.split import Split
+from lockgate.framework.types import to_arrow
+from lockgate.pushdown import AlwaysTrue, Predicate, columns_of, to_arrow_expression
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+_SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8()}
+
+
+def read_table(
+    table: Table,
+    plan: ScanPlan | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Predicate | None = None,
+    snapshot_id: int | None = None,
+    limit: int | None = None,
+    strict: bool = False,
+) -> pa.Table:
+    """Read rows into memory; the order of rows is unspecified.
+
+    Give either a `plan` or what to plan. Columns come in the order asked for. Encrypted columns whose key is
+    missing are read as masks, with a warning and metadata `lockgate.masked` on the field, unless `strict`:
+    then KeyMissingError is raised before any data is read. Raises ColumnNotFoundError and
+    UnsupportedTypeError if the query does not fit the schema.
+    """
+    plan = _planned(table, plan, columns, predicate, snapshot_id, limit)
+    reader = SplitReader(table, plan, strict=strict)
+    parts = list(reader.tables())
+    if not reader.columns:
+        return no_columns(sum(part.num_rows for part in parts))
+    return pa.concat_tables([part.cast(reader.schema) for part in parts] or [reader.schema.empty_table()])
+
+
+def read_batches(
+    table: Table,
+    plan: ScanPlan | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    predicate: Predicate | None = None,
+    snapshot_id: int | None = None,
+    limit: int | None = None,
+    strict: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read rows batch by batch; arguments and errors are those of `read_table`.
+
+    In memory at a time: one stripe, or the files of one split where rows must be merged.
+    """
+    plan = _planned(table, plan, columns, predicate, snapshot_id, limit)
+    for part in SplitReader(table, plan, strict=strict).tables():
+        yield from part.to_batches()
+
+
+def read_raw_batches(
+    table: Table, partition: tuple[Any, ...], bucket: int, file: DataFileMeta, *, strict: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Read one data file as it is, unmerged, for rewriting: the columns of `file_schema`.
+
+    Those are `_KEY_*`, `_SEQUENCE_NUMBER` and `_VALUE_KIND` before the value columns in key tables. Strict
+    unless said otherwise: KeyMissingError is raised rather than masks read.
+    """
+    reader = FileReader(table, table.schema, strict=strict)
+    path = table.paths.data_file(partition, bucket, file)
+    for part in reader.parts(path, file, file_schema(table.schema).names):
+        yield from part.to_batches()
+
+
+def no_columns(rows: int) -> pa.Table:
+    """Return a table of so many rows without columns."""
+    return pa.table({"": pa.nulls(rows)}).select([])
+
+
+def _planned(
+    table: Table,
+    plan: ScanPlan | None,
+    columns: Sequence[str] | None,
+    predicate: Predicate | None,
+    snapshot_id: int | None,
+    limit: int | None,
+) -> ScanPlan:
+    if plan is None:
+        return plan_scan(table, predicate, columns=columns, snapshot_id=snapshot_id, limit=limit)
+    if any(wish is not None for wish in (columns, predicate, snapshot_id, limit)):
+        raise InputError(
+            "a plan holds columns, predicate, snapshot and limit already; give either it or them"
+        )
+    return plan
+
+
+class SplitReader:
+    """Reads the splits of a plan; `schema` is that of the rows."""
+
+    def __init__(self, table: Table, plan: ScanPlan, *, strict: bool = False) -> None:
+        self._plan = plan
+        self._files = FileReader(table, plan.schema, strict=strict)
+        self._encrypted = plan.encrypted
+        self._predicate = plan.predicate
+        self.columns = plan.schema.field_names if plan.columns is None else plan.columns
+        self.columns = tuple(dict.fromkeys(self.columns))
+        asked = {path[0] for path in columns_of(plan.predicate)}
+        self._needed = (*self.columns, *sorted(asked.difference(self.columns)))
+        if strict and self._encrypted:
+            for split in plan.splits:
+                for path in split.paths:
+                    self._files.check_keys(path)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows; columns read as masks so far are marked and may hold nulls."""
+        return self._files.output_schema(self.columns)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Read all splits, in parts; ends early at the plan's limit."""
+        left = self._plan.limit
+        for split in self._plan.splits:
+            for part in self.split_tables(split):
+                if left is not None:
+                    part = part.slice(0, left)
+                    left -= part.num_rows
+                if part.num_rows:
+                    yield part
+                if left == 0:
+                    return
+
+    def split_tables(self, split: Split) -> Iterator[pa.Table]:
+        """Read one split, in parts."""
+        if split.merge:
+            assert self._plan.merge_plan is not None
+            yield self._finish(self._merged(split, self._plan.merge_plan))
+            return
+        for path, file in zip(split.paths, split.files, strict=True):
+            for part in self._files.parts(path, file, self._needed):
+                yield self._finish(part)
+
+    def _merged(self, split: Split, plan: MergePlan) -> pa.Table:
+        names = (*plan.system_columns, *self._needed)
+        tables = [
+            self._files.whole(path, file, names) for path, file in zip(split.paths, split.files, strict=True)
+        ]
+        return merge_tables(plan, tables).select(list(self._needed))
+
+    def _finish(self, part: pa.Table) -> pa.Table:
+        if not isinstance(self._predicate, AlwaysTrue):
+            part = part.filter(to_arrow_expression(self._predicate, part.schema))
+        return part.select(list(self.columns))
+
+
+class FileReader:
+    """Reads data files as rows of one schema."""
+
+    def __init__(self, table: Table, schema: TableSchema, *, strict: bool = False) -> None:
+        self._table = table
+        self._schema = schema
+        self._strict = strict
+        self._masks: dict[str, bytes] = {}
+
+    def check_keys(self, path: str) -> None:
+        """Raise KeyMissingError or its kin if a key of the file is not held."""
+        with self._open(path, strict=True):
+            pass
+
+    def _open(self, path: str, *, strict: bool) -> EncryptedOrcFile:
+        source = (self._table.file_system, path)
+        return EncryptedOrcFile(source, keys=self._table.keys, strict=strict, name=path, timestamp_unit="us")
+
+    def whole(self, path: str, file: DataFileMeta, names: Sequence[str]) -> pa.Table:
+        """Read a whole file; `names` are columns of the schema and system columns."""
+        parts = list(self.parts(path, file, names))
+        schema = self.output_schema(names)
+        return pa.concat_tables([part.cast(schema) for part in parts]) if parts else schema.empty_table()
+
+    def parts(self, path: str, file: DataFileMeta, names: Sequence[str]) -> Iterator[pa.Table]:
+        """Read a file stripe by stripe."""
+        written = self._schema
+        if file.schema_id != self._schema.id:
+            written = self._table.schema_of(file.schema_id)
+        with self._open(path, strict=self._strict) as source:
+            stored = {name: self._stored(name, written, source.schema) for name in names}
+            present = list(dict.fromkeys(name for name in stored.values() if name is not None))
+            self._note_masks(stored, source.schema)
+            if not present:
+                yield self._conform(no_columns(source.num_rows), stored, written, source.num_rows)
+                return
+            for batch in source.iter_batches(columns=present):
+                part = pa.Table.from_batches([batch])
+                yield self._conform(part, stored, written, part.num_rows)
+
+    def _stored(self, name: str, written: TableSchema, found: pa.Schema) -> str | None:
+        """Return the name of a column in a file, None if the file does not have it."""
+        if name in _SYSTEM_TYPES:
+            return name
+        value = name.removeprefix(KEY_PREFIX) if self._is_key(name) else name
+        stored = stored_name(self._schema.field(value), written)
+        if stored is not None and self._is_key(name) and KEY_PREFIX + stored in found.names:
+            return KEY_PREFIX + stored  # else a file in "thin mode": keys are in the value columns only
+        return stored if stored in found.names else None
+
+    def _is_key(self, name: str) -> bool:
+        return name.startswith(KEY_PREFIX) and name not in self._schema.field_names
+
+    def _note_masks(self, stored: dict[str, str | None], found: pa.Schema) -> None:
+        for name, inside in stored.items():
+            mask = (found.field(inside).metadata or {}).get(MASKED) if inside is not None else None
+            if mask is not None:
+                self._masks[name] = mask
+
+    def _conform(
+        self, part: pa.Table, stored: dict[str, str | None], written: TableSchema, rows: int
+    ) -> pa.Table:
+        schema = self.output_schema(tuple(stored))
+        if not stored:
+            return part
+        columns = []
+        for field, inside in zip(schema, stored.values(), strict=True):
+            if inside is None:
+                columns.append(pa.chunked_array([pa.nulls(rows, field.type)]))
+            else:
+                columns.append(self._column(part[inside], field.name, written))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _column(self, column: pa.ChunkedArray, name: str, written: TableSchema) -> pa.ChunkedArray:
+        if name in _SYSTEM_TYPES:
+            return column.cast(_SYSTEM_TYPES[name])
+        field = self._schema.field(name.removeprefix(KEY_PREFIX) if self._is_key(name) else name)
+        return convert(column, stored_type(field, written), field.type, field.name)
+
+    def output_schema(self, names: Sequence[str]) -> pa.Schema:
+        """Return the schema of rows with these columns; masks met so far are marked."""
+        return pa.schema([self._field(name) for name in names])
+
+    def _field(self, name: str) -> pa.Field:
+        if name in _SYSTEM_TYPES:
+            return pa.field(name, _SYSTEM_TYPES[name], nullable=False)
+        field = self._schema.field(name.removeprefix(KEY_PREFIX) if self._is_key(name) else name)
+        mask: dict[Any, Any] | None = {MASKED: self._masks[name]} if name in self._masks else None
+        return pa.field(name, to_arrow(field.type), field.type.nullable or mask is not None, mask)

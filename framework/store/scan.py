@@ -1,0 +1,303 @@
+"""The scan: from a snapshot and a query's wishes to the files that must be read.
+
+Snapshot → manifests → partitions → buckets → files by key → files by value → limit; each step is counted in
+the plan's report. Source: Paimon's `AbstractFileStoreScan`, `KeyValueFileStoreScan` and
+`AppendOnlyFileStoreScan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lockgate.errors import InputError, UnsupportedError, UnsupportedFormatError
+from lockgate.framework import options as known
+from lockgate.framework.store.manifest import ManifestEntry
+from lockgate.framework.store.merge import MergePlan, merge_plan
+from lockgate.framework.store.pruning import BucketPruner, PartitionPruner, ValuePruner
+from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.snapshot import Snapshot
+from lockgate.framework.store.split import (
+    Section,
+    Split,
+    append_sections,
+    by_bucket,
+    key_sections,
+    pack_sections,
+)
+from lockgate.pushdown import (
+    AlwaysTrue,
+    Count,
+    FilterPushDown,
+    Predicate,
+    ScanReport,
+    Step,
+    columns_of,
+    conjuncts,
+    describe,
+    normalize,
+    reads_only,
+    split_filters,
+    to_arrow_expression,
+)
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+# Features of tables that change which rows there are: reading them as if they were off would be wrong.
+_MUST_BE_OFF = ("deletion-vectors.enabled", "data-evolution.enabled")
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What must be read for a query, of one snapshot.
+
+    `predicate`, `columns` (None: all) and `limit` are the query's wishes; the splits may hold rows that break
+    the predicate outside partition columns, and more rows than the limit. `row_count` counts rows before they
+    are merged, `total_bytes` bytes of files. `encrypted`: some of the columns may be. `schemas` are those of
+    the files, by id, and the one that is read as.
+    """
+
+    snapshot_id: int | None
+    schema: TableSchema
+    splits: tuple[Split, ...]
+    report: ScanReport
+    predicate: Predicate = field(default_factory=AlwaysTrue)
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+    merge_plan: MergePlan | None = None
+    schemas: Mapping[int, TableSchema] = field(default_factory=dict, hash=False)
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the files, before merging and filtering."""
+        return sum(split.row_count for split in self.splits)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the files."""
+        return sum(split.size for split in self.splits)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether files of the plan may have encrypted columns."""
+        return any(schema.table_options.get_option(known.ORC_ENCRYPT) for schema in self.schemas.values())
+
+
+def apply_filters(
+    table: Table, filters: Sequence[Predicate | None], reasons: Sequence[str | None] = ()
+) -> FilterPushDown:
+    """Say which filters a scan of `table` guarantees and which remain, with the reason.
+
+    Filters that read only partition columns are guaranteed; others that fit the schema skip files and remain.
+    None stands for a filter that could not be expressed; `reasons` says why, by index.
+    """
+    schema = table.schema
+    return split_filters(
+        filters,
+        schema.arrow_schema,
+        guaranteed=lambda predicate: reads_only(predicate, schema.partition_keys),
+        why_remaining=lambda predicate: _why_remaining(predicate, schema),
+        inexpressible=reasons,
+    )
+
+
+def _why_remaining(predicate: Predicate, schema: TableSchema) -> str:
+    names = sorted(name for name, *_ in columns_of(predicate) if name not in schema.partition_keys)
+    columns = "column" if len(names) == 1 else "columns"
+    return f"skips files by statistics of {columns} {', '.join(names)}; rows are checked by the reader"
+
+
+def plan_scan(
+    table: Table,
+    predicate: Predicate | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    snapshot_id: int | None = None,
+    limit: int | None = None,
+    push_down: FilterPushDown | None = None,
+) -> ScanPlan:
+    """Plan a scan of the latest snapshot, or of `snapshot_id`.
+
+    `push_down` is what was answered to an engine about its filters, for the report; by default it is made
+    from `predicate`. Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit
+    the schema, SnapshotNotFoundError, and UnsupportedError for features of the table that are not
+    implemented.
+    """
+    snapshot = table.latest_snapshot() if snapshot_id is None else table.snapshot(snapshot_id)
+    schema = table.schema
+    if snapshot_id is not None and snapshot is not None:
+        schema = table.schema_of(snapshot.schema_id)
+    if limit is not None and limit < 0:
+        raise InputError(f"a limit cannot be negative: {limit}")
+    wanted = normalize(AlwaysTrue() if predicate is None else predicate)
+    to_arrow_expression(wanted, schema.arrow_schema)
+    for name in columns or ():
+        schema.field(name)
+    plan = merge_plan(schema)
+    check_readable(schema)
+    entries = [] if snapshot is None else table.manifests.live_files(snapshot)
+    _check_files(entries)
+    push_down = push_down or apply_filters(table, conjuncts(wanted))
+    funnel = _Funnel(table, schema, wanted, limit)
+    splits = funnel.run(entries)
+    used = {schema.id} | {file.schema_id for split in splits for file in split.files}
+    return ScanPlan(
+        snapshot_id=snapshot.id if snapshot else None,
+        schema=schema,
+        splits=tuple(splits),
+        report=_report(table, schema, snapshot, funnel, push_down, columns, limit),
+        predicate=wanted,
+        columns=None if columns is None else tuple(columns),
+        limit=limit,
+        merge_plan=plan,
+        schemas={
+            number: schema if number == schema.id else table.schema_of(number) for number in sorted(used)
+        },
+    )
+
+
+def check_readable(schema: TableSchema) -> None:
+    """Raise UnsupportedError if the table has a feature without which its rows would be read wrong."""
+    for option in _MUST_BE_OFF:
+        if schema.options.get(option, "false").strip().lower() == "true":
+            raise UnsupportedError(f"tables with option {option!r} cannot be read")
+    if schema.has_primary_key and schema.options.get("bucket", "").strip() == "-2":
+        raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
+
+
+def _check_files(entries: Sequence[ManifestEntry]) -> None:
+    for entry in entries:
+        file = entry.file
+        if not file.file_name.endswith(".orc"):
+            kind = file.file_name.rpartition(".")[2]
+            raise UnsupportedFormatError(
+                f"{file.file_name}: data files of format {kind} cannot be read, only orc"
+            )
+
+
+class _Funnel:
+    """Runs the steps of pruning and counts what each leaves."""
+
+    def __init__(self, table: Table, schema: TableSchema, predicate: Predicate, limit: int | None) -> None:
+        self._table = table
+        self._schema = schema
+        self._predicate = predicate
+        self._limit = limit
+        self._partitions = PartitionPruner(schema, predicate)
+        self._values = ValuePruner(schema, table.schema_of, self._partitions)
+        self.steps: list[Step] = []
+        self.limit_note = ""
+
+    def run(self, entries: Sequence[ManifestEntry]) -> list[Split]:
+        """Return the splits that are left of all files of the snapshot."""
+        schema, every = self._schema, self._predicate
+        kept = self._step("partitions", entries, self._partitions.keeps, schema.partition_keys)
+        if schema.bucket_keys:
+            kept = self._step(
+                "buckets", kept, BucketPruner(schema, self._partitions).keeps, schema.bucket_keys
+            )
+        if schema.has_primary_key:
+            kept = self._step("keys", kept, self._values.keeps_key, schema.trimmed_primary_keys)
+        make = key_sections if schema.has_primary_key else append_sections
+        buckets = [make(bucket) for bucket in by_bucket(kept)]
+        if columns_of(every):
+            before = _count(kept)
+            buckets = [[part for part in bucket if self._values.keeps_section(part)] for bucket in buckets]
+            self.steps.append(Step("statistics", before, _count(_entries(buckets)), describe(every)))
+        if self._limit is not None:
+            buckets = self._limited(buckets, self._limit)
+        return [split for bucket in buckets for split in self._splits(bucket)]
+
+    def _step(
+        self,
+        name: str,
+        entries: Sequence[ManifestEntry],
+        keeps: Callable[[ManifestEntry], bool],
+        columns: Sequence[str],
+    ) -> list[ManifestEntry]:
+        asked = [
+            part
+            for part in conjuncts(self._predicate)
+            if any(path[0] in columns for path in columns_of(part))
+        ]
+        kept = [entry for entry in entries if keeps(entry)] if asked else list(entries)
+        if asked or not self.steps:
+            by = " AND ".join(describe(part) for part in asked)
+            self.steps.append(Step(name if asked else "snapshot", _count(entries), _count(kept), by))
+        return kept
+
+    def _limited(self, buckets: list[list[Section]], limit: int) -> list[list[Section]]:
+        """Keep only as many files as surely hold `limit` rows.
+
+        Only rows of files that need no merge can be counted, and only if no filter remains to be applied to
+        them.
+        """
+        filtered = any(
+            not isinstance(self._partitions.residual(section.entries[0].partition), AlwaysTrue)
+            for bucket in buckets
+            for section in bucket
+        )
+        if filtered:
+            self.limit_note = "no file left out: a filter remains to be applied to rows"
+            return buckets
+        before = _count(_entries(buckets))
+        sections = [section for bucket in buckets for section in bucket]
+        chosen: set[int] = set()
+        rows = 0
+        for section in sorted(sections, key=lambda section: section.merge):
+            if rows >= limit:
+                break
+            chosen.add(id(section))
+            rows += 0 if section.merge else sum(entry.file.row_count for entry in section.entries)
+        kept = [[section for section in bucket if id(section) in chosen] for bucket in buckets]
+        self.steps.append(Step("limit", before, _count(_entries(kept)), f"LIMIT {limit}"))
+        self.limit_note = "not guaranteed: the files kept may hold more rows"
+        return [bucket for bucket in kept if bucket]
+
+    def _splits(self, sections: Sequence[Section]) -> list[Split]:
+        if not sections:
+            return []
+        partition = sections[0].entries[0].partition
+        values = dict(zip(self._schema.partition_keys, partition, strict=True))
+        return pack_sections(sections, values, self._path_of)
+
+    def _path_of(self, entry: ManifestEntry) -> str:
+        return self._table.paths.data_file(entry.partition, entry.bucket, entry.file)
+
+
+def _entries(buckets: Sequence[Sequence[Section]]) -> list[ManifestEntry]:
+    return [entry for bucket in buckets for section in bucket for entry in section.entries]
+
+
+def _count(entries: Sequence[ManifestEntry]) -> Count:
+    return Count.of(
+        (entry.partition, entry.bucket, entry.file.row_count, entry.file.file_size) for entry in entries
+    )
+
+
+def _report(
+    table: Table,
+    schema: TableSchema,
+    snapshot: Snapshot | None,
+    funnel: _Funnel,
+    push_down: FilterPushDown,
+    columns: Sequence[str] | None,
+    limit: int | None,
+) -> ScanReport:
+    return ScanReport(
+        table=str(table.identifier),
+        snapshot_id=snapshot.id if snapshot else None,
+        steps=tuple(funnel.steps),
+        accepted=tuple(describe(item.predicate) for item in push_down.accepted if item.guaranteed),
+        skipping=tuple(describe(item.predicate) for item in push_down.accepted if not item.guaranteed),
+        remaining=tuple(
+            ("(not expressible)" if item.predicate is None else describe(item.predicate), item.reason)
+            for item in push_down.remaining
+        ),
+        columns=None if columns is None else tuple(columns),
+        all_columns=schema.field_names,
+        limit=limit,
+        limit_note=funnel.limit_note,
+    )
