@@ -57,6 +57,16 @@ class Projection:
         root.field_names.extend(kept)
         return cls(tuple(numbers), tuple(types))
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the top-level columns."""
+        return list(self.types[0].field_names)
+
+    @property
+    def plain(self) -> bool:
+        """Whether Arrow can be asked for these columns by name: nothing is changed, no name is like a path."""
+        return not self.dropped and not self.replaced and not any("." in name for name in self.names)
+
     def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
         """The data streams that the image needs, each with its column's place in the image."""
         place = {number: index for index, number in enumerate(self.numbers)}

@@ -15,8 +15,8 @@ from lockgate.errors import CorruptFileError, InputError, MaskedDataWarning, Uns
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.image import Projection, empty_image, stripe_image
 from lockgate.framework.orc.layout import corrupt
-from lockgate.framework.orc.predicate import columns_of, expression_of
-from lockgate.framework.orc.source import open_source
+from lockgate.framework.orc.predicate import RowFilter
+from lockgate.framework.orc.source import MemorySource, open_source
 from lockgate.framework.orc.statistics import ColumnStatistics, column_statistics
 from lockgate.framework.orc.stripe import Stripe, read_stripe
 from lockgate.framework.orc.stripe_statistics import stripe_statistics
@@ -85,6 +85,7 @@ class EncryptedOrcFile:
 
     def close(self) -> None:
         """Release the file; tables already read stay valid."""
+        self.__dict__.pop("_direct", None)
         self._source.close()
 
     @property
@@ -161,19 +162,22 @@ class EncryptedOrcFile:
     def _tables(self, columns: Sequence[str] | None, predicate: Any) -> Iterator[pa.Table]:
         output = self._output_schema(columns)
         self._warn(output)
-        needed = list(output.names)
-        expression = None
-        if predicate is not None:
-            wanted = columns_of(predicate)
-            needed = list(self.schema.names) if wanted is None else list(dict.fromkeys([*needed, *wanted]))
-            expression = expression_of(predicate, self.schema)
+        rows = None if predicate is None else RowFilter(predicate, self.schema)
+        needed = [*output.names, *(rows.columns if rows else ())]
         projection = Projection.of(self._tail, needed)
         schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
         for index in range(self.num_stripes):
+            if rows is not None and not self._may_match(rows, index):
+                continue
             table = self._stripe(index, projection, schema)
-            if expression is not None:
-                table = table.filter(expression)
+            if rows is not None:
+                table = rows.apply(table)
             yield table.select(output.names)
+
+    def _may_match(self, rows: RowFilter, index: int) -> bool:
+        if not self.stripe_statistics:
+            return True
+        return rows.may_match(self.stripe_statistics[index], self._tail.footer.stripes[index].number_of_rows)
 
     def _stripe(self, index: int, projection: Projection, schema: pa.Schema) -> pa.Table:
         rows = int(self._tail.footer.stripes[index].number_of_rows)
@@ -196,8 +200,10 @@ class EncryptedOrcFile:
         return pa.Table.from_arrays(columns, schema=schema)
 
     def _decode(self, stripe: Stripe, projection: Projection) -> pa.Table:
-        image = stripe_image(self._source, self._tail, self._variants, stripe, projection)
         try:
+            if self._direct is not None and projection.plain:
+                return pa.Table.from_batches([self._direct.read_stripe(stripe.index, projection.names)])
+            image = stripe_image(self._source, self._tail, self._variants, stripe, projection)
             return pyarrow.orc.ORCFile(pa.BufferReader(image)).read()
         except pa.ArrowInvalid:
             raise
@@ -218,6 +224,13 @@ class EncryptedOrcFile:
     def _undecodable(self, index: int, reason: object) -> CorruptFileError:
         offset = self._tail.footer.stripes[index].offset
         return corrupt(self.name, offset, f"stripe {index} does not decode ({reason})")
+
+    @cached_property
+    def _direct(self) -> Any:
+        """Arrow's own reader, for a file in memory without encryption: it saves the copying into an image."""
+        if len(self._variants) or not isinstance(self._source, MemorySource):
+            return None
+        return pyarrow.orc.ORCFile(self._source.arrow_file())
 
     def _indexes(self, projection: Projection) -> list[int]:
         tops = self._tail.types.top_levels()

@@ -95,12 +95,12 @@ def _date(days: int | None) -> datetime.date | None:
 
 
 def _timestamps(message: proto.Message, instant: bool) -> tuple[Any, Any]:
-    """Bounds are stored in milliseconds: the maximum is taken to the end of its millisecond."""
+    """Bounds are stored in milliseconds: the maximum is the end of its millisecond."""
     if not (message.HasField("minimum_utc") and message.HasField("maximum_utc")):
         return None, None
     zone = datetime.UTC if instant else None
     low = _EPOCH_UTC + datetime.timedelta(milliseconds=message.minimum_utc)
-    high = _EPOCH_UTC + datetime.timedelta(milliseconds=message.maximum_utc, microseconds=999)
+    high = _EPOCH_UTC + datetime.timedelta(milliseconds=message.maximum_utc + 1)
     # Writers round the milliseconds before 1970 differently.
     if message.minimum_utc < 0:
         low -= datetime.timedelta(milliseconds=1)

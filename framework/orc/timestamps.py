@@ -127,6 +127,6 @@ def _check(tail: Tail, stripe: Stripe, projection: Projection, places: list[int]
         zone = stripe.footer.writer_timezone
         if (local and zone not in _UTC_NAMES) or stripe.footer.columns[number].kind != _DIRECT_V2:
             raise UnsupportedTypeError(
-                f"a timestamp of {tail.name} is beyond the years 1677 to 2262, and it was written in time zone "
-                f"{zone or 'unknown'!r}: such times are read only from files written in UTC"
+                f"a timestamp of {tail.name} is beyond the years 1677 to 2262, and it was written in time "
+                f"zone {zone or 'unknown'!r}: such times are read only from files written in UTC"
             )
