@@ -24,9 +24,8 @@ from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.snapshot_files import SnapshotFiles
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.changes import Change
-
     from lockgate.framework.keys import KeyProvider
+    from lockgate.framework.store.changes import Change
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.pushdown import Predicate
 
@@ -217,6 +216,10 @@ class Table:
     def consumers(self) -> dict[str, int]:
         """Return the next snapshot that each consumer needs."""
         return self._consumers.load_all()
+
+    def consumer_times(self) -> dict[str, int]:
+        """Return when each consumer was last noted, in milliseconds since the epoch."""
+        return self._consumers.modified_millis()
 
     def delete_consumer(self, consumer_id: str) -> bool:
         """Forget a consumer; False if it is not known."""
