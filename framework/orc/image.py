@@ -64,7 +64,7 @@ class Projection:
 
     @property
     def plain(self) -> bool:
-        """Whether Arrow can be asked for these columns by name: nothing is changed, no name is like a path."""
+        """Whether Arrow can be asked for these columns by name: unchanged ones, none named like a path."""
         return not self.dropped and not self.replaced and not any("." in name for name in self.names)
 
     def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
