@@ -26,8 +26,8 @@ def measure(rows: int = ROWS, runs: int = RUNS) -> list[dict[str, Any]]:
     """The metric `orc_read_cpu_ratio`: CPU of an encrypted read over CPU of a plain one.
 
     Both files hold the same rows (8 columns, 5 of them encrypted), are warm in the page cache and are read in
-    turns in this process; the value is the median of the ratios of the turns. Snappy, which decodes faster and
-    so shows more of the decryption, has its own metric.
+    turns in this process; the value is the median of the ratios of the turns. Snappy, which decodes faster
+    and so shows more of the decryption, has its own metric.
     """
     keys = MemoryKeyProvider({"pii@0": os.urandom(16), "fin@0": os.urandom(32)})
     results = []
