@@ -86,7 +86,7 @@ def _check_rows(table: Table, request: Mapping[str, Any]) -> None:
 def _storage(spark_type: str | Mapping[str, Any]) -> object:
     """Return what decides how values lie in memory: texts of any length alike, nullability aside."""
     if isinstance(spark_type, str):
-        return "string" if spark_type.startswith(("char(", "varchar(")) else str(from_spark_type(spark_type))
+        return "string" if spark_type.startswith(("char(", "varchar(")) else spark_type
     kind = spark_type["type"]
     if kind == "struct":
         return [(field["name"].lower(), _storage(field["type"])) for field in spark_type["fields"]]

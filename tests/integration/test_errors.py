@@ -1,0 +1,123 @@
+"""Bad input says what was wrong and offers the nearest names, as a clean AnalysisException."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from lockgate.errors import BridgeError, InputError, NotFoundError, OptionError
+from lockgate.framework.spark.brain import Brain, brain
+from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+Named = Callable[[str], str]
+
+
+def message_of(spark: SparkSession, statement: str) -> str:
+    with pytest.raises(AnalysisException) as raised:
+        spark.sql(statement).collect()
+    text = str(raised.value)
+    assert "Traceback" not in text
+    assert "at io.lockgate" not in text
+    return text
+
+
+def test_unknown_table(spark: SparkSession, table: Named) -> None:
+    spark.sql(f"CREATE TABLE {table('planes')} (tailnum STRING)")
+    for statement in (
+        f"SELECT * FROM {table('plane')}",
+        f"INSERT INTO {table('plane')} VALUES ('x')",
+        f"DELETE FROM {table('plane')}",
+        f"DESCRIBE {table('plane')}",
+    ):
+        assert "did you mean 'planes'" in message_of(spark, statement), statement
+
+
+def test_unknown_database(spark: SparkSession, database: str) -> None:
+    assert f"did you mean '{database}'" in message_of(spark, f"SELECT * FROM lake.{database}x.t")
+    assert "SCHEMA_NOT_FOUND" in message_of(spark, f"SHOW TABLES IN lake.{database}x")
+
+
+def test_unknown_column(spark: SparkSession, table: Named) -> None:
+    spark.sql(f"CREATE TABLE {table('planes')} (tailnum STRING)")
+    assert "`tailnum`" in message_of(spark, f"SELECT tailnumb FROM {table('planes')}")
+
+
+def test_what_is_not_supported_names_the_alternative(spark: SparkSession, table: Named) -> None:
+    spark.sql(f"CREATE TABLE {table('t')} (id INT)")
+    assert "create a new table" in message_of(spark, f"ALTER TABLE {table('t')} ADD COLUMN x INT")
+    assert "AS SELECT" in message_of(spark, f"ALTER TABLE {table('t')} RENAME TO {table('u')}")
+
+
+def test_a_corrupt_manifest_is_named(spark: SparkSession, lake: Lake, table: Named, database: str) -> None:
+    from pathlib import Path
+
+    spark.range(3).writeTo(table("t")).create()
+    location = Path(lake.catalog.load_table(f"{database}.t").location)
+    for manifest in (location / "manifest").iterdir():
+        manifest.write_bytes(manifest.read_bytes()[:40])
+    assert "manifest" in message_of(spark, f"SELECT * FROM {table('t')}")
+
+
+def test_catalog_confs(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.catalog.bad", "io.lockgate.spark.LockgateCatalog")
+    assert "spark.sql.catalog.bad.warehouse" in message_of(session, "SHOW DATABASES IN bad")
+    session.conf.set("spark.sql.catalog.bad.warehouse", "/tmp/none")
+    session.conf.set("spark.sql.catalog.bad.kyes", "x")
+    assert "did you mean 'keys'" in message_of(session, "SHOW DATABASES IN bad")
+
+
+def test_connect_refuses_another_warehouse_under_a_name_in_use(lake: Lake, lake_folder: object) -> None:
+    import lockgate
+
+    before = lake.spark.conf.get("spark.sql.catalog.lake.warehouse")
+    assert before is not None
+    with pytest.raises(InputError, match="choose another name"):
+        lockgate.connect(f"{lake_folder}/other", spark=lake.spark)
+    assert lake.spark.conf.get("spark.sql.catalog.lake.warehouse") == before
+    with pytest.raises(InputError, match="plain word"):
+        lockgate.connect(f"{lake_folder}/other", spark=lake.spark, catalog="a.b")
+    with pytest.raises(InputError, match="exists already"):
+        lockgate.connect(f"{lake_folder}/other", spark=lake.spark, catalog="b", master="local[1]")
+
+
+def test_the_brain_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Brain()
+    assert '"BridgeError"' in made.call("no.such", "{}")
+    assert "did you mean 'table.load'" in made.call("table.lod", "{}")
+    assert '"error"' in made.call("table.load", "not json")
+    assert '"error"' in made.call("table.load", "{}")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(made, "answer", stop)
+    assert "interrupted" in made.call("table.load", "{}")
+
+
+def test_handles() -> None:
+    scopes = KeyScopes()
+    catalogs = Catalogs(scopes)
+    with pytest.raises(OptionError, match="warehouse"):
+        catalogs.open("lake", {})
+    with pytest.raises(NotFoundError, match="nothing"):
+        catalogs.get("nothing")
+    with pytest.raises(NotFoundError, match="connect again"):
+        scopes.provider("keys-9")
+    with pytest.raises(BridgeError, match="attach"):
+        Brain().active_session()
+    assert brain() is brain()
+
+
+def test_repr(lake: Lake) -> None:
+    text = repr(lake)
+    assert text.startswith("Lake('lake', ")
+    assert "keys.json" in text

@@ -1,0 +1,131 @@
+"""The two languages must be of one version, and say so when they are not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lockgate.errors import BridgeError, VersionMismatchError
+from lockgate.framework.spark import gateway
+from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run(code: str, *arguments: str) -> str:
+    """Run Python code in a process of its own and return what it prints."""
+    command = [sys.executable, "-W", "ignore::ResourceWarning", "-c", textwrap.dedent(code), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_jar_tells_its_version(spark: SparkSession) -> None:
+    bridge = spark.sparkContext._jvm.io.lockgate.spark.Bridge  # type: ignore[union-attr]
+    assert bridge.version() == VERSION
+    assert bridge.protocol() == BRIDGE_PROTOCOL
+    assert bridge.isAttached()
+
+
+@pytest.mark.parametrize(
+    ("version", "protocol"), [("0.0.1", BRIDGE_PROTOCOL), (VERSION, BRIDGE_PROTOCOL + 1)]
+)
+def test_another_jar_is_refused(version: str, protocol: int) -> None:
+    with pytest.raises(VersionMismatchError) as refused:
+        gateway.check_version(version, protocol)
+    message = str(refused.value)
+    assert version in message
+    assert VERSION in message
+    assert f"spark.jars={gateway.JAR}" in message
+
+
+def test_java_refuses_another_package(spark: SparkSession) -> None:
+    bridge = spark.sparkContext._jvm.io.lockgate.spark.Bridge  # type: ignore[union-attr]
+    assert VERSION in bridge.register(None, "9.9.9", BRIDGE_PROTOCOL)
+    assert bridge.isAttached()
+
+
+def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path) -> None:
+    other = tmp_path / "other.jar"
+    entry = "io/lockgate/spark/version.properties"
+    with zipfile.ZipFile(gateway.jar()) as real, zipfile.ZipFile(other, "w") as changed:
+        for name in real.namelist():
+            content = b"version=0.0.7\nprotocol=1\n" if name == entry else real.read(name)
+            changed.writestr(name, content)
+    printed = run(
+        """
+        import sys, lockgate
+        from pyspark.sql import SparkSession
+        spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+                 .config("spark.jars", sys.argv[1]).config("spark.log.level", "OFF").getOrCreate())
+        try:
+            lockgate.attach(spark)
+        except Exception as error:
+            print(type(error).__name__, error)
+        spark.stop()
+        """,
+        str(other),
+    )
+    assert printed.startswith("VersionMismatchError")
+    assert "0.0.7" in printed
+    assert VERSION in printed
+
+
+def test_a_session_without_the_jar_says_how_to_get_it(tmp_path: Path) -> None:
+    printed = run(
+        """
+        import sys, lockgate
+        from pyspark.sql import SparkSession
+        spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+                 .config("spark.log.level", "OFF").getOrCreate())
+        try:
+            lockgate.connect(sys.argv[1], spark=spark)
+        except Exception as error:
+            print(type(error).__name__, error)
+        spark.stop()
+        """,
+        str(tmp_path),
+    )
+    assert printed.startswith("BridgeError")
+    assert "lockgate-spark.jar" in printed
+
+
+def test_plain_confs_need_attach(tmp_path: Path) -> None:
+    """Without `attach` the catalog says what to do; with it, the same session works."""
+    printed = run(
+        """
+        import json, sys, lockgate
+        from pyspark.sql import SparkSession
+        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.log.level", "OFF")
+        spark = lockgate.configure(builder, warehouse=sys.argv[1], catalog="house").getOrCreate()
+        try:
+            spark.sql("SHOW NAMESPACES IN house").collect()
+        except Exception as error:
+            first = str(error)
+        lockgate.attach(spark)
+        spark.sql("CREATE NAMESPACE house.db")
+        names = [row[0] for row in spark.sql("SHOW NAMESPACES IN house").collect()]
+        print(json.dumps([first, names]))
+        spark.stop()
+        """,
+        str(tmp_path),
+    )
+    first, names = json.loads(printed)
+    assert "call lockgate.attach(spark) first" in first
+    assert "Traceback" not in first
+    assert names == ["db", "sys"]
+
+
+def test_a_missing_jar_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(gateway, "JAR", tmp_path / "none.jar")
+    with pytest.raises(BridgeError, match="./dev build"):
+        gateway.jar()
