@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from lockgate.procedures.builtin.compact import Compact
 from lockgate.procedures.procedure import Procedure
 
 
 def builtin_procedures() -> list[Procedure]:
     """Return one instance of each."""
-    return []
+    return [Compact()]

@@ -1,0 +1,97 @@
+"""Arguments that many procedures share: `key=value` options and partitions, as Paimon spells them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from lockgate.errors import InputError, OptionError, nearest
+from lockgate.framework.options import PARTITION_DEFAULT_NAME, TableOptions
+from lockgate.framework.store import Table, TableSchema
+from lockgate.framework.types import DataType, Kind, value_from_json
+
+OPTIONS = "options of the table for this call: 'key=value,key=value'"
+PARTITIONS = "only these partitions: 'day=2026-01-01,hour=1;day=2026-01-02' (default: all)"
+
+
+def parse_options(text: str | None) -> dict[str, str]:
+    """Return the options in `k=v,k=v`; what has no `=` belongs to the value before it.
+
+    >>> parse_options("bucket=4, orc.encrypt=pii:ssn,email;other:x")
+    {'bucket': '4', 'orc.encrypt': 'pii:ssn,email;other:x'}
+
+    Raises `InputError` for a text that starts without a key or names one twice, and `OptionError` for an
+    option that is unknown or has a value that cannot be.
+    """
+    options: dict[str, str] = {}
+    key = ""
+    for piece in (text or "").split(","):
+        name, equals, value = piece.partition("=")
+        if equals and name.strip():
+            key = name.strip()
+            if key in options:
+                raise InputError(f"option {key!r} is given twice")
+            options[key] = value.strip()
+        elif key:
+            options[key] += f",{piece.strip()}"
+        elif piece.strip():
+            raise InputError(f"options are written 'key=value,key=value', not {text!r}")
+    TableOptions(options)
+    return options
+
+
+def with_options(table: Table, options: Mapping[str, str], allowed: Collection[str]) -> Table:
+    """Return the table with other options for one call; OptionError for one that is not in `allowed`."""
+    for key in options:
+        if key not in allowed:
+            raise OptionError(f"option {key!r} cannot be set for one call{nearest(key, allowed)}")
+    schema = replace(table.schema, options={**table.schema.options, **options})
+    return Table(table.identifier, table.location, schema, table.file_system, table.keys)
+
+
+def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:
+    """Return a test that tells of a partition's values whether the argument names them.
+
+    A specification may leave columns out, then it means all partitions that agree in the others. Raises
+    `InputError` for a column that is not a partition column or a value that is not of its type.
+    """
+    if not text:
+        return lambda values: True
+    names = schema.partition_keys
+    wanted = [_one_partition(part, schema) for part in text.split(";") if part.strip()]
+
+    def test(values: Sequence[Any]) -> bool:
+        found = dict(zip(names, values, strict=True))
+        return any(all(found[name] == value for name, value in each.items()) for each in wanted)
+
+    return test
+
+
+def _one_partition(text: str, schema: TableSchema) -> Mapping[str, Any]:
+    values = {}
+    for piece in text.split(","):
+        name, equals, value = (part.strip() for part in piece.partition("="))
+        if not equals:
+            raise InputError(f"a partition is written 'column=value,column=value', not {text!r}")
+        if name not in schema.partition_keys:
+            hint = nearest(name, schema.partition_keys) if schema.partition_keys else "; the table has none"
+            raise InputError(f"{name!r} is not a partition column{hint}")
+        default = schema.table_options.get_option(PARTITION_DEFAULT_NAME)
+        values[name] = None if value == default else partition_value(schema.field(name).type, value)
+    return values
+
+
+def partition_value(data_type: DataType, text: str) -> Any:
+    """Return the value of a partition column that `text` writes; InputError if it is not of the type."""
+    try:
+        if data_type.kind is Kind.DATE:
+            return datetime.date.fromisoformat(text)
+        if data_type.kind is Kind.BOOLEAN:
+            return {"true": True, "false": False}[text.lower()]
+        if data_type.is_string:
+            return text
+        return value_from_json(data_type, int(text) if data_type.is_integer else text)
+    except (KeyError, ValueError):
+        raise InputError(f"{text!r} is not a value of type {data_type}") from None

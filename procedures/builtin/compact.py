@@ -1,0 +1,174 @@
+"""`compact`: fewer, larger files; in tables with a primary key, one run of sorted files without deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lockgate.errors import InputError, UnsupportedError, nearest
+from lockgate.framework.keys import NoKeys
+from lockgate.framework.options import NUM_LEVELS, ORC_ENCRYPT, TARGET_FILE_SIZE
+from lockgate.framework.orc import parse_encrypt
+from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
+from lockgate.framework.store.features import check_writable
+from lockgate.framework.store.read import FileReader
+from lockgate.framework.store.split import by_bucket
+from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
+from lockgate.procedures.builtin.compaction import BucketJob, rewrite
+from lockgate.procedures.builtin.picking import pick_append, pick_keyed
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+_STRATEGIES = ("full", "minor")
+# Options that may differ for one call: how files are written, not what is in them.
+_OPTIONS = ("target-file-size", "file.compression", "orc.compress", "metadata.stats-mode")
+_ORDERS = ("none", "order", "zorder", "hilbert")
+
+
+class Compact(Procedure):
+    """Rewrites the files of a table in a COMPACT snapshot; the table's rows stay the same.
+
+    Opens every file strictly: without a key that the files need, KeyMissingError is raised and nothing has
+    changed. Rows that others write meanwhile survive; of two compactions of the same files the later one
+    fails with CommitConflictError, its files deleted. Buckets are rewritten one after the other; in memory is
+    at most what one bucket has in files whose keys overlap.
+    """
+
+    name = "compact"
+    description = "Rewrite small or overlapping files of a table into fewer, sorted ones."
+    parameters = (
+        Parameter("table", "STRING", doc="the table, 'database.table'"),
+        Parameter("partitions", "STRING", None, PARTITIONS),
+        Parameter(
+            "compact_strategy",
+            "STRING",
+            "full",
+            "'full': whatever can become better; 'minor': only buckets with five or more small files or runs",
+        ),
+        Parameter(
+            "order_strategy", "STRING", "none", "order of rows in append tables; only 'none' is supported"
+        ),
+        Parameter("options", "STRING", None, OPTIONS),
+        Parameter(
+            "dry_run", "BOOLEAN", False, "only count what would be rewritten; counts of new files are NULL"
+        ),
+    )
+    result = (
+        ("buckets", "INT"),
+        ("files_rewritten", "BIGINT"),
+        ("files_written", "BIGINT"),
+        ("files_before", "BIGINT"),
+        ("files_after", "BIGINT"),
+        ("bytes_before", "BIGINT"),
+        ("bytes_after", "BIGINT"),
+        ("rows_before", "BIGINT"),
+        ("rows_after", "BIGINT"),
+        ("snapshot_id", "BIGINT"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Compact; what ends in `_before` and `_after` counts the chosen partitions as a whole."""
+        full = _strategy(arguments["compact_strategy"]) == "full"
+        _check_order(arguments["order_strategy"])
+        table = context.table(arguments["table"])
+        check_writable(table.schema)
+        table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
+        chosen = parse_partitions(arguments["partitions"], table.schema)
+        snapshot = table.latest_snapshot()
+        entries = [] if snapshot is None else table.manifests.live_files(snapshot)
+        entries = [entry for entry in entries if chosen(entry.partition)]
+        jobs = _jobs(table, entries, full=full)
+        if arguments["dry_run"] or not jobs or snapshot is None:
+            return [_counts(jobs, entries, [], None, dry_run=arguments["dry_run"])]
+        _check_keys(table, jobs)
+        messages = _rewrite_all(context, table, jobs)
+        try:
+            committed = table.commit(messages, kind=CommitKind.COMPACT, base_snapshot_id=snapshot.id)
+        except BaseException:
+            table.abort(messages)
+            raise
+        return [_counts(jobs, entries, messages, committed.id, dry_run=False)]
+
+
+def _strategy(text: str) -> str:
+    if text.lower() not in _STRATEGIES:
+        raise InputError(f"compact_strategy cannot be {text!r}{nearest(text, _STRATEGIES)}")
+    return text.lower()
+
+
+def _check_order(text: str) -> None:
+    if text.lower() not in _ORDERS:
+        raise InputError(f"order_strategy cannot be {text!r}{nearest(text, _ORDERS)}")
+    if text.lower() != "none":
+        raise UnsupportedError(
+            f"order_strategy {text!r} is not supported: sort the rows where they are written "
+            f"(INSERT ... SELECT ... SORT BY), or leave the argument out"
+        )
+
+
+def _jobs(table: Table, entries: Sequence[ManifestEntry], *, full: bool) -> list[BucketJob]:
+    options = table.schema.table_options
+    target = options.get_option(TARGET_FILE_SIZE)
+    jobs = []
+    for bucket in by_bucket(entries):
+        if table.schema.has_primary_key:
+            top = options.get_option(NUM_LEVELS) - 1
+            jobs += pick_keyed(bucket, top_level=top, target_size=target, full=full)
+        else:
+            jobs += pick_append(bucket, target_size=target, full=full)
+    return jobs
+
+
+def _check_keys(table: Table, jobs: Sequence[BucketJob]) -> None:
+    """Raise before anything is written if a key is missing, for reading the old files or writing new ones."""
+    reader = FileReader(table, table.schema, strict=True)
+    for job in jobs:
+        for entry in job.entries:
+            reader.check_keys(table.paths.data_file(entry.partition, entry.bucket, entry.file))
+    encrypt = parse_encrypt(table.schema.table_options.get_option(ORC_ENCRYPT))
+    for name in sorted(set(encrypt.values())):
+        (table.keys or NoKeys()).current_key(name)
+
+
+def _rewrite_all(context: ProcedureContext, table: Table, jobs: Sequence[BucketJob]) -> list[CommitMessage]:
+    messages: list[CommitMessage] = []
+    try:
+        for number, job in enumerate(jobs, 1):
+            messages.append(rewrite(table, job))
+            context.report(f"compact {table.identifier}: {number} of {len(jobs)} groups of files rewritten")
+    except BaseException:
+        table.abort(messages)
+        raise
+    return messages
+
+
+def _counts(
+    jobs: Sequence[BucketJob],
+    entries: Sequence[ManifestEntry],
+    messages: Sequence[CommitMessage],
+    snapshot_id: int | None,
+    *,
+    dry_run: bool,
+) -> tuple[Any, ...]:
+    before = [entry.file for entry in entries]
+    deleted = [entry.file for job in jobs for entry in job.entries]
+    added = [file for message in messages for file in message.added]
+    unknown = dry_run and bool(jobs)
+
+    def after(attribute: str) -> int | None:
+        if unknown:
+            return None
+        total = sum(getattr(file, attribute) for file in [*before, *added])
+        return int(total - sum(getattr(file, attribute) for file in deleted))
+
+    return (
+        len({(job.partition, job.bucket) for job in jobs}),
+        len(deleted),
+        None if unknown else len(added),
+        len(before),
+        None if unknown else len(before) + len(added) - len(deleted),
+        sum(file.file_size for file in before),
+        after("file_size"),
+        sum(file.row_count for file in before),
+        after("row_count"),
+        snapshot_id,
+    )
