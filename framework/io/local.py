@@ -85,7 +85,7 @@ class LocalFileSystem:
             shutil.rmtree(path)
 
     def uri(self, path: str) -> str:
-        return "file://" + quote(path)
+        return "file://" + quote(path, safe="/=:@+,$&'()*!;~")
 
 
 def _temporary_path(path: str) -> str:

@@ -1,0 +1,79 @@
+"""Options are typed, and refused where they are not known or cannot be read."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lockgate.errors import OptionError
+from lockgate.framework import options as o
+
+
+def test_defaults_and_typed_values() -> None:
+    options = o.TableOptions({"bucket": "4", "target-file-size": "64 MB", "snapshot.time-retained": "2 h"})
+    assert options.get_option(o.BUCKET) == 4
+    assert options.get_option(o.TARGET_FILE_SIZE) == 64 * 2**20
+    assert options.get_option(o.SNAPSHOT_TIME_RETAINED) == timedelta(hours=2)
+    assert options.get_option(o.COMMIT_MAX_RETRIES) == o.COMMIT_MAX_RETRIES.default
+    assert options["bucket"] == "4"
+    assert dict(options) == {"bucket": "4", "target-file-size": "64 MB", "snapshot.time-retained": "2 h"}
+
+
+def test_an_unknown_option_offers_the_nearest() -> None:
+    with pytest.raises(OptionError, match="unknown option 'bukket'; did you mean 'bucket'"):
+        o.TableOptions({"bukket": "4"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("bucket", "many"),
+        ("bucket", "0"),
+        ("target-file-size", "big"),
+        ("snapshot.time-retained", "soon"),
+        ("snapshot.num-retained.min", "0"),
+        ("file.compression", "rar"),
+        ("deletion-vectors.enabled", "maybe"),
+    ],
+)
+def test_a_malformed_value_names_key_and_value(key: str, text: str) -> None:
+    with pytest.raises(OptionError, match=f"option '{key}' cannot be '{text}'"):
+        o.TableOptions({key: text})
+
+
+def test_families_of_others_are_carried_along() -> None:
+    options = o.TableOptions({"orc.stripe.size": "1", "owner": "me", "lookup.cache": "full"})
+    assert len(options) == 3
+
+
+def test_options_of_other_engines_are_read_without_complaint() -> None:
+    options = o.TableOptions({"sink.parallelism": "3", "bucket": "x"}, strict=False)
+    assert options["sink.parallelism"] == "3"
+    with pytest.raises(OptionError, match="bucket"):
+        options.get_option(o.BUCKET)
+
+
+def test_changes_are_validated_and_none_removes() -> None:
+    options = o.TableOptions({"bucket": "4", "owner": "me"})
+    assert dict(options.with_options({"bucket": "8", "owner": None})) == {"bucket": "8"}
+    with pytest.raises(OptionError, match="bukket"):
+        options.with_options({"bukket": "8"})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500", 0.5), ("500 ms", 0.5), ("3 s", 3), ("10min", 600), ("1 h", 3600), ("2 days", 172800)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert o.parse_duration(text) == timedelta(seconds=seconds)
+
+
+def test_an_option_is_defined_once() -> None:
+    with pytest.raises(OptionError, match="defined twice"):
+        o.register_option(o.Option("bucket", str, "", "another"))
+
+
+def test_every_option_has_a_line_of_documentation() -> None:
+    assert all(option.doc and "\n" not in option.doc for option in o.KNOWN.values())
+    assert all(key == option.key for key, option in o.KNOWN.items())
