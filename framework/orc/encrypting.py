@@ -73,6 +73,10 @@ class EncryptedFile:
             self._flush()
         write_tail(self._output, self._wide, self._written)
 
+    def abort(self) -> None:
+        """Forget the rows that are not written yet."""
+        self._pending, self._pending_bytes = [], 0
+
     def _flush(self) -> None:
         rows = pa.concat_tables(self._pending) if self._pending else self._wide.schema.empty_table()
         self._pending, self._pending_bytes = [], 0

@@ -66,17 +66,31 @@ class Output:
 
 
 class _ArrowSink:
-    """An output as the file object that Arrow wants; closing it leaves the output open."""
+    """An output as the file object that Arrow wants; closing it leaves the output open.
+
+    Arrow's ORC writer aborts the whole process if its file fails while it closes. So this one never fails: it
+    keeps the first error for whoever asks, and swallows what comes after.
+    """
 
     def __init__(self, output: Output) -> None:
         self._output = output
+        self._size = 0
+        self.error: BaseException | None = None
+        self.discard = False
         self.closed = False
 
     def write(self, data: Any) -> int:
-        return self._output.write(data)
+        length = memoryview(data).nbytes
+        self._size += length
+        if not self.discard:
+            try:
+                self._output.write(data)
+            except BaseException as error:
+                self.error, self.discard = error, True
+        return length
 
     def tell(self) -> int:
-        return self._output.tell()
+        return self._size
 
     def flush(self) -> None:
         pass
@@ -103,20 +117,32 @@ class PlainFile:
         numbers = bloom_numbers(bloom, column_numbers(schema))
         self._schema = schema
         self._started = False
+        self._sink = _ArrowSink(output)
         self._writer = pyarrow.orc.ORCWriter(
-            pa.PythonFile(_ArrowSink(output), mode="w"), bloom_filter_columns=numbers or None, **settings
+            pa.PythonFile(self._sink, mode="w"), bloom_filter_columns=numbers or None, **settings
         )
 
     def write(self, table: pa.Table) -> None:
         """Add rows."""
         self._started = True
         self._writer.write(table)
+        self._check()
 
     def finish(self) -> None:
         """Write the tail."""
         if not self._started:
             self._writer.write(self._schema.empty_table())
         self._writer.close()
+        self._check()
+
+    def abort(self) -> None:
+        """Let Arrow finish into nothing."""
+        self._sink.discard = True
+        self._writer.close()
+
+    def _check(self) -> None:
+        if self._sink.error is not None:
+            raise self._sink.error
 
 
 def column_numbers(schema: pa.Schema) -> dict[str, int]:

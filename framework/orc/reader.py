@@ -260,7 +260,11 @@ class EncryptedOrcFile:
     def _warn(self, schema: pa.Schema) -> None:
         masked = [name for name in self.masked_columns if name in schema.names]
         if masked:
-            reasons = dict.fromkeys(str(error) for error in self._variants.failures.values())
+            reasons = dict.fromkeys(
+                str(error)
+                for root, error in self._variants.failures.items()
+                if self._tail.types.top_name(root) in masked
+            )
             warnings.warn(
                 f"read as masks, not as values: {', '.join(masked)} ({'; '.join(reasons)})",
                 MaskedDataWarning,

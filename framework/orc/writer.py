@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.keys import provider_from
+from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.encrypting import EncryptedFile
 from lockgate.framework.orc.input import conform, storage_schema
 from lockgate.framework.orc.options import parse_encryption
@@ -81,13 +81,20 @@ class OrcWriter:
             assert provider is not None
             provider.current_key(name)
         self._rows = 0
+        self._written: WrittenFile | None = None
         self._output = Output(sink)
-        if provider is not None:
-            self._file: Any = EncryptedFile(
-                self._output, self._schema, self._encryption, provider, settings, bloom
-            )
-        else:
-            self._file = PlainFile(self._output, self._schema, settings, bloom)
+        try:
+            self._file = self._start(provider, settings, bloom)
+        except BaseException:
+            self._output.abort()
+            raise
+
+    def _start(
+        self, provider: KeyProvider | None, settings: Mapping[str, Any], bloom: Sequence[str]
+    ) -> EncryptedFile | PlainFile:
+        if provider is None:
+            return PlainFile(self._output, self._schema, settings, bloom)
+        return EncryptedFile(self._output, self._schema, self._encryption, provider, settings, bloom)
 
     def __enter__(self) -> OrcWriter:
         return self
@@ -111,18 +118,23 @@ class OrcWriter:
         self._rows += table.num_rows
 
     def close(self) -> WrittenFile:
-        """Finish the file and say what was written."""
+        """Finish the file and say what was written; a second call only says it again."""
+        if self._written is not None:
+            return self._written
         try:
             self._file.finish()
             self._output.close()
         except BaseException:
             self.abort()
             raise
-        return WrittenFile(self._output.size, self._rows, tuple(self._encryption.columns))
+        self._written = WrittenFile(self._output.size, self._rows, tuple(self._encryption.columns))
+        return self._written
 
     def abort(self) -> None:
         """Give up and remove the file, if it is a path."""
-        self._output.abort()
+        if not self._output.closed:
+            self._file.abort()
+            self._output.abort()
 
 
 def write_table(table: pa.Table, sink: str | os.PathLike[str] | Sink, **options: Any) -> WrittenFile:

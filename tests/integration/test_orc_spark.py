@@ -141,7 +141,7 @@ def test_spark_reads_what_we_encrypt(
 def test_spark_filters_by_the_encrypted_statistics(
     spark: SparkSession, spark_keys: dict[str, str], keys: MemoryKeyProvider, people: pa.Table, tmp_path: Path
 ) -> None:
-    """Spark pushes these filters into its ORC reader, which skips by our encrypted statistics and Bloom filters."""
+    """Spark pushes these filters into its ORC reader, which skips by our encrypted statistics and filters."""
     path = str(tmp_path / "people.orc")
     write_table(
         people,
@@ -207,8 +207,8 @@ def test_we_read_what_spark_encrypts(
 
 def spark_schema() -> str:
     return (
-        "id bigint, ssn string, email string, born date, raw binary, score double, salary decimal(12,2), counter int, "
-        "small tinyint, active boolean, seen timestamp, name string, tags array<string>"
+        "id bigint, ssn string, email string, born date, raw binary, score double, salary decimal(12,2), "
+        "counter int, small tinyint, active boolean, seen timestamp, name string, tags array<string>"
     )
 
 
