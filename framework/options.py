@@ -218,6 +218,9 @@ _FREE_KEYS = frozenset(
 )
 _FREE_PREFIXES = ("orc.", "lookup.", "option.", "lockgate.", "spark.")
 
+# `metadata.stats-mode` of one column; checked where statistics are made.
+_COLUMN_STATS_MODE = re.compile(r"fields\..+\.stats-mode")
+
 
 def register_option(option: Option[Any]) -> None:
     """Make an option of a feature known, so that its values are validated.
@@ -274,5 +277,7 @@ def validate_option(key: str, value: str) -> None:
     option = KNOWN.get(key)
     if option is not None:
         option.value_of(value)
-    elif key not in _FREE_KEYS and not key.startswith(_FREE_PREFIXES):
+    elif (
+        key not in _FREE_KEYS and not key.startswith(_FREE_PREFIXES) and not _COLUMN_STATS_MODE.fullmatch(key)
+    ):
         raise OptionError(f"unknown option {key!r}{nearest(key, KNOWN)}")

@@ -52,7 +52,9 @@ class PartitionPruner:
         found = self._known.get(partition)
         if found is None:
             values = zip(self._names, partition, self._types, strict=True)
-            row: dict[FieldPath, pa.Scalar] = {(name,): pa.scalar(value, kind) for name, value, kind in values}
+            row: dict[FieldPath, pa.Scalar] = {
+                (name,): pa.scalar(value, kind) for name, value, kind in values
+            }
             found = self._known[partition] = residual(self._predicate, row)
         return found
 

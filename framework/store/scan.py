@@ -33,6 +33,7 @@ from lockgate.pushdown import (
     Predicate,
     ScanReport,
     Step,
+    all_of,
     columns_of,
     conjuncts,
     describe,
@@ -162,7 +163,7 @@ def check_readable(schema: TableSchema) -> None:
     """Raise UnsupportedError if the table has a feature without which its rows would be read wrong."""
     for option in _MUST_BE_OFF:
         if schema.options.get(option, "false").strip().lower() == "true":
-            raise UnsupportedError(f"tables with option {option!r} cannot be read")
+            raise UnsupportedError(f"tables with option {option!r} = 'true' cannot be read")
     if schema.has_primary_key and schema.options.get("bucket", "").strip() == "-2":
         raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
 
@@ -202,10 +203,13 @@ class _Funnel:
             kept = self._step("keys", kept, self._values.keeps_key, schema.trimmed_primary_keys)
         make = key_sections if schema.has_primary_key else append_sections
         buckets = [make(bucket) for bucket in by_bucket(kept)]
-        if columns_of(every):
+        if not self.steps:
+            self.steps.append(Step("snapshot", _count(entries), _count(entries)))
+        rest = [part for part in conjuncts(every) if not reads_only(part, schema.partition_keys)]
+        if rest:
             before = _count(kept)
             buckets = [[part for part in bucket if self._values.keeps_section(part)] for bucket in buckets]
-            self.steps.append(Step("statistics", before, _count(_entries(buckets)), describe(every)))
+            self.steps.append(Step("statistics", before, _count(_entries(buckets)), describe(all_of(*rest))))
         if self._limit is not None:
             buckets = self._limited(buckets, self._limit)
         return [split for bucket in buckets for split in self._splits(bucket)]
@@ -220,12 +224,13 @@ class _Funnel:
         asked = [
             part
             for part in conjuncts(self._predicate)
-            if any(path[0] in columns for path in columns_of(part))
+            if not columns_of(part) or any(path[0] in columns for path in columns_of(part))
         ]
-        kept = [entry for entry in entries if keeps(entry)] if asked else list(entries)
-        if asked or not self.steps:
-            by = " AND ".join(describe(part) for part in asked)
-            self.steps.append(Step(name if asked else "snapshot", _count(entries), _count(kept), by))
+        if not asked:
+            return list(entries)
+        kept = [entry for entry in entries if keeps(entry)]
+        by = " AND ".join(describe(part) for part in asked)
+        self.steps.append(Step(name, _count(entries), _count(kept), by))
         return kept
 
     def _limited(self, buckets: list[list[Section]], limit: int) -> list[list[Section]]:

@@ -106,13 +106,20 @@ class Table:
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
         snapshot_id: int | None = None,
+        limit: int | None = None,
         strict: bool = False,
     ) -> pa.Table:
         """Return the rows of a plan, or of the newest snapshot; see `read.read_table`."""
         from lockgate.framework.store.read import read_table
 
         return read_table(
-            self, plan, columns=columns, predicate=predicate, snapshot_id=snapshot_id, strict=strict
+            self,
+            plan,
+            columns=columns,
+            predicate=predicate,
+            snapshot_id=snapshot_id,
+            limit=limit,
+            strict=strict,
         )
 
     def read_batches(
@@ -122,13 +129,20 @@ class Table:
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
         snapshot_id: int | None = None,
+        limit: int | None = None,
         strict: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Yield what `read` returns, piece by piece."""
         from lockgate.framework.store.read import read_batches
 
         return read_batches(
-            self, plan, columns=columns, predicate=predicate, snapshot_id=snapshot_id, strict=strict
+            self,
+            plan,
+            columns=columns,
+            predicate=predicate,
+            snapshot_id=snapshot_id,
+            limit=limit,
+            strict=strict,
         )
 
     def changes(self, after: int, upto: int, *, columns: Sequence[str] | None = None) -> Iterator[Change]:
@@ -191,8 +205,9 @@ class Table:
         spec = dict(partition or {})
         return self._commit_or_abort(self.write(data, overwrite=spec), overwrite=spec)
 
-    def delete(self, keys: pa.Table) -> Snapshot:
-        """Delete the rows of a key table whose primary key is among `keys`, a table of the key's columns."""
+    def delete(self, keys: pa.Table | Predicate) -> Snapshot:
+        """Delete rows of a key table: those with `keys`, a table of the key's columns, or that match a
+        predicate."""
         from lockgate.framework.store.write import delete_keys
 
         check_writable(self.schema)
