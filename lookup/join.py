@@ -29,7 +29,7 @@ from lockgate.framework.types import from_spark_json, to_arrow, to_spark_json
 from lockgate.lookup.keycodec import type_mismatch, widens
 from lockgate.lookup.options import CACHE_MEMORY, lookup_options
 from lockgate.lookup.pin import SNAPSHOT_COLUMN, SPEC_OPTION
-from lockgate.lookup.spec import CacheLayout, LookupSpec, layout_of
+from lockgate.lookup.spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
 from lockgate.lookup.tables import directory_for
 from lockgate.lookup.worker import answer
 
@@ -85,6 +85,7 @@ def lookup_join(
         {key: str(value) for key, value in (options or {}).items()},
     )
     layout = layout_of(spec, dimension.schema)
+    warn_of_masks(dimension, layout)
     _check_types(stream, stream_keys, layout, dimension)
     _check_names(stream, [*chosen, *([snapshot_column] if snapshot_column else [])])
     return _joined(stream, name, stream_keys, list(chosen), spec, layout, dimension, how, snapshot_column)

@@ -21,13 +21,14 @@ import threading
 import time
 import warnings
 from dataclasses import asdict
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError
 from lockgate.lookup.builder import CacheBuilder, fingerprint
+from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.pipe import Message, PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.spec import LookupSpec
-from lockgate.lookup.tables import directory_for
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -41,12 +42,19 @@ _NICENESS = 5
 class Owner:
     """Works off the builds of one cache, in this process's main thread."""
 
-    def __init__(self, table: Table, spec: LookupSpec, send: Any, commands: queue.Queue[Message]) -> None:
+    def __init__(
+        self,
+        table: Table,
+        spec: LookupSpec,
+        directory: CacheDirectory,
+        send: Any,
+        commands: queue.Queue[Message],
+    ) -> None:
         self._table = table
         self._spec = spec
         self._send = send
         self._commands = commands
-        self._directory = directory_for(table, spec)
+        self._directory = directory
         self._lock: IO[bytes] | None = None
         self._builder: CacheBuilder | None = None
         self._pending: list[Message] = []
@@ -65,7 +73,8 @@ class Owner:
             keys=keys if content["has_keys"] else None,
             options=content["options"] or None,
         )
-        return cls(catalog.load_table(spec.identifier), spec, send, commands)
+        directory = CacheDirectory(Path(content["directory"]))
+        return cls(catalog.load_table(spec.identifier), spec, directory, send, commands)
 
     def run(self) -> None:
         """Work until the process is ended from outside."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 _PREFIX = "lockgate-"
+# Ends the name of a pin on the state before the first snapshot, which a consumer has no number for.
+_EMPTY = ".empty"
 # A batch may be planned again until the next one is: one before the current stays.
 _KEPT_BATCHES = 2
 
@@ -39,11 +41,10 @@ class Pins:
         """Give a snapshot to a batch, and drop the pins of batches that are committed by now."""
         with self._lock:
             known = self._known(query_id)
-            self._table.record_consumer(self._name(query_id, batch_id), snapshot_id)
+            self._table.record_consumer(self._name(query_id, batch_id, snapshot_id), max(snapshot_id, 1))
             known[batch_id] = snapshot_id
             for old in [batch for batch in known if batch <= batch_id - _KEPT_BATCHES]:
-                self._table.delete_consumer(self._name(query_id, old))
-                del known[old]
+                self._table.delete_consumer(self._name(query_id, old, known.pop(old)))
 
     def snapshots(self) -> set[int]:
         """Every snapshot that a batch of this driver's queries still holds."""
@@ -61,13 +62,17 @@ class Pins:
 
     def _known(self, query_id: str) -> dict[int, int]:
         if query_id not in self._by_query:
-            start = self._name(query_id, "")
-            self._by_query[query_id] = {
-                int(name.removeprefix(start)): snapshot
-                for name, snapshot in self._table.consumers().items()
-                if name.startswith(start) and name.removeprefix(start).isdigit()
-            }
+            start = self._start(query_id)
+            found = {}
+            for name, snapshot in self._table.consumers().items():
+                batch = name.removeprefix(start).removesuffix(_EMPTY)
+                if name.startswith(start) and batch.isdigit():
+                    found[int(batch)] = 0 if name.endswith(_EMPTY) else snapshot
+            self._by_query[query_id] = found
         return self._by_query[query_id]
 
-    def _name(self, query_id: str, batch: int | str) -> str:
-        return f"{_PREFIX}{query_id}-{self._lookup_id}-{batch}"
+    def _start(self, query_id: str) -> str:
+        return f"{_PREFIX}{query_id}-{self._lookup_id}-"
+
+    def _name(self, query_id: str, batch_id: int, snapshot_id: int) -> str:
+        return f"{self._start(query_id)}{batch_id}{'' if snapshot_id else _EMPTY}"

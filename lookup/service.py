@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 import uuid
-import warnings
 from typing import TYPE_CHECKING
 
 from lockgate.errors import (
@@ -59,7 +58,7 @@ class Lookup:
     def __init__(self, catalog: Catalog, table: Table, spec: LookupSpec) -> None:
         self.table = table
         self.spec = spec
-        self.id = cache_id(table.table_id, spec, table.schema)
+        self.id = cache_id(table, spec)
         self.directory = directory_for(table, spec)
         self._options = lookup_options(table.options, spec.options)
         self._name = uuid.uuid4().hex
@@ -81,6 +80,7 @@ class Lookup:
             "warehouse": catalog.warehouse,
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),
+            "directory": str(self.directory.path),
         }
         self._owner = OwnerProcess(opening, catalog.keys, self.directory.log_path, self._hear)
         self._thread = threading.Thread(target=self._tick_until_closed, name="lockgate-lookup", daemon=True)
@@ -193,8 +193,9 @@ class Lookup:
             elif kind == "progress":
                 self._loading = event["rows"]
             self._changed.notify_all()
-        if event["event"] == "warning":
-            self._warn(event)
+        if event["event"] == "warning" and event["category"] != MaskedDataWarning.__name__:
+            # That of masks was given where the lookup was asked for.
+            _log.warning("%s: %s", self.spec.identifier, event["message"])
 
     def _on_built(self, info: GenerationInfo) -> None:
         serve = self._asked.pop(info.snapshot_id, False)
@@ -222,12 +223,6 @@ class Lookup:
             self._failures,
             self._error,
         )
-
-    def _warn(self, event: Message) -> None:
-        if event["category"] == MaskedDataWarning.__name__:
-            warnings.warn(f"{self.spec.identifier}: {event['message']}", MaskedDataWarning, stacklevel=2)
-        else:
-            _log.warning("%s: %s", self.spec.identifier, event["message"])
 
     # --- the timer -----------------------------------------------------------------------------------
 
@@ -314,7 +309,7 @@ _lookups: dict[str, Lookup] = {}
 
 def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec) -> Lookup:
     """Return the running lookup for a spec, started if it is the first."""
-    identity = f"{cache_id(table.table_id, spec, table.schema)}:{sorted(spec.options.items())}"
+    identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
     with _lock:
         if identity not in _lookups:
             if not _lookups:

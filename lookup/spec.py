@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, nearest
+from lockgate.errors import ColumnNotFoundError, InputError, MaskedDataWarning, UnsupportedError, nearest
+from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.keycodec import PRIMARY_SPACE, KeyCodec
 from lockgate.lookup.rowcodec import RowCodec
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
 
 
 class Kind(StrEnum):
@@ -199,21 +204,41 @@ def _pick(schema: TableSchema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([pa.field(member.name, member.type) for member in fields])
 
 
-def cache_id(table_id: str, spec: LookupSpec, schema: TableSchema) -> str:
+def cache_id(table: Table, spec: LookupSpec) -> str:
     """Name the cache of a lookup: equal for lookups that would store the same, across jobs and drivers.
 
-    It covers the table, the ids, names and types of the columns read, the condition, and the formats.
+    It covers the table, the ids, names and types of the columns read, which of them are read as masks, the
+    condition, and the formats.
     """
+    schema = table.schema
     layout = layout_of(spec, schema)
-    by_name = {member.name: member for member in schema.fields}
     content = {
         "formats": [CACHE_FORMAT, ROW_CODEC],
-        "table": table_id,
+        "table": table.table_id,
         "kind": str(layout.kind),
         "keys": spec.keys,
         "columns": spec.columns,
         "primary": schema.primary_keys,
         "where": spec.to_json()["where"],
-        "read": [[by_name[n].id, n, type_to_json(by_name[n].type)] for n in layout.read_columns],
+        "read": [[schema.field(n).id, n, type_to_json(schema.field(n).type)] for n in layout.read_columns],
+        "masked": masked_in(table, layout),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def masked_in(table: Table, layout: CacheLayout) -> list[str]:
+    """The columns of a lookup that this process reads as masks, because it does not hold their key."""
+    masked = masked_columns(table)
+    return [name for name in layout.read_columns if name in masked]
+
+
+def warn_of_masks(table: Table, layout: CacheLayout) -> None:
+    """Warn with MaskedDataWarning if a lookup answers with masks."""
+    masked = masked_in(table, layout)
+    if masked:
+        warnings.warn(
+            f"the lookup on {table.identifier} answers with the masks of {', '.join(masked)}: the key is "
+            "not held here; pass keys=...",
+            MaskedDataWarning,
+            stacklevel=3,
+        )

@@ -6,19 +6,20 @@ in an owner process (`owner`) and reads in Spark's Python workers (`worker`), by
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, LookupCacheError, SnapshotNotFoundError
+from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
-from lockgate.lookup.builder import CacheBuilder
+from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.generation import Generation, LookupResult
 from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, cache_root, lookup_options
-from lockgate.lookup.spec import Kind, LookupSpec, cache_id, kind_of, layout_of
+from lockgate.lookup.spec import Kind, LookupSpec, cache_id, kind_of, layout_of, warn_of_masks
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
     """Make, or find again, the cache folder of a lookup."""
     options = lookup_options(table.options, spec.options)
     name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in spec.identifier)
-    return CacheDirectory.create(
-        cache_root(options), f"{name}-{cache_id(table.table_id, spec, table.schema)}"
-    )
+    return CacheDirectory.create(cache_root(options), f"{name}-{cache_id(table, spec)}")
 
 
 def newest_target(table: Table) -> Snapshot | None:
@@ -75,7 +74,7 @@ class LookupTable:
     def open(self) -> None:
         """Load the table if no cache of it is found, and be ready to answer.
 
-        Raises LookupCacheError if another process keeps building for longer than `lookup.timeout`.
+        Raises LookupTimeoutError if another process owns the cache and does not build it in `lookup.timeout`.
         """
         self.refresh()
 
@@ -89,19 +88,40 @@ class LookupTable:
             if newest is None:
                 return None
             snapshot_id = newest.id
-        timeout = self._options.get_option(TIMEOUT).total_seconds()
-        with self._directory.locked(timeout):
-            builder = CacheBuilder(self.table, self.spec, self._directory)
-            try:
-                info = builder.build(snapshot_id)
-            finally:
-                builder.close()
-            fresh = self._open_generation(snapshot_id)
-            self._directory.sweep({snapshot_id})
+        fresh = self._build_or_await(self.table.snapshot(snapshot_id))
         if self._generation is not None:
             self._generation.close()
         self._generation = fresh
-        return info
+        return fresh.info
+
+    def _build_or_await(self, snapshot: Snapshot) -> Generation:
+        # Another process may be the cache's owner: it builds what is wanted then.
+        deadline = time.monotonic() + self._options.get_option(TIMEOUT).total_seconds()
+        while True:
+            lock = self._directory.try_lock()
+            if lock is not None:
+                with lock:
+                    return self._build(snapshot.id)
+            info = self._directory.generation(snapshot.id)
+            if info is not None and info.fingerprint == fingerprint(snapshot):
+                return self._open_generation(snapshot.id)
+            self._directory.want(snapshot.id)
+            if time.monotonic() > deadline:
+                raise LookupTimeoutError(
+                    f"the process that owns {self._directory.path} did not build snapshot {snapshot.id} of "
+                    f"{self.spec.identifier} in time (lookup.timeout)"
+                )
+            time.sleep(0.02)
+
+    def _build(self, snapshot_id: int) -> Generation:
+        builder = CacheBuilder(self.table, self.spec, self._directory)
+        try:
+            builder.build(snapshot_id)
+        finally:
+            builder.close()
+        fresh = self._open_generation(snapshot_id)
+        self._directory.sweep({snapshot_id})
+        return fresh
 
     def _open_generation(self, snapshot_id: int) -> Generation:
         return Generation(self._directory, snapshot_id, self._options.get_option(CACHE_MEMORY))
@@ -196,5 +216,6 @@ def open_lookup(
     """
     spec = make_spec(table, on, columns, where, options)
     lookup = _KINDS[kind_of(table.schema, spec.keys)](table, spec)
+    warn_of_masks(table, lookup.layout)
     lookup.open()
     return lookup

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import SnapshotNotFoundError
+from lockgate.framework.options import TableOptions
 from lockgate.framework.store.schema import Schema, TableSchema
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
 
@@ -29,7 +30,8 @@ class FakeTable:
     """Snapshots of rows in memory; every commit says what changed, as the store's changes do."""
 
     schema: TableSchema
-    options: dict[str, str] = field(default_factory=dict)
+    options: TableOptions = field(default_factory=TableOptions)
+    keys: None = None
     identifier: str = "db.t"
     table_id: str = "fake"
     reads: list[int] = field(default_factory=list)
@@ -111,6 +113,6 @@ def make_table(tmp_path: Path) -> Callable[..., Any]:
     def make(schema: pa.Schema, primary_keys: tuple[str, ...] = (), **options: str) -> FakeTable:
         given = Schema.from_arrow(schema, primary_keys=primary_keys)
         described = TableSchema(0, given.fields, len(given.fields), primary_keys=primary_keys)
-        return FakeTable(described, {"lookup.cache-dir": str(tmp_path / "cache"), **options})
+        return FakeTable(described, TableOptions({"lookup.cache-dir": str(tmp_path / "cache"), **options}))
 
     return make

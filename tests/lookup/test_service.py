@@ -1,0 +1,357 @@
+"""The driver's service with real tables and owner processes: refresh, crashes, pins, encrypted dimensions."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import (
+    LookupCacheError,
+    LookupTimeoutError,
+    MaskedDataWarning,
+    NotFoundError,
+    SnapshotNotFoundError,
+)
+from lockgate.framework.keys import MemoryKeyProvider
+from lockgate.framework.store.catalog import Catalog
+from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.table import Table
+from lockgate.lookup import service
+from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.pins import Pins
+from lockgate.lookup.service import Lookup
+from lockgate.lookup.tables import make_spec, open_lookup
+from lockgate.lookup.worker import answer
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
+KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+
+
+def rows(ids: range, n: int) -> pa.Table:
+    return pa.table({"id": ids, "name": [f"name-{i}" for i in ids], "n": [n] * len(ids)}, schema=SCHEMA)
+
+
+class World:
+    """A warehouse with one dimension, and the lookups started on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.lookups: list[Lookup] = []
+        self.catalog = Catalog(str(folder / "warehouse"))
+
+    def create(self, primary_keys: tuple[str, ...] = ("id",), **options: str) -> Table:
+        given = {"bucket": "1", **options} if primary_keys else options
+        schema = Schema.from_arrow(SCHEMA, primary_keys=primary_keys, options=given)
+        self.catalog.create_namespace("db", ignore_if_exists=True)
+        return self.catalog.create_table("db.dim", schema)
+
+    def lookup(self, **options: str) -> Lookup:
+        table = self.catalog.load_table("db.dim")
+        given = {
+            "lookup.cache-dir": str(self.folder / "cache"),
+            "lookup.refresh.interval": "50 ms",
+            **options,
+        }
+        started = Lookup(self.catalog, table, make_spec(table, "id", options=given))
+        self.lookups.append(started)
+        return started
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    for lookup in made.lookups:
+        lookup.close()
+
+
+FIELDS = [pa.field("name", pa.string()), pa.field("n", pa.int64())]
+
+
+def ask(lookup: Lookup, snapshot_id: int, ids: list[int | None]) -> list[Any]:
+    found = answer(
+        str(lookup.directory.path), snapshot_id, [pa.array(ids, pa.int64())], FIELDS, False, 1 << 20
+    )
+    return [None if line is None else line["n"] for line in found.to_pylist()]
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_the_cache_follows_the_table_without_being_asked(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(100), 1))
+    lookup = world.lookup()
+    first = lookup.pin("query", 0)
+    assert (first, ask(lookup, first, [7, None, 700])) == (1, [1, None, None])
+    table.append(rows(range(5, 10), 2))
+    table.delete(pa.table({"id": pa.array([1], pa.int64())}))
+    lookup.wait_for(3, timeout=20)
+    status = lookup.status()
+    assert (status.served_snapshot, status.target_snapshot, status.lag_millis) == (3, 3, 0)
+    assert (status.rows, status.full_load, status.last_error) == (99, False, None)
+    assert "snapshot 3" in str(status)
+    second = lookup.pin("query", 1)
+    assert ask(lookup, second, [1, 4, 7]) == [None, 1, 2]
+    assert ask(lookup, first, [1, 4, 7]) == [1, 1, 1]
+
+
+def test_a_batch_that_is_planned_again_gets_its_snapshot(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup = world.lookup()
+    assert lookup.pin("query", 0) == 1
+    table.append(rows(range(10), 2))
+    lookup.wait_for(2, timeout=20)
+    assert lookup.pin("query", 0) == 1
+    assert lookup.pin("another", 0) == 2
+    assert lookup.pin("query", 1) == 2
+    assert [(pin.query_id, pin.batch_id, pin.snapshot_id) for pin in lookup.status().pins] == [
+        ("query", 0, 1),
+        ("query", 1, 2),
+        ("another", 0, 2),
+    ]
+    assert sorted(table.consumers().values()) == [1, 2, 2]
+    lookup.pin("query", 2)
+    assert sorted(table.consumers().values()) == [2, 2, 2]
+
+
+def test_the_next_driver_answers_a_retried_batch_from_its_snapshot(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    before = world.lookup()
+    assert before.pin("query", 3) == 1
+    before.close()
+    for n in range(2, 6):
+        table.append(rows(range(10), n))
+    # Another host: the cache begins empty, and the newest snapshot is cached first.
+    after = world.lookup(**{"lookup.cache-dir": str(world.folder / "elsewhere")})
+    assert after.pin("other", 0) == 5
+    assert after.pin("query", 3) == 1
+    assert ask(after, 1, [4]) == [1]
+    assert ask(after, 5, [4]) == [5]
+    assert after.status().served_snapshot == 5
+    assert after.pin("query", 4) == 5
+
+
+def test_a_pin_on_a_table_without_rows(world: World) -> None:
+    table = world.create()
+    lookup = world.lookup()
+    assert lookup.pin("query", 0) == 0
+    assert ask(lookup, 0, [1, 2]) == [None, None]
+    table.append(rows(range(3), 1))
+    assert lookup.pin("query", 1) == 1
+    assert Pins(table, lookup.id).get("query", 0) == 0
+    assert Pins(table, lookup.id).get("query", 1) == 1
+
+
+def test_pinned_states_stay_and_the_rest_goes(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(3), 0))
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    for n in range(2, 8):
+        table.append(rows(range(3), n))
+        lookup.wait_for(n, timeout=20)
+    assert ask(lookup, 1, [0]) == [0]
+    held = lookup.directory.generations()
+    assert (held[0], held[-1]) == (1, 7)
+    assert len(held) <= 4
+
+
+def test_synchronous_refresh_waits_for_the_newest_snapshot(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup = world.lookup(**{"lookup.refresh.async": "false", "lookup.refresh.interval": "1 h"})
+    for n in range(2, 5):
+        table.append(rows(range(10), n))
+        assert lookup.pin("query", n) == n
+        assert ask(lookup, n, [3]) == [n]
+
+
+def test_killing_the_owner_again_and_again_loses_nothing(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(2000), 0))
+    lookup = world.lookup()
+    for n in range(1, 6):
+        table.append(rows(range(2000), n))
+        pid = lookup.status().owner_pid
+        if pid is not None:
+            time.sleep(0.03 * n)
+            os.kill(pid, signal.SIGKILL)
+        snapshot = lookup.pin("query", n)
+        values = set(ask(lookup, snapshot, list(range(2000))))
+        assert values == {snapshot - 1}, "a batch saw parts of two snapshots"
+    latest = lookup.wait_for(6, timeout=30)
+    assert set(ask(lookup, latest, list(range(2000)))) == {5}
+    assert lookup.status().owner_restarts >= 1
+
+
+def test_a_killed_owner_is_replaced_within_two_seconds(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    pid = lookup.status().owner_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    killed = time.monotonic()
+    until(lambda: lookup.status().owner_pid not in (None, pid))
+    assert time.monotonic() - killed < 2
+    table.append(rows(range(10), 2))
+    assert lookup.wait_for(2, timeout=20) == 2
+
+
+def test_the_owner_ends_with_its_driver(world: World) -> None:
+    world.create().append(rows(range(10), 1))
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    pid = lookup.status().owner_pid
+    assert pid is not None
+    lookup.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_two_drivers_share_a_cache_and_the_second_takes_over(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    first, second = world.lookup(), world.lookup()
+    assert first.directory.path == second.directory.path
+    assert (first.pin("a", 0), second.pin("b", 0)) == (1, 1)
+    table.append(rows(range(10), 2))
+    assert second.wait_for(2, timeout=20) == 2
+    first.close()
+    table.append(rows(range(10), 3))
+    assert second.wait_for(3, timeout=20) == 3
+    assert ask(second, second.pin("b", 1), [1]) == [3]
+
+
+def test_an_error_of_the_first_load_reaches_the_batch(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = world.create()
+    table.append(rows(range(2000), 1))
+    lookup = world.lookup(**{"lookup.cache-max-disk-size": "1 kb"})
+    with pytest.raises(LookupCacheError, match=r"lookup\.cache-max-disk-size"):
+        lookup.pin("query", 0)
+    status = lookup.status()
+    assert status.failures >= 1
+    assert status.last_error is not None
+    assert "refresh failed" in str(status)
+
+
+def test_a_failed_refresh_is_shown_and_the_old_state_served(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    pid = lookup.status().owner_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    before = set(Path(table.location).glob("bucket-0/*"))
+    table.append(rows(range(10), 2))
+    (added,) = set(Path(table.location).glob("bucket-0/*")) - before
+    content = added.read_bytes()
+    added.write_bytes(b"broken")
+    os.kill(pid, signal.SIGCONT)
+    until(lambda: lookup.status().failures >= 2)
+    status = lookup.status()
+    assert (status.served_snapshot, status.target_snapshot) == (1, 2)
+    assert status.lag_millis > 0
+    assert added.name in str(status.last_error)
+    assert ask(lookup, lookup.pin("query", 1), [5]) == [1]
+    added.write_bytes(content)
+    assert lookup.wait_for(2, timeout=20) == 2
+    assert (lookup.status().failures, lookup.status().last_error) == (0, None)
+
+
+def test_too_slow_is_an_error_that_says_so(world: World) -> None:
+    world.create().append(rows(range(10), 1))
+    lookup = world.lookup(**{"lookup.timeout": "1 ms"})
+    with pytest.raises(LookupTimeoutError, match=r"snapshot 1 of db\.dim was not cached in time"):
+        lookup.pin("query", 0)
+
+
+def test_a_pinned_snapshot_that_was_removed_by_force(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    table.append(rows(range(10), 2))
+    (Path(table.location) / "snapshot" / "snapshot-1").unlink()
+    lookup = world.lookup()
+    Pins(table, lookup.id).record("query", 0, 1)
+    with pytest.raises(SnapshotNotFoundError):
+        lookup.pin("query", 0)
+
+
+def test_encrypted_columns_are_decrypted_with_keys_from_the_pipe(world: World) -> None:
+    world.catalog = Catalog(str(world.folder / "warehouse"), keys=KEY)
+    table = world.create(**{"orc.encrypt": "pii:name", "orc.mask": "nullify:name"})
+    table.append(rows(range(10), 1))
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    found = answer(str(lookup.directory.path), 1, [pa.array([3])], FIELDS, False, 1 << 20).to_pylist()
+    assert found == [{"name": "name-3", "n": 1}]
+    table.append(rows(range(10), 2))
+    lookup.wait_for(2, timeout=20)
+    found = answer(str(lookup.directory.path), 2, [pa.array([3])], FIELDS, False, 1 << 20).to_pylist()
+    assert found == [{"name": "name-3", "n": 2}]
+    pid = lookup.status().owner_pid
+    for secret in (b"0123456789abcdef", b"MDEyMzQ1Njc4OWFiY2RlZg=="):
+        assert secret not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert secret not in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_without_the_key_the_mask_is_joined_with_a_warning(world: World) -> None:
+    folder = str(world.folder / "warehouse")
+    world.catalog = Catalog(folder, keys=KEY)
+    world.create(**{"orc.encrypt": "pii:name", "orc.mask": "nullify:name"}).append(rows(range(10), 1))
+    with_key = world.lookup()
+    with_key.pin("query", 0)
+    world.catalog = Catalog(folder)
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    found = answer(str(lookup.directory.path), 1, [pa.array([3])], FIELDS, False, 1 << 20).to_pylist()
+    assert found == [{"name": None, "n": 1}]
+    assert with_key.directory.path != lookup.directory.path
+    options = {"lookup.cache-dir": str(world.folder / "cache")}
+    with pytest.warns(MaskedDataWarning, match="the masks of name"):
+        opened = open_lookup(lookup.table, "id", options=options)
+    opened.close()
+    unmasked = open_lookup(lookup.table, "id", columns=["n"], options=options)
+    unmasked.close()
+
+
+def test_lookups_of_the_process(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    spec = make_spec(table, "id", options={"lookup.cache-dir": str(world.folder / "cache")})
+    try:
+        lookup = service.lookup_for(world.catalog, table, spec)
+        assert service.lookup_for(world.catalog, table, spec) is lookup
+        assert service.wait_for("lake.db.dim", timeout=20) == 1
+        assert [status.table for status in service.statuses()] == ["db.dim"]
+        assert service.status("db.dim").to_dict()["served_snapshot"] == 1
+        with pytest.raises(NotFoundError, match=r"did you mean 'db\.dim'"):
+            service.status("db.dom")
+    finally:
+        service.close_all()
+    assert service.statuses() == []
+
+
+def test_the_cache_is_closed_to_others(world: World) -> None:
+    world.create().append(rows(range(10), 1))
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    directory = CacheDirectory(lookup.directory.path)
+    for path in (directory.path, directory.path.parent):
+        assert path.stat().st_mode & 0o077 == 0
