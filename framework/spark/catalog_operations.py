@@ -116,6 +116,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
     for field in struct["fields"]:
         if field["name"] in masked:
             field["metadata"]["lockgate.masked"] = masked[field["name"]]
+            field["nullable"] = True  # the mask may be null, and Spark believes NOT NULL
     buckets = schema.bucket_count
     properties = dict(schema.options)
     if schema.primary_keys:
@@ -144,7 +145,8 @@ def create_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         raise InputError(f"a table cannot be called {context.full_name()}: the name is reserved for Lockgate")
     properties = dict(request["properties"])
     provider = properties.get("provider", "lockgate").lower()
-    if provider not in _PROVIDERS:
+    # DataFrameWriter.saveAsTable names the session's default format where the user names none.
+    if provider not in _PROVIDERS and provider != context.spark.conf.get("spark.sql.sources.default"):
         raise InputError(f"USING {provider} is not possible in a Lockgate catalog: leave USING out")
     if "location" in properties:
         raise InputError("LOCATION is not possible in a Lockgate catalog: tables live in its warehouse")

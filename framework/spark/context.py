@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from lockgate.errors import NamespaceNotFoundError
 
@@ -61,6 +62,11 @@ class Context:
     def full_name(self) -> str:
         """Return `lake.db.t` of the request, as the user wrote it."""
         return ".".join([self.catalog_name(), *self._request["namespace"], self._request["name"]])
+
+    def hadoop_path(self, table: Table, path: str) -> str:
+        """Return the text of which Hadoop's `Path` is made: an address whose characters are not escaped."""
+        uri = table.file_system.uri(path)
+        return unquote(uri) if uri.startswith("file:") else uri
 
     def table(self) -> Table:
         """Load the table of the request; TableNotFoundError offers the nearest names."""

@@ -128,7 +128,7 @@ def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool
         "merge_plan": planned.merge_plan.to_json() if merging and planned.merge_plan else None,
         "schema_id": planned.schema.id,
         "schemas": {str(number): _fields(schema) for number, schema in planned.schemas.items()},
-        "splits": [_split(table, planned.schema, split) for split in planned.splits],
+        "splits": [_split(context, table, planned.schema, split) for split in planned.splits],
     }
 
 
@@ -138,7 +138,7 @@ def _fields(schema: TableSchema) -> list[dict[str, Any]]:
     ]
 
 
-def _split(table: Table, schema: TableSchema, split: Split) -> dict[str, Any]:
+def _split(context: Context, table: Table, schema: TableSchema, split: Split) -> dict[str, Any]:
     types = {name: schema.field(name).type for name in schema.partition_keys}
     return {
         "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
@@ -146,7 +146,7 @@ def _split(table: Table, schema: TableSchema, split: Split) -> dict[str, Any]:
         "merge": split.merge,
         "files": [
             {
-                "path": table.file_system.uri(path),
+                "path": context.hadoop_path(table, path),
                 "size": file.file_size,
                 "rows": file.row_count,
                 "schema_id": file.schema_id,

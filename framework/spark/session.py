@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -44,21 +45,40 @@ def connect(
     from lockgate.framework.spark.lake import Lake
 
     confs = catalog_confs(warehouse, catalog, keys)
-    if spark is None:
+    spark = spark or SparkSession.getActiveSession()
+    if spark is not None:
+        _check_session(spark, master, {**(conf or {}), **confs}, confs)
+    else:
         builder = SparkSession.builder.appName(app_name)
         if master is not None:
             builder = builder.master(master)
         for key, value in (conf or {}).items():
             builder = builder.config(key, value)
         spark = configure(builder, warehouse=warehouse, catalog=catalog, keys=keys).getOrCreate()
-    elif conf or master is not None:
-        raise InputError("conf and master are for a session to be made; this one exists already")
     attach(spark)
     for key, value in confs.items():
         spark.conf.set(key, value)
     lake = Lake(spark, catalog, brain().catalogs.open(catalog, _options_of(confs, catalog)))
     _check_catalog(lake)
     return lake
+
+
+def _check_session(
+    spark: SparkSession, master: str | None, wanted: Mapping[str, str], may_be_set: Mapping[str, str]
+) -> None:
+    """Raise InputError if a session that runs differs from the one that is asked for."""
+    if master is not None and spark.sparkContext.master != master:
+        raise InputError(f"a session runs already, with master {spark.sparkContext.master!r}: stop it first")
+    for key, value in wanted.items():
+        present = spark.conf.get(key, None)
+        if present == str(value) or (present is None and key in may_be_set):
+            continue
+        if key in may_be_set:
+            raise InputError(
+                f"the session has {key}={present}, not {value}: choose another name by catalog=..., "
+                "or a new session by spark.newSession()"
+            )
+        raise InputError(f"a session runs already, with {key}={present}: stop it first to have {value}")
 
 
 def configure(
@@ -70,6 +90,7 @@ def configure(
 ) -> SparkSession.Builder:
     """Add the jar, the plugin and the catalog to a session's builder; `attach` the session afterwards."""
     known: Mapping[str, Any] = getattr(builder, "_options", {})
+    _use_this_python(str(known.get("spark.master", "local")))
     confs = {
         "spark.jars": _with(known.get("spark.jars"), str(jar())),
         "spark.plugins": _with(known.get("spark.plugins"), PLUGIN_CLASS),
@@ -78,6 +99,12 @@ def configure(
     for key, value in confs.items():
         builder = builder.config(key, value)
     return builder
+
+
+def _use_this_python(master: str) -> None:
+    """Let the workers of a local session run this Python; spark-submit and clusters have their own settings."""
+    if master.startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def attach(spark: SparkSession) -> None:

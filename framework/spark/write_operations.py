@@ -33,7 +33,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     buckets = schema.bucket_count
     return {
         "write_id": uuid.uuid4().hex,
-        "location": table.file_system.uri(table.location),
+        "location": context.hadoop_path(table, table.location),
         "schema_id": schema.id,
         "fields": [
             {

@@ -85,8 +85,8 @@ def test_connect_refuses_another_warehouse_under_a_name_in_use(lake: Lake, lake_
     assert lake.spark.conf.get("spark.sql.catalog.lake.warehouse") == before
     with pytest.raises(InputError, match="plain word"):
         lockgate.connect(f"{lake_folder}/other", spark=lake.spark, catalog="a.b")
-    with pytest.raises(InputError, match="exists already"):
-        lockgate.connect(f"{lake_folder}/other", spark=lake.spark, catalog="b", master="local[1]")
+    with pytest.raises(InputError, match="runs already"):
+        lockgate.connect(f"{lake_folder}/other", spark=lake.spark, catalog="b", master="local[7]")
 
 
 def test_the_brain_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 package io.lockgate.spark;
 
 import org.apache.spark.QueryContext;
+import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.sql.AnalysisException;
 import scala.Option;
 
@@ -27,6 +28,16 @@ public final class Failure extends AnalysisException {
 
   static RuntimeException thrown(String message, String pythonType, Throwable cause) {
     return Failure.<RuntimeException>pastTheCompiler(new Failure(message, pythonType, cause));
+  }
+
+  /** An error about a row, met in a task: Spark shows its message without the job's story around it. */
+  static SparkRuntimeException ofRow(String message) {
+    return new SparkRuntimeException(
+        "USER_RAISED_EXCEPTION",
+        new scala.collection.immutable.Map.Map1<>("errorMessage", message),
+        null,
+        new QueryContext[0],
+        "");
   }
 
   @SuppressWarnings("unchecked")

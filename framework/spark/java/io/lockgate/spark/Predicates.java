@@ -28,16 +28,17 @@ final class Predicates {
     ObjectNode out = Bridge.object();
     if (expression instanceof NamedReference reference) {
       out.set("col", Bridge.JSON.valueToTree(reference.fieldNames()));
-    } else if (expression instanceof Literal<?> literal) {
-      out.set("value", Values.toJson(literal.value(), literal.dataType()));
-      // A StructType.json type: "integer", "decimal(5,2)", ...; a JSON document, hence read as one.
-      out.set("type", Values.typeToJson(literal.dataType()));
     } else if (expression instanceof GeneralScalarExpression scalar) {
+      // Before literals: ALWAYS_TRUE is a predicate that is a literal too.
       out.put("op", scalar.name());
       ArrayNode arguments = out.putArray("args");
       for (Expression child : scalar.children()) {
         arguments.add(toJson(child));
       }
+    } else if (expression instanceof Literal<?> literal) {
+      out.set("value", Values.toJson(literal.value(), literal.dataType()));
+      // A StructType.json type: "integer", "decimal(5,2)", ...; a JSON document, hence read as one.
+      out.set("type", Values.typeToJson(literal.dataType()));
     } else if (expression instanceof Cast cast) {
       out.put("op", "CAST");
       out.set("type", Values.typeToJson(cast.dataType()));

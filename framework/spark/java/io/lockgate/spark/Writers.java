@@ -67,7 +67,7 @@ record Writers(
       }
       for (int i = 0; i < schema.length(); i++) {
         if (!schema.apply(i).nullable() && checked.isNullAt(i)) {
-          throw Bridge.failure("A row has no value in column '" + schema.apply(i).name() + "', which is NOT NULL");
+          throw Failure.ofRow("A row has no value in column '" + schema.apply(i).name() + "', which is NOT NULL");
         }
       }
       out.write(checked);
@@ -121,7 +121,7 @@ record Writers(
       for (int i = 0; i < keyOrdinals.length; i++) {
         DataType type = schema.apply(keyOrdinals[i]).dataType();
         if (!Objects.equals(key.get(i, type), row.get(keyOrdinals[i], type))) {
-          throw Bridge.failure(
+          throw Failure.ofRow(
               "UPDATE must not change column '" + schema.apply(keyOrdinals[i]).name()
                   + "' of the primary key: DELETE the row and INSERT it under its new key");
         }
