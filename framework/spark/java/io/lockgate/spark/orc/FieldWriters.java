@@ -110,8 +110,8 @@ final class FieldWriters {
 
   private static void timestamp(SpecializedGetters from, int ordinal, ColumnVector to, int at) {
     long micros = from.getLong(ordinal);
-    if (micros < 0 && micros > -1_000_000L && micros % 1_000_000L > -999_001L) {
-      // ORC keeps seconds rounded towards zero and a fraction: it has no form for this one second, and would move it on by one.
+    if (micros < 0 && micros >= -999_000L) {
+      // ORC keeps seconds rounded towards zero and a fraction: here its readers would find the value one second later.
       throw new IllegalArgumentException("an ORC file cannot hold a timestamp with a fraction in the second before"
           + " 1970-01-01 00:00:00 (microseconds " + micros + ")");
     }

@@ -243,7 +243,10 @@ final class Vectors {
     @Override
     public long getLong(int row) {
       int at = at(row);
-      long micros = Math.floorDiv(base.time[at], 1000L) * 1_000_000L + base.nanos[at] / 1000;
+      int nanos = base.nanos[at];
+      // Arrow's writer counts fractions before 1970 downwards from the second after them: negative nanoseconds.
+      long seconds = nanos < 0 ? base.time[at] / 1000L : Math.floorDiv(base.time[at], 1000L);
+      long micros = seconds * 1_000_000L + nanos / 1000;
       return adjust == null ? micros : adjust.applyAsLong(micros);
     }
   }

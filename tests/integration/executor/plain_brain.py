@@ -1,0 +1,164 @@
+"""A brain of a page that drives the connector's executor side alone: tables are lists of files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
+
+
+class PlainTable:
+    """A table: schema in Spark's JSON, files to read, and what write.begin shall answer."""
+
+    def __init__(self, location: str, schema: dict[str, Any], **begin: Any) -> None:
+        self.location = location
+        self.schema = schema
+        self.begin = begin
+        self.splits: list[dict[str, Any]] = []
+        self.schemas: dict[str, list[dict[str, Any]]] | None = None
+        self.written: list[dict[str, Any]] = []
+        self.key_scope: str | None = None
+        self.merge_plan: dict[str, Any] | None = None
+        self.snapshot = 1
+
+    @property
+    def fields(self) -> list[dict[str, Any]]:
+        return [
+            {"id": position, "name": field["name"], "type": field["type"]}
+            for position, field in enumerate(self.schema["fields"])
+        ]
+
+    def add(
+        self, *paths: str, merge: bool = False, partition: dict[str, Any] | None = None, schema_id: int = 0
+    ) -> None:
+        files = [
+            {"path": f"file://{path}", "size": Path(path).stat().st_size, "schema_id": schema_id}
+            for path in paths
+        ]
+        self.splits.append({"partition": partition or {}, "bucket": 0, "merge": merge, "files": files})
+
+
+class PlainBrain:
+    """Answers the connector from `tables`, `keys` (a KeyProvider by scope) and nothing else."""
+
+    class Java:
+        implements = ["io.lockgate.spark.Brain"]  # noqa: RUF012 - py4j's way
+
+    def __init__(self, spark: Any) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        ensure_callback_server_started(spark.sparkContext._gateway)
+        self.tables: dict[str, PlainTable] = {}
+        self.keys: dict[str, Any] = {}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        complaint = spark.sparkContext._jvm.io.lockgate.spark.Bridge.register(self, VERSION, BRIDGE_PROTOCOL)
+        assert complaint is None, complaint
+
+    def call(self, operation: str, text: str) -> str:
+        try:
+            request = json.loads(text)
+            self.asked.append((operation, request))
+            return json.dumps({"ok": getattr(self, operation.replace(".", "_"))(request)})
+        except Exception as error:
+            return json.dumps(
+                {"error": {"type": type(error).__name__, "message": f"{error} {traceback.format_exc()}"}}
+            )
+
+    def catalog_open(self, request: dict[str, Any]) -> Any:
+        return {"handle": "plain"}
+
+    def namespace_load(self, request: dict[str, Any]) -> Any:
+        return {}
+
+    def table_load(self, request: dict[str, Any]) -> Any:
+        table = self.tables.get(request["name"])
+        if table is None:
+            return {"missing": True}
+        return {
+            "name": request["name"],
+            "schema": table.schema,
+            "partitioning": table.begin.get("partition_keys", []),
+            "primary_key": table.begin.get("primary_key", []),
+            "bucket": table.begin.get("bucket"),
+            "properties": {},
+            "location": table.location,
+            "snapshot_id": table.snapshot,
+            "schema_id": 0,
+            "table_id": request["name"],
+        }
+
+    def scan_filters(self, request: dict[str, Any]) -> Any:
+        every = list(range(len(request["filters"])))
+        return {"accepted": every, "remaining": every}
+
+    def scan_plan(self, request: dict[str, Any]) -> Any:
+        table = self.tables[request["name"]]
+        return {
+            "snapshot_id": table.snapshot,
+            "rows": 1000,
+            "bytes": 1000,
+            "key_scope": table.key_scope,
+            "merge_plan": table.merge_plan,
+            "schema_id": 0,
+            "schemas": table.schemas or {"0": table.fields},
+            "splits": table.splits,
+        }
+
+    def write_begin(self, request: dict[str, Any]) -> Any:
+        table = self.tables[request["name"]]
+        begin = {
+            "write_id": "w",
+            "location": f"file://{table.location}",
+            "schema_id": 0,
+            "fields": table.fields,
+            "partition_keys": [],
+            "primary_key": [],
+            "bucket": None,
+            "first_sequence": 0,
+            "encrypt": None,
+            "mask": None,
+            "key_scope": table.key_scope,
+            "compression": "zstd",
+            "target_file_size": 128 << 20,
+        }
+        return {**begin, **table.begin}
+
+    def write_commit(self, request: dict[str, Any]) -> Any:
+        table = self.tables[request["name"]]
+        table.written.extend(request["messages"])
+        table.snapshot += 1
+        return {"snapshot_id": table.snapshot}
+
+    def write_abort(self, request: dict[str, Any]) -> Any:
+        return True
+
+    def delete_can(self, request: dict[str, Any]) -> Any:
+        return False
+
+    def keys_unwrap(self, request: dict[str, Any]) -> Any:
+        from lockgate.errors import KeyMissingError
+        from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
+
+        algorithm = next(one for one in KeyAlgorithm if request["algorithm"] in (one.name, one.value))
+        key = KeyMetadata(request["name"], request["version"], algorithm)
+        try:
+            plain = self.keys[request["scope"]].decrypt_local_key(key, base64.b64decode(request["encrypted"]))
+        except KeyMissingError:
+            return {"missing": True}
+        return {"plain": base64.b64encode(plain).decode()}
+
+    def keys_create(self, request: dict[str, Any]) -> Any:
+        provider = self.keys[request["scope"]]
+        key = provider.current_key(request["name"])
+        local = provider.create_local_key(key)
+        return {
+            "name": key.name,
+            "version": key.version,
+            "algorithm": key.algorithm.name,
+            "plain": base64.b64encode(local.plain).decode(),
+            "encrypted": base64.b64encode(local.encrypted).decode(),
+        }
