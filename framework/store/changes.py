@@ -92,16 +92,19 @@ def _bucket_rows(
 ) -> pa.Table:
     wanted = names if plan is None else (*plan.system_columns, *names)
     files = [
-        reader.whole(table.paths.data_file(entry.partition, entry.bucket, entry.file), entry.file, wanted)
+        reader.whole(
+            table.paths.data_file(entry.partition, entry.bucket, entry.file),
+            entry.file,
+            wanted,
+            dict(zip(table.schema.partition_keys, entry.partition, strict=True)),
+        )
         for entry in entries
     ]
     if plan is not None:
         return merge_tables(plan, files, keep_deletes=True).select([*names, VALUE_KIND])
     rows = sum(file.num_rows for file in files)
     appended = pa.concat_tables(files, promote_options="default") if names else no_columns(rows)
-    return appended.append_column(
-        pa.field(VALUE_KIND, pa.int8(), False), pa.nulls(rows, pa.int8()).fill_null(0)
-    )
+    return appended.append_column(pa.field(VALUE_KIND, pa.int8()), pa.nulls(rows, pa.int8()).fill_null(0))
 
 
 def _table(parts: Sequence[pa.Table], reader: FileReader, names: tuple[str, ...]) -> pa.Table:

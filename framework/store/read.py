@@ -6,12 +6,12 @@ null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import InputError
+from lockgate.errors import CorruptFileError, InputError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.store.evolution import convert, stored_name, stored_type
 from lockgate.framework.store.manifest import DataFileMeta
@@ -51,6 +51,7 @@ def read_table(
     parts = list(reader.tables())
     if not reader.columns:
         return no_columns(sum(part.num_rows for part in parts))
+    # Masks show only while files are read, so that the first parts may lack the marks of the last.
     return pa.concat_tables([part.cast(reader.schema) for part in parts] or [reader.schema.empty_table()])
 
 
@@ -83,7 +84,8 @@ def read_raw_batches(
     """
     reader = FileReader(table, table.schema, strict=strict)
     path = table.paths.data_file(partition, bucket, file)
-    for part in reader.parts(path, file, file_schema(table.schema).names):
+    values = dict(zip(table.schema.partition_keys, partition, strict=True))
+    for part in reader.parts(path, file, file_schema(table.schema).names, values):
         yield from part.to_batches()
 
 
@@ -129,13 +131,19 @@ class SplitReader:
     @property
     def schema(self) -> pa.Schema:
         """The schema of the rows; columns read as masks so far are marked and may hold nulls."""
-        return self._files.output_schema(self.columns)
+        fields = self._files.output_schema(self.columns)
+        names = self._plan.schema
+        return pa.schema(
+            field.with_nullable(names.field(field.name).type.nullable or MASKED in (field.metadata or {}))
+            for field in fields
+        )
 
     def tables(self) -> Iterator[pa.Table]:
         """Read all splits, in parts; ends early at the plan's limit."""
         left = self._plan.limit
         for split in self._plan.splits:
-            for part in self.split_tables(split):
+            for found in self.split_tables(split):
+                part = self._declared(found)
                 if left is not None:
                     part = part.slice(0, left)
                     left -= part.num_rows
@@ -151,13 +159,24 @@ class SplitReader:
             yield self._finish(self._merged(split, self._plan.merge_plan))
             return
         for path, file in zip(split.paths, split.files, strict=True):
-            for part in self._files.parts(path, file, self._needed):
+            for part in self._files.parts(path, file, self._needed, split.partition):
                 yield self._finish(part)
+
+    def _declared(self, part: pa.Table) -> pa.Table:
+        """Give rows their declared schema: those of files may lack a value in place of a deleted one."""
+        schema = self.schema
+        for field, column in zip(schema, part.columns, strict=True):
+            if column.null_count and not field.nullable:
+                raise CorruptFileError(
+                    f"column {field.name!r} is NOT NULL, but rows of the table have a null there"
+                )
+        return part.cast(schema) if self.columns else part
 
     def _merged(self, split: Split, plan: MergePlan) -> pa.Table:
         names = (*plan.system_columns, *self._needed)
         tables = [
-            self._files.whole(path, file, names) for path, file in zip(split.paths, split.files, strict=True)
+            self._files.whole(path, file, names, split.partition)
+            for path, file in zip(split.paths, split.files, strict=True)
         ]
         return merge_tables(plan, tables).select(list(self._needed))
 
@@ -185,14 +204,22 @@ class FileReader:
         source = (self._table.file_system, path)
         return EncryptedOrcFile(source, keys=self._table.keys, strict=strict, name=path, timestamp_unit="us")
 
-    def whole(self, path: str, file: DataFileMeta, names: Sequence[str]) -> pa.Table:
+    def whole(
+        self, path: str, file: DataFileMeta, names: Sequence[str], partition: Mapping[str, Any]
+    ) -> pa.Table:
         """Read a whole file; `names` are columns of the schema and system columns."""
-        parts = list(self.parts(path, file, names))
+        parts = list(self.parts(path, file, names, partition))
         schema = self.output_schema(names)
         return pa.concat_tables([part.cast(schema) for part in parts]) if parts else schema.empty_table()
 
-    def parts(self, path: str, file: DataFileMeta, names: Sequence[str]) -> Iterator[pa.Table]:
-        """Read a file stripe by stripe."""
+    def parts(
+        self, path: str, file: DataFileMeta, names: Sequence[str], partition: Mapping[str, Any]
+    ) -> Iterator[pa.Table]:
+        """Read a file stripe by stripe.
+
+        `partition` has the values of the partition columns by name: files that were written by other engines
+        and adopted may lack these columns.
+        """
         written = self._schema
         if file.schema_id != self._schema.id:
             written = self._table.schema_of(file.schema_id)
@@ -201,11 +228,12 @@ class FileReader:
             present = list(dict.fromkeys(name for name in stored.values() if name is not None))
             self._note_masks(stored, source.schema)
             if not present:
-                yield self._conform(no_columns(source.num_rows), stored, written, source.num_rows)
+                rows = source.num_rows
+                yield self._conform(no_columns(rows), stored, written, rows, partition)
                 return
             for batch in source.iter_batches(columns=present):
                 part = pa.Table.from_batches([batch])
-                yield self._conform(part, stored, written, part.num_rows)
+                yield self._conform(part, stored, written, part.num_rows, partition)
 
     def _stored(self, name: str, written: TableSchema, found: pa.Schema) -> str | None:
         """Return the name of a column in a file, None if the file does not have it."""
@@ -227,7 +255,12 @@ class FileReader:
                 self._masks[name] = mask
 
     def _conform(
-        self, part: pa.Table, stored: dict[str, str | None], written: TableSchema, rows: int
+        self,
+        part: pa.Table,
+        stored: dict[str, str | None],
+        written: TableSchema,
+        rows: int,
+        partition: Mapping[str, Any],
     ) -> pa.Table:
         schema = self.output_schema(tuple(stored))
         if not stored:
@@ -235,7 +268,8 @@ class FileReader:
         columns = []
         for field, inside in zip(schema, stored.values(), strict=True):
             if inside is None:
-                columns.append(pa.chunked_array([pa.nulls(rows, field.type)]))
+                value = pa.scalar(partition.get(field.name), field.type)
+                columns.append(pa.chunked_array([pa.repeat(value, rows)]))
             else:
                 columns.append(self._column(part[inside], field.name, written))
         return pa.Table.from_arrays(columns, schema=schema)
@@ -247,12 +281,12 @@ class FileReader:
         return convert(column, stored_type(field, written), field.type, field.name)
 
     def output_schema(self, names: Sequence[str]) -> pa.Schema:
-        """Return the schema of rows with these columns; masks met so far are marked."""
+        """Return the schema of rows in files, all nullable; masks met so far are marked."""
         return pa.schema([self._field(name) for name in names])
 
     def _field(self, name: str) -> pa.Field:
         if name in _SYSTEM_TYPES:
-            return pa.field(name, _SYSTEM_TYPES[name], nullable=False)
+            return pa.field(name, _SYSTEM_TYPES[name])
         field = self._schema.field(name.removeprefix(KEY_PREFIX) if self._is_key(name) else name)
         mask: dict[Any, Any] | None = {MASKED: self._masks[name]} if name in self._masks else None
-        return pa.field(name, to_arrow(field.type), field.type.nullable or mask is not None, mask)
+        return pa.field(name, to_arrow(field.type), True, mask)

@@ -72,16 +72,23 @@ def _rows(table: Table, job: BucketJob) -> Iterator[pa.Table]:
             yield _merged(table, reader, section, plan, names)
             continue
         for entry in section.entries:
-            yield from reader.parts(_path(table, entry), entry.file, names)
+            yield from reader.parts(_path(table, entry), entry.file, names, _values(table, entry))
 
 
 def _merged(
     table: Table, reader: FileReader, section: Section, plan: MergePlan, names: list[str]
 ) -> pa.Table:
     """Merge a section; deletions can go, because the job holds every file with older rows of their keys."""
-    parts = [reader.whole(_path(table, entry), entry.file, names) for entry in section.entries]
+    parts = [
+        reader.whole(_path(table, entry), entry.file, names, _values(table, entry))
+        for entry in section.entries
+    ]
     return merge_tables(plan, parts, ordered=True).select(names)
 
 
 def _path(table: Table, entry: ManifestEntry) -> str:
     return table.paths.data_file(entry.partition, entry.bucket, entry.file)
+
+
+def _values(table: Table, entry: ManifestEntry) -> dict[str, Any]:
+    return dict(zip(table.schema.partition_keys, entry.partition, strict=True))
