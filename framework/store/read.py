@@ -209,6 +209,8 @@ class FileReader:
     ) -> pa.Table:
         """Read a whole file; `names` are columns of the schema and system columns."""
         parts = list(self.parts(path, file, names, partition))
+        if not names:
+            return no_columns(sum(part.num_rows for part in parts))
         schema = self.output_schema(names)
         return pa.concat_tables([part.cast(schema) for part in parts]) if parts else schema.empty_table()
 
