@@ -100,7 +100,8 @@ def _request(
     try:
         commit_kind = CommitKind(kind)
     except ValueError:
-        raise InputError(f"a commit cannot be of kind {kind!r}{nearest(str(kind), CommitKind)}") from None
+        hint = nearest(str(kind), [each.value for each in CommitKind])
+        raise InputError(f"a commit cannot be of kind {kind!r}{hint}") from None
     if identifier is not None and user is None:
         raise InputError("a commit with an identifier needs the user that it counts for")
     for name in overwrite or ():

@@ -1,0 +1,89 @@
+"""Commit messages survive JSON, whoever wrote it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import ColumnNotFoundError, InputError
+from lockgate.framework.store import CommitMessage, DataFileMeta, SimpleStats, Table
+
+COLUMNS = {"id": pa.int64(), "price": pa.decimal128(5, 2), "at": pa.timestamp("us", "UTC"), "dt": pa.date32()}
+DAY = datetime.date(2024, 1, 1)
+
+
+@pytest.fixture
+def table(make_table: Callable[..., Table]) -> Table:
+    return make_table(columns=COLUMNS, primary_keys=("id", "dt"), partition_keys=("dt",), bucket="2")
+
+
+def test_round_trip(table: Table) -> None:
+    instant = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+    file = DataFileMeta(
+        "data-1.orc",
+        100,
+        10,
+        min_key=(1,),
+        max_key=(9,),
+        key_stats=SimpleStats((1,), (9,), (0,)),
+        value_stats=SimpleStats((1, Decimal("1.50"), instant), (9, None, None), (0, 1, None)),
+        value_stats_cols=("id", "price", "at"),
+        min_sequence_number=4,
+        max_sequence_number=13,
+        creation_time_millis=7,
+        delete_row_count=3,
+        level=2,
+        file_source=1,
+    )
+    message = CommitMessage((DAY,), 1, 2, (file,), (file,))
+    assert (
+        CommitMessage.from_json(json.loads(json.dumps(message.to_json(table.schema))), table.schema)
+        == message
+    )
+
+
+def test_what_a_writer_sends(table: Table) -> None:
+    message = CommitMessage.from_json(
+        {
+            "partition": {"dt": 19723},
+            "bucket": 1,
+            "total_buckets": 2,
+            "file": {
+                "name": "data-1.orc",
+                "size": 100,
+                "rows": 10,
+                "min_key": [1],
+                "max_key": [9],
+                "stats": {"price": {"min": "1.50", "max": "2.00", "nulls": 0}},
+                "min_sequence": 0,
+                "max_sequence": 9,
+                "delete_rows": 1,
+            },
+        },
+        table.schema,
+    )
+    (file,) = message.added
+    assert message.partition == (DAY,)
+    assert file.key_stats == SimpleStats((1,), (9,), (0,))
+    assert file.value_stats_cols == ("price",)
+    assert file.value_stats == SimpleStats((Decimal("1.50"),), (Decimal("2.00"),), (0,))
+    assert file.creation_time_millis is not None
+    assert table.commit([message]).total_record_count == 10
+
+
+def test_bad_messages(table: Table) -> None:
+    good = {"name": "a", "size": 1, "rows": 1, "min_key": [1], "max_key": [2]}
+    frame = {"partition": {"dt": 1}, "bucket": 0, "total_buckets": 2}
+    with pytest.raises(InputError, match="lacks 'dt'"):
+        CommitMessage.from_json({**frame, "partition": {}, "file": good}, table.schema)
+    with pytest.raises(InputError, match="lacks 'size'"):
+        CommitMessage.from_json({**frame, "file": {"name": "a", "min_key": [1], "max_key": [2]}}, table.schema)
+    with pytest.raises(InputError, match="1 values in its key bounds"):
+        CommitMessage.from_json({**frame, "file": {**good, "min_key": []}}, table.schema)
+    with pytest.raises(ColumnNotFoundError, match="'prise'"):
+        CommitMessage.from_json({**frame, "file": {**good, "stats": {"prise": {}}}}, table.schema)

@@ -1,0 +1,87 @@
+"""Folder names of partitions are those that Paimon gives."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockgate.errors import UnsupportedFormatError
+from lockgate.framework import types as t
+from lockgate.framework.store import DataFileMeta, Table
+from lockgate.framework.store.paths import escape, java_float_text, partition_text, unescape
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (t.STRING, "a b", "a b"),
+        (t.INT, -5, "-5"),
+        (t.BOOLEAN, True, "true"),
+        (t.DATE, datetime.date(2024, 1, 1), "19723"),
+        (t.decimal(5, 2), Decimal("1.5"), "1.50"),
+        (t.timestamp(6), datetime.datetime(2024, 1, 1), "2024-01-01T00:00"),
+        (t.timestamp(6), datetime.datetime(2024, 1, 1, 1, 2, 3), "2024-01-01T01:02:03"),
+        (t.timestamp(6), datetime.datetime(2024, 1, 1, 1, 2, 3, 4000), "2024-01-01T01:02:03.004"),
+        (t.timestamp(6), datetime.datetime(2024, 1, 1, 1, 2, 3, 4), "2024-01-01T01:02:03.000004"),
+        (t.time(3), datetime.time(0, 0, 1), "1000"),
+        (t.DOUBLE, 1.0, "1.0"),
+        (t.FLOAT, 0.1, "0.1"),
+    ],
+)
+def test_texts(kind: t.DataType, value: Any, text: str) -> None:
+    assert partition_text(kind, value) == text
+
+
+def test_dates_in_the_newer_style() -> None:
+    assert partition_text(t.DATE, datetime.date(2024, 1, 1), legacy=False) == "2024-01-01"
+    with pytest.raises(UnsupportedFormatError):
+        partition_text(t.timestamp(6), datetime.datetime(2024, 1, 1), legacy=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1e7, "1.0E7"),
+        (1.25e-5, "1.25E-5"),
+        (0.001, "0.001"),
+        (100.0, "100.0"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        (-0.0, "-0.0"),
+    ],
+)
+def test_doubles_as_java_prints_them(value: float, text: str) -> None:
+    assert java_float_text(value, single=False) == text
+
+
+@given(st.text())
+def test_escaping_is_reversible(name: str) -> None:
+    assert unescape(escape(name)) == name
+    assert "/" not in escape(name)
+
+
+def test_escaped_characters() -> None:
+    assert escape("a/b=c:%\n") == "a%2Fb%3Dc%3A%25%0A"
+    assert escape("ä b-_.~") == "ä b-_.~"
+
+
+def test_paths_of_a_table(make_table: Callable[..., Table], data_file: Callable[..., DataFileMeta]) -> None:
+    columns = {"id": pa.int64(), "dt": pa.date32(), "s": pa.string()}
+    table = make_table(columns=columns, partition_keys=("dt", "s"))
+    paths = table.paths
+    partition = (datetime.date(1970, 1, 2), None)
+    file = data_file("data-1.orc", extra_files=("data-1.orc.index",))
+    folder = f"{table.location}/dt=1/s=__DEFAULT_PARTITION__/bucket-0"
+    assert paths.data_file(partition, 0, file) == f"{folder}/data-1.orc"
+    assert paths.extra_files(partition, 0, file) == [f"{folder}/data-1.orc.index"]
+    assert paths.partition_path((datetime.date(1970, 1, 2), " ")) == "dt=1/s=__DEFAULT_PARTITION__"
+    outside = data_file("data-2.orc", external_path="/elsewhere/data-2.orc")
+    assert paths.data_file(partition, 0, outside) == "/elsewhere/data-2.orc"
+    assert make_table("plain").paths.bucket_path((), 3).endswith("/plain/bucket-3")
