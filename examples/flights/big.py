@@ -79,7 +79,7 @@ def time_batches(joined: DataFrame, staged: Sequence[Path], folder: Path, name: 
         .trigger(processingTime="0 seconds")
         .start()
     )
-    watch = Watch(query, lambda progress: seconds.append(seconds_of(progress)))
+    watch = Watch(query, lambda _, progress: seconds.append(seconds_of(progress)))
     try:
         for count, path in enumerate(staged):
             release(path, folder / f"in-{name}")

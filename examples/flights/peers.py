@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from flights.data import FlightsData, release
-from flights.lake import AIRPORTS, PLANES, REFITTED, WEATHER
+from flights.lake import AIRPORTS, PLANES, REFITTED, SECRET, SNAPSHOTS, WEATHER
 from flights.story import PeerBatch, Story
 from flights.stream import NEW_MODEL, NEW_SEATS, WEATHER_KEY, Watch, read_months, seconds_of
 from lockgate import Lake
@@ -23,9 +23,12 @@ def run(
     spark = lake.spark
     write_copies(spark, data, folder)
     incoming = folder / "incoming"
-    lake.sql("CREATE TABLE lake.flights.enriched_by_spark AS SELECT * FROM lake.flights.enriched LIMIT 0")
+    columns = [name for name in lake.table("flights.enriched").columns if name not in SNAPSHOTS]
+    lake.sql(
+        f"CREATE TABLE lake.flights.enriched_by_spark PARTITIONED BY (month) TBLPROPERTIES ({SECRET}) "
+        f"AS SELECT {', '.join(columns)} FROM lake.flights.enriched LIMIT 0"
+    )
     joined = enrich(spark, read_months(spark, staged, incoming), folder)
-    columns = [name for name in lake.table("flights.enriched_by_spark").columns if name in joined.columns]
     query = (
         joined.select(*columns)
         .writeStream.queryName("enriched_by_spark")
@@ -35,7 +38,7 @@ def run(
     )
     watch = Watch(
         query,
-        lambda progress: story.peer.append(
+        lambda _, progress: story.peer.append(
             PeerBatch(progress.batchId, progress.numInputRows, seconds_of(progress))
         ),
     )

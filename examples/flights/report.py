@@ -105,20 +105,25 @@ def _lag(story: Story) -> str:
     chart = lag_dots(
         _names(story.batches),
         [batch.lag for batch in story.batches],
-        [f"#{batch.snapshots.get('planes', '?')}" for batch in story.batches],
+        [_used(batch) for batch in story.batches],
         unit="s",
         label="Refresh lag of each batch",
         marker=_marker(story),
     )
     text = (
-        "<p>For how long a newer snapshot of <code>planes</code> had existed, unused, when a batch "
-        "started (0: it used the newest), and under each month the snapshot that answered it. Every row "
-        "of a batch is answered from one snapshot. The planes change once under the eyes of a waiting "
-        "stream and then a little before each later month, without waiting.</p>"
+        "<p>How long after its commit the snapshot of <code>planes</code> that answered a batch could be "
+        "served, and under each month which one it was. Every row of a batch is answered from one snapshot. "
+        "After June the stream waited for the change to arrive; before each later month one more plane was "
+        "changed and nobody waited, so a batch may use the snapshot before the newest (written #5 of 6).</p>"
     )
     biggest = max(batch.cache_bytes for batch in story.batches)
     after = f'<p class="soft">All caches together: {human_bytes(biggest)} on disk.</p>' if biggest else ""
     return _section("How fresh each batch was", text + chart + after)
+
+
+def _used(batch: Batch) -> str:
+    used = batch.snapshots.get("planes", 0)
+    return f"#{used}" if used >= batch.newest else f"#{used} of {batch.newest}"
 
 
 def _missed(story: Story) -> str:

@@ -11,9 +11,9 @@ from statistics import median
 class Batch:
     """One micro-batch of the stream through the lookup joins.
 
-    `snapshots` maps each dimension to the snapshot that answered; `seconds` is the batch's whole time;
-    `lag` is for how many seconds, when the batch started, `planes` had had a newer snapshot that the batch
-    did not use (0: it used the newest).
+    `snapshots` maps each dimension to the snapshot that answered; `seconds` is the batch's whole time; `lag`
+    is how many seconds after its commit that snapshot of `planes` could be served (0 where it was there
+    before the stream); `newest` is the snapshot that `planes` had when the batch began.
     """
 
     number: int
@@ -23,6 +23,7 @@ class Batch:
     snapshots: Mapping[str, int]
     cache_bytes: int
     lag: float
+    newest: int
 
     @property
     def rows_per_second(self) -> float:

@@ -15,7 +15,7 @@ from flights.data import FlightsData, release
 from flights.lake import AIRPORTS, PLANES, REFITTED, RETIRED, WEATHER, busy_planes, refit, retire
 from flights.story import Batch, Story, human_bytes
 from lockgate import Lake
-from lockgate.lookup import LookupStatus, statuses, wait_for
+from lockgate.lookup import LookupStatus, status, statuses, wait_for
 
 DIMENSIONS = ("planes", "airports", "weather")
 WEATHER_KEY = ("origin", "year", "month", "day", "hour")
@@ -69,11 +69,12 @@ def run(lake: Lake, data: FlightsData, staged: Sequence[Path], folder: Path, sto
     )
     busy = busy_planes(data, story.updated_before_month)
     changed, others = busy[: REFITTED + RETIRED], busy[REFITTED + RETIRED :]
-    watch = Watch(query, lambda progress: _note(lake, query, progress, story))
+    journal = Journal(lake, story)
+    watch = Watch(query, journal.note, journal.look)
     try:
-        for path in staged[: story.updated_before_month - 1]:
+        for count, path in enumerate(staged[: story.updated_before_month - 1]):
             release(path, incoming)
-        watch.until(story.updated_before_month - 1)
+            watch.until(count + 1)
         story.update_seconds = change(lake, changed)
         for count, path in enumerate(staged[story.updated_before_month - 1 :]):
             release(path, incoming)
@@ -103,22 +104,31 @@ def change(lake: Lake, tailnums: Sequence[str]) -> float:
 
 
 class Watch:
-    """Follows a running query batch by batch, calling `note` with each batch's progress."""
+    """Follows a running query: `note` gets each batch's progress, `look` is called in between."""
 
-    def __init__(self, query: StreamingQuery, note: Callable[[Any], None]) -> None:
+    def __init__(
+        self,
+        query: StreamingQuery,
+        note: Callable[[StreamingQuery, Any], None],
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         self._query = query
         self._note = note
+        self._look = look
         self._seen = -1
 
     def until(self, batches: int, timeout: float = 300.0) -> None:
         """Wait until so many batches are done. Raises StreamError if the query fails or takes too long."""
         deadline = time.monotonic() + timeout
         while self._seen + 1 < batches:
+            self._look()
             for progress in self._new():
                 self._seen = progress.batchId
-                self._note(progress)
+                self._note(self._query, progress)
             if not self._query.isActive:
-                raise StreamError(f"the stream stopped: {self._query.exception()}")
+                # The message goes on with the whole plan, pages of it.
+                reason = str(self._query.exception()).partition("=== Streaming Query ===")[0]
+                raise StreamError(f"the stream stopped: {reason}")
             if time.monotonic() > deadline:
                 raise StreamError(f"batch {batches} was not done after {timeout:.0f} s: {self._query.status}")
             time.sleep(0.02)
@@ -129,37 +139,59 @@ class Watch:
                 yield progress
 
 
-def _note(lake: Lake, query: StreamingQuery, progress: Any, story: Story) -> None:
-    """Remember a batch and print its line."""
-    lookups = [_status(name) for name in DIMENSIONS]
-    snapshots = {
-        name: pinned(lookup, str(query.id), progress.batchId)
-        for name, lookup in zip(DIMENSIONS, lookups, strict=True)
-    }
-    batch = Batch(
-        number=progress.batchId,
-        month=progress.batchId + 1,
-        rows=progress.numInputRows,
-        seconds=seconds_of(progress),
-        snapshots=snapshots,
-        cache_bytes=sum(lookup.bytes for lookup in lookups),
-        lag=lag(lake, snapshots["planes"], started_at(progress)),
-    )
-    story.batches.append(batch)
-    print(f"  {line(batch)}", flush=True)
+class Journal:
+    """Writes down each batch, and when each snapshot of planes could first be served."""
+
+    def __init__(self, lake: Lake, story: Story) -> None:
+        self._planes = lake.catalog.load_table("flights.planes")
+        self._story = story
+        self._served: dict[int, float] = {}
+
+    def look(self) -> None:
+        """Note which snapshot of planes is served now and since when; to be called often."""
+        for lookup in statuses():
+            if lookup.table.endswith("planes") and lookup.served_snapshot is not None:
+                self._served.setdefault(lookup.served_snapshot, lookup.built_millis / 1000)
+
+    def note(self, query: StreamingQuery, progress: Any) -> None:
+        """Remember a batch and print its line."""
+        lookups = {name: status(f"lake.flights.{name}") for name in DIMENSIONS}
+        snapshots = {
+            name: pinned(lookup, str(query.id), progress.batchId) for name, lookup in lookups.items()
+        }
+        batch = Batch(
+            number=progress.batchId,
+            month=progress.batchId + 1,
+            rows=progress.numInputRows,
+            seconds=seconds_of(progress),
+            snapshots=snapshots,
+            cache_bytes=sum(lookup.bytes for lookup in lookups.values()),
+            lag=self._lag(snapshots["planes"]),
+            newest=self._newest_at(started_at(progress)),
+        )
+        self._story.batches.append(batch)
+        print(f"  {line(batch)}", flush=True)
+
+    def _lag(self, snapshot: int) -> float:
+        """Seconds from a snapshot's commit until it was served; 0 for the one the stream began with."""
+        if not self._story.batches or snapshot == self._story.batches[0].snapshots["planes"]:
+            return 0.0
+        return max(0.0, self._served[snapshot] - self._planes.snapshot(snapshot).time_millis / 1000)
+
+    def _newest_at(self, moment: float) -> int:
+        """The newest snapshot of planes at a time, in seconds since the epoch."""
+        return max(one.id for one in self._planes.snapshots() if one.time_millis / 1000 <= moment)
 
 
 def line(batch: Batch) -> str:
     """The line of progress of a batch."""
     snapshots = ", ".join(f"{name} #{number}" for name, number in batch.snapshots.items())
+    if batch.newest > batch.snapshots["planes"]:
+        snapshots = snapshots.replace(",", f" of {batch.newest},", 1)
     return (
         f"2013-{batch.month:02d}  {batch.rows:6,} rows  {batch.rows_per_second:7,.0f} rows/s  {snapshots}  "
         f"cache {human_bytes(batch.cache_bytes)}  lag {batch.lag:.2f} s"
     )
-
-
-def _status(name: str) -> LookupStatus:
-    return next(status for status in statuses() if status.table == f"lake.flights.{name}")
 
 
 def pinned(lookup: LookupStatus, query_id: str, batch_id: int) -> int:
@@ -178,13 +210,3 @@ def seconds_of(progress: Any) -> float:
 def started_at(progress: Any) -> float:
     """When a batch began, in seconds since the epoch."""
     return datetime.fromisoformat(progress.timestamp).timestamp()
-
-
-def lag(lake: Lake, used: int, start: float) -> float:
-    """For how long `planes` had had a newer snapshot than `used` at the time `start`; 0 if it had none."""
-    commits = [
-        snapshot.time_millis / 1000
-        for snapshot in lake.catalog.load_table("flights.planes").snapshots()
-        if snapshot.id > used
-    ]
-    return max(0.0, start - min(commits)) if commits else 0.0

@@ -36,9 +36,8 @@ def story():
     for number in range(12):
         planes = 1 if number < 6 else 3
         pins = {"planes": planes, "airports": 1, "weather": 4}
-        made.batches.append(
-            s.Batch(number, number + 1, 25, 0.5 + number, pins, 2_500_000, 0.1 * (number > 6))
-        )
+        lag, newest = 0.1 * (number > 6), 4 if number == 11 else planes
+        made.batches.append(s.Batch(number, number + 1, 25, 0.5 + number, pins, 2_500_000, lag, newest))
         made.peer.append(s.PeerBatch(number, 25, 1.0))
     steps = [s.Step("files, partitions", 1, 12), s.Step("bytes", 1200, 150_000)]
     made.funnels.append(s.Funnel("A <query>", "SELECT 1 < 2", steps, ["a < 1"], [], ["a"], 3, 0.2))
@@ -83,6 +82,7 @@ def test_page_shows_every_part(story, render):
     for heading in (*wanted, "Checks"):
         assert heading in text
     assert "100 planes updated" in text
+    assert "#3 of 4" in text
     assert "1.2 kB of 150 kB" in text
     assert "With a large dimension" not in text
 
