@@ -1,0 +1,248 @@
+"""Adopting ORC files as they are, and rewriting those that cannot be."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, UnsupportedError
+from lockgate.framework.io import FileSystem, LocalFileSystem
+from lockgate.framework.options import ORC_ENCRYPT
+from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt
+from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
+from lockgate.framework.store.file_statistics import StatsMode, stats_modes, truncate_max
+from lockgate.framework.store.paths import new_data_file_name
+from lockgate.framework.store.schema import now_millis
+from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+from lockgate.procedures.builtin.migrate_source import Source, SourceFile, has_date, has_timestamp
+
+_CHUNK = 8 * 2**20
+# The first day of the Gregorian calendar; before it, Spark's ORC files follow the Julian one.
+_GREGORIAN = datetime.date(1582, 10, 15)
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A source file after its footer was read.
+
+    `reason` says why its columns cannot be read as they lie there, empty if they can; `only_spark`: not
+    even to rewrite them.
+    """
+
+    file: SourceFile
+    rows: int
+    encryption: Mapping[str, str]
+    masks: Mapping[str, str]
+    statistics: Mapping[str, ColumnStatistics]
+    reason: str
+    only_spark: bool
+
+
+def inspect(source: Source, file: SourceFile, keys: Any) -> Inspected:
+    """Read a file's footer with its keys and compare its columns to the source's."""
+    with source.open(file, keys) as orc:
+        encryption = {variant.column: variant.key.name for variant in orc.variants}
+        masks = {variant.column: variant.mask for variant in orc.variants}
+        special = _needs_spark(source.data_fields, orc)
+        reason = special or _mismatch(source.data_fields, orc)
+        return Inspected(file, orc.num_rows, encryption, masks, orc.statistics, reason, bool(special))
+
+
+def _needs_spark(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
+    """Say which values of a file mean something else than they seem to, unless Spark reads them."""
+    wanted = {field.name: field for field in fields}
+    for found in orc.schema:
+        if found.name not in wanted:
+            return f"it has a column {found.name!r} that the table does not have"
+        if has_timestamp(wanted[found.name].type):
+            return f"Spark stores timestamps such as {found.name!r} in another way"
+        if _may_be_ancient(wanted[found.name].type, orc.statistics.get(found.name)):
+            return f"{found.name!r} may hold dates before {_GREGORIAN}, for which Spark counts days otherwise"
+    return ""
+
+
+def _may_be_ancient(data_type: DataType, known: ColumnStatistics | None) -> bool:
+    """Say whether a column may hold dates of the Julian calendar, in which Spark's ORC files count days."""
+    if not has_date(data_type):
+        return False
+    if data_type.is_nested or known is None:
+        return True
+    return known.value_count > 0 and (known.minimum is None or known.minimum < _GREGORIAN)
+
+
+def _mismatch(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
+    """Say why a file is not as a writer of the table would have written it."""
+    names = orc.schema.names
+    for field in fields:
+        if field.name not in names and not field.type.nullable:
+            return f"it lacks the column {field.name!r}"
+        if field.name in names and not _same(orc.schema.field(field.name).type, to_arrow(field.type)):
+            return f"its column {field.name!r} is {orc.schema.field(field.name).type}, not {field.type}"
+    return ""
+
+
+def _same(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Compare types without the nullability and metadata of inner fields."""
+    if found.num_fields != wanted.num_fields or found.id != wanted.id:
+        return False
+    if found.num_fields == 0:
+        return bool(found == wanted)
+    names = pa.types.is_struct(found)
+    for index in range(found.num_fields):
+        one, other = found.field(index), wanted.field(index)
+        if (names and one.name != other.name) or not _same(one.type, other.type):
+            return False
+    return True
+
+
+def why_rewritten(inspected: Inspected, schema: TableSchema) -> str:
+    """Return why a file must be rewritten to be part of a table with `schema`; empty if it need not be."""
+    if schema.has_primary_key:
+        return "files of a table with a primary key are sorted by it"
+    if schema.bucket_count > 0:
+        return "files of a table with buckets hold one bucket each"
+    wanted = parse_encrypt(schema.table_options.get_option(ORC_ENCRYPT))
+    if inspected.encryption != wanted:
+        return "its columns are not encrypted as the table's options say"
+    return inspected.reason
+
+
+# --- adopting ---
+
+
+def adopt(source: Source, table: Table, inspected: Inspected, number: int) -> CommitMessage:
+    """Give a file a second name in the table's folder (a copy where links are impossible) and describe it."""
+    file = inspected.file
+    meta = DataFileMeta(
+        file_name=new_data_file_name(number),
+        file_size=file.size,
+        row_count=inspected.rows,
+        value_stats=_statistics(table.schema, inspected)[1],
+        value_stats_cols=_statistics(table.schema, inspected)[0],
+        min_sequence_number=0,
+        max_sequence_number=max(inspected.rows - 1, 0),
+        schema_id=table.schema.id,
+        creation_time_millis=now_millis(),
+        file_source=FileSource.APPEND,
+    )
+    link_or_copy(
+        source.file_system, file.path, table.file_system, table.paths.data_file(file.partition, 0, meta)
+    )
+    return CommitMessage(file.partition, 0, table.schema.bucket_count, (meta,))
+
+
+def link_or_copy(source: FileSystem, path: str, target: FileSystem, new_path: str) -> None:
+    """Make `new_path` the same file as `path`; data files never change, so the two can share their bytes."""
+    if isinstance(source, LocalFileSystem) and isinstance(target, LocalFileSystem):
+        target.make_directory(new_path.rpartition("/")[0])
+        try:
+            os.link(path, new_path)
+        except FileExistsError:
+            raise
+        except OSError:
+            pass  # another disk, or no links there: copy
+        else:
+            return
+    with ExitStack() as stack:
+        reading = stack.enter_context(source.open_input(path))
+        writing = stack.enter_context(target.create(new_path))
+        while chunk := reading.read(_CHUNK):
+            writing.write(chunk)
+
+
+def _statistics(schema: TableSchema, inspected: Inspected) -> tuple[tuple[str, ...], SimpleStats]:
+    """Return statistics from a file's footer, as a writer of the table would have kept them."""
+    names, low, high, nulls = [], [], [], []
+    for name, mode in stats_modes(schema).items():
+        if name in schema.partition_keys or schema.field(name).type.kind in (Kind.FLOAT, Kind.DOUBLE):
+            # ORC's bounds of floating-point columns may leave NaN out.
+            continue
+        known = inspected.statistics.get(name)
+        if known is None and inspected.statistics:
+            known = ColumnStatistics(None, None, inspected.rows, 0)  # a column that the file lacks
+        if known is None or known.null_count is None:
+            continue
+        bounds = _bounds(known, mode)
+        names.append(name)
+        low.append(bounds[0])
+        high.append(bounds[1])
+        nulls.append(known.null_count)
+    return tuple(names), SimpleStats(tuple(low), tuple(high), tuple(nulls))
+
+
+def _bounds(known: ColumnStatistics, mode: StatsMode) -> tuple[Any, Any]:
+    if not mode.bounds or known.minimum is None or known.maximum is None:
+        return None, None
+    if mode.length is None or not isinstance(known.minimum, str | bytes):
+        return known.minimum, known.maximum
+    high = truncate_max(known.maximum, mode.length)
+    return (None, None) if high is None else (known.minimum[: mode.length], high)
+
+
+# --- rewriting ---
+
+
+def rewrite_in_python(
+    source: Source, table: Table, files: Sequence[Inspected], keys: Any
+) -> list[CommitMessage]:
+    """Read files strictly and write their rows into the table.
+
+    Raises UnsupportedError for what only Spark reads as it was meant.
+    """
+    for inspected in files:
+        if inspected.only_spark:
+            raise UnsupportedError(
+                f"{inspected.file.path} cannot be read right without Spark: {inspected.reason}; "
+                "call migrate_table by SQL (CALL) or by lake.call(...)"
+            )
+    return table.write(_batches(source, table, files, keys))
+
+
+def _batches(source: Source, table: Table, files: Sequence[Inspected], keys: Any) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema([pa.field(field.name, to_arrow(field.type)) for field in source.fields])
+    for inspected in files:
+        partition = dict(zip(source.partition_keys, inspected.file.partition, strict=True))
+        with source.open(inspected.file, keys) as orc:
+            for batch in orc.iter_batches():
+                columns = [
+                    batch[field.name].cast(field.type)
+                    if field.name in batch.schema.names
+                    else pa.repeat(pa.scalar(partition.get(field.name), field.type), batch.num_rows)
+                    for field in schema
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def encryption_options(inspected: Sequence[Inspected]) -> dict[str, str]:
+    """Return `orc.encrypt` and `orc.mask` as the source's files have them; InputError if they disagree."""
+    ways = {tuple(sorted(each.encryption.items())) for each in inspected}
+    if len(ways) > 1:
+        raise InputError(
+            "the source's files are not all encrypted alike: say how the new table shall be by "
+            "options => 'orc.encrypt=key:column,column'"
+        )
+    if not ways or not (columns := dict(ways.pop())):
+        return {}
+    options = {"orc.encrypt": _grouped(columns)}
+    masks = {
+        column: mask
+        for each in inspected
+        for column, mask in each.masks.items()
+        if mask in ("nullify", "sha256")
+    }
+    if masks:
+        options["orc.mask"] = _grouped(masks)
+    return options
+
+
+def _grouped(by_column: Mapping[str, str]) -> str:
+    groups: dict[str, list[str]] = {}
+    for column, name in by_column.items():
+        groups.setdefault(name, []).append(column)
+    return ";".join(f"{name}:{','.join(columns)}" for name, columns in groups.items())

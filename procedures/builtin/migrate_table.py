@@ -1,0 +1,170 @@
+"""`migrate_table`: a Spark ORC table becomes a Lockgate table, whose files are adopted where possible."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from lockgate.errors import AlreadyExistsError, InputError
+from lockgate.framework.keys import NoKeys
+from lockgate.framework.options import ORC_ENCRYPT
+from lockgate.framework.orc import parse_encrypt
+from lockgate.framework.store import CommitMessage, Schema, Table, TableSchema
+from lockgate.framework.store.validation import first_schema
+from lockgate.procedures.arguments import parse_options
+from lockgate.procedures.builtin.migrate_files import (
+    Inspected,
+    adopt,
+    encryption_options,
+    inspect,
+    rewrite_in_python,
+    why_rewritten,
+)
+from lockgate.procedures.builtin.migrate_source import Source, find_source, target_name
+from lockgate.procedures.builtin.migrate_spark import rewrite_by_spark
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class MigrateTable(Procedure):
+    """Makes a new table of the ORC files of a Spark table or of a folder, encrypted or partitioned or not.
+
+    A file whose columns lie in it as Lockgate would have written them gets a second name in the new table (a
+    hard link; a copy where there are none), with statistics from its footer. Others are rewritten: all of a
+    table with primary key or buckets, and files with timestamps, which Spark stores in a way of its own.
+    Files are opened strictly: a missing key raises KeyMissingError before the new table is created. The new
+    table gets its rows in one snapshot; if anything fails it is dropped, and the source is as it was.
+    """
+
+    name = "migrate_table"
+    description = "Make a Lockgate table of a Spark ORC table or a folder of ORC files."
+    parameters = (
+        Parameter(
+            "source_type",
+            "STRING",
+            doc="'spark' or 'hive' for a table of Spark's catalog, 'orc' for a folder",
+        ),
+        Parameter("table", "STRING", doc="the source: 'database.table', or the path of a folder"),
+        Parameter("options", "STRING", None, "options of the new table: 'primary-key=id,bucket=4'"),
+        Parameter(
+            "delete_origin",
+            "BOOLEAN",
+            False,
+            "drop the source table, or delete the folder's files, at the end",
+        ),
+        Parameter("target_table", "STRING", None, "the new table (default: database and name of the source)"),
+        Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
+        Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
+    )
+    result = (
+        ("files_adopted", "BIGINT"),
+        ("files_rewritten", "BIGINT"),
+        ("files_written", "BIGINT"),
+        ("partitions", "BIGINT"),
+        ("rows", "BIGINT"),
+        ("bytes", "BIGINT"),
+        ("snapshot_id", "BIGINT"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Migrate; `rows` and `bytes` count the source, `files_written` what the rewritten files became."""
+        source = find_source(context, arguments["source_type"], arguments["table"])
+        target = context.identifier(arguments["target_table"] or target_name(arguments["table"]))
+        if context.catalog.table_exists(target):
+            raise AlreadyExistsError(f"table {target!r} exists: give another target_table, or drop it first")
+        threads = _threads(arguments["parallelism"])
+        inspected = _parallel(threads, lambda file: inspect(source, file, context.catalog.keys), source.files)
+        schema = _schema(source, inspected, parse_options(arguments["options"]))
+        first = first_schema(schema)
+        _check_keys(context, first)
+        inspected = [each for each in inspected if each.rows]
+        adoptable = [each for each in inspected if not why_rewritten(each, first)]
+        others = [each for each in inspected if why_rewritten(each, first)]
+        for each in others[:1]:
+            context.report(
+                f"migrate_table {source.name}: {len(others)} of {len(inspected)} files are rewritten: "
+                f"{why_rewritten(each, first)}"
+            )
+        if arguments["dry_run"]:
+            return [_counts(inspected, adoptable, others, None, None)]
+        table = context.catalog.create_table(target, schema)
+        try:
+            rewritten = _rewrite(context, source, table, others)
+            adopted = _adopt(threads, source, table, adoptable)
+            snapshot = table.commit([*rewritten, *adopted])
+        except BaseException:
+            context.catalog.drop_table(target)
+            raise
+        if arguments["delete_origin"]:
+            _delete_origin(context, source)
+        return [_counts(inspected, adoptable, others, rewritten, snapshot.id)]
+
+
+def _threads(parallelism: int | None) -> int:
+    if parallelism is not None and parallelism < 1:
+        raise InputError(f"parallelism must be 1 or more, not {parallelism}")
+    return parallelism or min(8, os.cpu_count() or 1)
+
+
+def _parallel(threads: int, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, items))
+
+
+def _schema(source: Source, inspected: Sequence[Inspected], options: Mapping[str, str]) -> Schema:
+    """Return the new table's schema; encrypted as the source is, unless the options say otherwise."""
+    encryption = {} if "orc.encrypt" in options else encryption_options(inspected)
+    if "orc.mask" in options:
+        encryption.pop("orc.mask", None)
+    return Schema(source.fields, source.partition_keys, options={**encryption, **options})
+
+
+def _check_keys(context: ProcedureContext, schema: TableSchema) -> None:
+    wanted = parse_encrypt(schema.table_options.get_option(ORC_ENCRYPT))
+    for name in sorted(set(wanted.values())):
+        (context.catalog.keys or NoKeys()).current_key(name)
+
+
+def _rewrite(
+    context: ProcedureContext, source: Source, table: Table, files: Sequence[Inspected]
+) -> list[CommitMessage]:
+    if not files:
+        return []
+    if context.spark is None:
+        return rewrite_in_python(source, table, files, context.catalog.keys)
+    return rewrite_by_spark(context, source, table, files)
+
+
+def _adopt(threads: int, source: Source, table: Table, files: Sequence[Inspected]) -> list[CommitMessage]:
+    numbered = list(enumerate(files))
+    return _parallel(threads, lambda item: adopt(source, table, item[1], item[0]), numbered)
+
+
+def _delete_origin(context: ProcedureContext, source: Source) -> None:
+    if source.table is not None:
+        context.spark.sql(f"DROP TABLE {source.table}")
+        return
+    for file in source.files:
+        source.file_system.delete(file.path)
+
+
+def _counts(
+    inspected: Sequence[Inspected],
+    adoptable: Sequence[Inspected],
+    others: Sequence[Inspected],
+    rewritten: Sequence[CommitMessage] | None,
+    snapshot_id: int | None,
+) -> tuple[Any, ...]:
+    return (
+        len(adoptable),
+        len(others),
+        None if rewritten is None else sum(len(message.added) for message in rewritten),
+        len({each.file.partition for each in inspected}),
+        sum(each.rows for each in inspected),
+        sum(each.file.size for each in inspected),
+        snapshot_id,
+    )
