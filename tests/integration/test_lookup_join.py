@@ -1,0 +1,450 @@
+"""lookup_join against Spark's own join, in batch and in streams, with the table changing meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lockgate import lookup
+from lockgate.errors import (
+    ColumnNotFoundError,
+    InputError,
+    MaskedDataWarning,
+    NamespaceNotFoundError,
+    NotFoundError,
+    OptionError,
+    TableNotFoundError,
+)
+from lockgate.lookup import lookup_join
+from lockgate.pushdown import col
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockgate import Lake
+
+MakeName = Callable[[str], str]
+
+
+@pytest.fixture(autouse=True)
+def lookups_end(lake: Lake) -> Iterator[None]:
+    """Each test starts without running lookups."""
+    yield
+    lookup.close_all()
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, str]:
+    """A cache folder of the test's own, and quick refreshes."""
+    return {"lookup.cache-dir": str(tmp_path / "cache"), "lookup.refresh.interval": "100 ms"}
+
+
+def same(left: DataFrame, right: DataFrame) -> None:
+    assert left.columns == right.columns
+    assert left.schema.simpleString() == right.schema.simpleString()
+    mine, theirs = (sorted((tuple(row) for row in frame.collect()), key=repr) for frame in (left, right))
+    assert mine == theirs
+    assert mine, "nothing was compared"
+
+
+def planes(spark: SparkSession, name: str) -> None:
+    spark.sql(
+        f"CREATE TABLE {name} (tailnum STRING, year INT, model STRING, seats BIGINT, speed DOUBLE) "
+        "TBLPROPERTIES ('primary-key'='tailnum', 'bucket'='2')"
+    )
+    spark.sql(
+        f"INSERT INTO {name} SELECT concat('N', id), if(id % 7 = 0, null, 1990 + id % 20), "
+        "concat('model ', id % 13), id * 3, id / 7 FROM range(300)"
+    )
+
+
+def flights(spark: SparkSession) -> DataFrame:
+    return spark.sql(
+        "SELECT id AS flight, if(id % 11 = 0, null, concat('N', (id * 37) % 350)) AS tailnum, "
+        "cast(id % 5 AS SMALLINT) AS gate FROM range(1000)"
+    )
+
+
+def test_left_and_inner_by_primary_key(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+    name = table("planes")
+    planes(spark, name)
+    stream = flights(spark)
+    for how in ("left", "inner"):
+        joined = lookup_join(stream, name, on="tailnum", how=how, options=options)
+        same(joined, stream.join(spark.table(name), "tailnum", how).select(*joined.columns))
+
+
+def test_chosen_and_renamed_columns_and_the_snapshot(
+    spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    stream = flights(spark).withColumnRenamed("tailnum", "plane")
+    joined = lake.lookup_join(  # type: ignore[attr-defined]
+        stream,
+        name,
+        on={"plane": "tailnum"},
+        select={"built": "year", "kind": "model"},
+        snapshot_column="planes_snapshot",
+        options=options,
+    )
+    assert joined.columns == ["flight", "plane", "gate", "built", "kind", "planes_snapshot"]
+    dim = spark.table(name).selectExpr("tailnum AS plane", "year AS built", "model AS kind")
+    plain = stream.join(dim, "plane", "left").selectExpr(*joined.columns[:5], "1L AS planes_snapshot")
+    same(joined, plain)
+
+
+def test_several_matches_without_and_beside_a_primary_key(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    weather, pk = table("weather"), table("by_id")
+    spark.sql(f"CREATE TABLE {weather} (origin STRING, hour INT, temp DOUBLE, note STRING)")
+    spark.sql(
+        f"INSERT INTO {weather} SELECT if(id % 9 = 0, null, concat('O', id % 3)), cast(id % 12 AS INT), "
+        "id / 3, if(id % 4 = 0, null, concat('note ', id)) FROM range(60)"
+    )
+    spark.sql(
+        f"CREATE TABLE {pk} (id BIGINT, origin STRING, hour INT, temp DOUBLE, note STRING) "
+        "TBLPROPERTIES ('primary-key'='id', 'bucket'='1')"
+    )
+    spark.sql(f"INSERT INTO {pk} SELECT row_number() OVER (ORDER BY temp), * FROM {weather}")
+    stream = spark.sql(
+        "SELECT id AS flight, if(id % 7 = 0, null, concat('O', id % 4)) AS origin, "
+        "cast(id % 14 AS TINYINT) AS hour FROM range(200)"
+    )
+    for name in (weather, pk):
+        for how in ("left", "inner"):
+            joined = lookup_join(
+                stream, name, on=["origin", "hour"], how=how, select=["note", "temp"], options=options
+            )
+            plain = stream.join(spark.table(name), ["origin", "hour"], how).select(*joined.columns)
+            same(joined, plain)
+
+
+TYPED = {
+    "BOOLEAN": "id % 2 = 0",
+    "TINYINT": "cast(id AS TINYINT)",
+    "SMALLINT": "cast(id AS SMALLINT)",
+    "INT": "cast(id AS INT)",
+    "BIGINT": "id",
+    "FLOAT": "cast(id / 4 AS FLOAT)",
+    "DOUBLE": "id / 3",
+    "DECIMAL(9,2)": "cast(id / 8 AS DECIMAL(9,2))",
+    "DECIMAL(30,3)": "cast(id / 8 AS DECIMAL(30,3))",
+    "STRING": "concat('é', id)",
+    "BINARY": "cast(concat('b', id) AS BINARY)",
+    "DATE": "date_add(DATE'1960-01-01', cast(id AS INT) * 500)",
+    "TIMESTAMP": "timestamp_micros(id * 1234567891234)",
+    "TIMESTAMP_NTZ": "cast(timestamp_micros(id * 1234567891234) AS TIMESTAMP_NTZ)",
+}
+
+
+def test_values_and_keys_of_every_flat_type(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("typed")
+    columns = [(f"c{n}", kind, expression) for n, (kind, expression) in enumerate(TYPED.items())]
+    described = ", ".join(f"{column} {kind}" for column, kind, _ in columns)
+    made = ", ".join(f"if(id % 10 = {n}, null, {e}) AS {c}" for n, (c, _, e) in enumerate(columns))
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, {described}) TBLPROPERTIES ('primary-key'='id','bucket'='1')")
+    spark.sql(f"INSERT INTO {name} SELECT id, {made} FROM range(40)")
+    source = spark.sql("SELECT id, cast(id % 3 AS INT) AS x FROM range(0, 60, 2)")
+    joined = lookup_join(source, name, on="id", options=options)
+    same(joined, source.join(spark.table(name), "id", "left").select(*joined.columns))
+    for column, kind, expression in columns[1:]:
+        stream = spark.sql(f"SELECT {expression} AS {column} FROM range(0, 60, 3)")
+        by_value = lookup_join(stream, name, on=column, how="inner", select=["id"], options=options)
+        plain = stream.join(spark.table(name), column).select(column, "id")
+        assert by_value.count() > 5, kind
+        same(by_value, plain)
+
+
+def test_session_time_zones_do_not_move_timestamps(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("moments")
+    spark.sql(
+        f"CREATE TABLE {name} (k TIMESTAMP, t TIMESTAMP, n TIMESTAMP_NTZ) "
+        "TBLPROPERTIES ('primary-key'='k', 'bucket'='1')"
+    )
+    spark.sql(
+        f"INSERT INTO {name} SELECT timestamp_micros(id), timestamp_micros(id * 7), "
+        "TIMESTAMP_NTZ'2024-03-10 02:30:00' FROM range(10)"
+    )
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for other in ("America/New_York", "Asia/Shanghai"):
+            spark.conf.set("spark.sql.session.timeZone", other)
+            stream = spark.sql("SELECT timestamp_micros(id) AS k FROM range(5, 15)")
+            joined = lookup_join(stream, name, on="k", options=options)
+            same(joined, stream.join(spark.table(name), "k", "left").select(*joined.columns))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
+
+
+def test_a_condition_on_the_dimension(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+    name = table("planes")
+    planes(spark, name)
+    stream = flights(spark)
+    joined = lookup_join(
+        stream, name, on="tailnum", select=["model"], where=col("seats") < 300, options=options
+    )
+    some = spark.table(name).where("seats < 300").select("tailnum", "model")
+    same(joined, stream.join(some, "tailnum", "left").select(*joined.columns))
+
+
+def test_several_lookups_in_one_query(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+    first, second = table("planes"), table("gates")
+    planes(spark, first)
+    spark.sql(
+        f"CREATE TABLE {second} (gate BIGINT, label STRING) TBLPROPERTIES ('primary-key'='gate','bucket'='1')"
+    )
+    spark.sql(f"INSERT INTO {second} SELECT id, concat('gate ', id) FROM range(4)")
+    stream = flights(spark)
+    joined = lookup_join(stream, first, on="tailnum", select=["model"], options=options)
+    joined = lookup_join(joined, second, on="gate", how="inner", options=options)
+    plain = stream.join(spark.table(first).select("tailnum", "model"), "tailnum", "left")
+    plain = plain.join(spark.table(second), "gate").select(*joined.columns)
+    same(joined, plain)
+    same(
+        joined.where("model is not null").groupBy("label").count(),
+        plain.where("model is not null").groupBy("label").count(),
+    )
+
+
+def test_a_dimension_without_rows(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
+    name = table("nothing")
+    spark.sql(f"CREATE TABLE {name} (k BIGINT, v STRING) TBLPROPERTIES ('primary-key'='k','bucket'='1')")
+    stream = spark.range(5).withColumnRenamed("id", "k")
+    assert [tuple(row) for row in lookup_join(stream, name, on="k", options=options).collect()] == [
+        (n, None) for n in range(5)
+    ]
+    assert lookup_join(stream, name, on="k", how="inner", options=options).count() == 0
+
+
+def test_encrypted_dimensions_are_joined_decrypted_or_masked(
+    spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("people")
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, ssn STRING) TBLPROPERTIES "
+        "('primary-key'='id', 'bucket'='1', 'orc.encrypt'='pii:ssn', 'orc.mask'='nullify:ssn')"
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id, concat('ssn-', id) FROM range(20)")
+    stream = spark.range(3)
+    joined = lookup_join(stream, name, on="id", options=options)
+    assert [row.ssn for row in joined.orderBy("id").collect()] == ["ssn-0", "ssn-1", "ssn-2"]
+    spark.conf.set("spark.sql.catalog.public", "io.lockgate.spark.LockgateCatalog")
+    spark.conf.set("spark.sql.catalog.public.warehouse", lake.catalog.warehouse)
+    with pytest.warns(MaskedDataWarning, match="ssn"):
+        masked = lookup_join(stream, name.replace("lake.", "public.", 1), on="id", options=options)
+    assert [row.ssn for row in masked.collect()] == [None, None, None]
+
+
+# --- streams -----------------------------------------------------------------------------------------
+
+
+class Source:
+    """A stream of files: each `add` is one micro-batch."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        folder.mkdir()
+        self.schema = "flight BIGINT, tailnum STRING, gate SMALLINT"
+
+    def add(self, frame: DataFrame) -> None:
+        frame.coalesce(1).write.mode("append").parquet(str(self.folder))
+
+    def stream(self) -> DataFrame:
+        reader = self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(self.folder))
+
+
+def start(joined: DataFrame, checkpoint: Path, sink: Callable[[DataFrame, int], None]) -> Any:
+    writer = joined.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(sink)
+    return writer.trigger(processingTime="0 seconds").start()
+
+
+def test_each_micro_batch_is_the_join_as_of_its_snapshot(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    source = Source(spark, tmp_path / "in")
+    joined = lookup_join(
+        source.stream(),
+        name,
+        on="tailnum",
+        select=["model", "seats"],
+        snapshot_column="snap",
+        options=options,
+    )
+    batches: dict[int, list[tuple[Any, ...]]] = {}
+
+    def sink(frame: DataFrame, number: int) -> None:
+        batches[number] = [tuple(row) for row in frame.collect()]
+
+    source.add(flights(spark))
+    query = start(joined, tmp_path / "checkpoint", sink)
+    try:
+        query.processAllAvailable()
+        spark.sql(
+            f"INSERT INTO {name} SELECT concat('N', id), 2024, 'new model', -id, 0 FROM range(0, 300, 3)"
+        )
+        spark.sql(f"DELETE FROM {name} WHERE tailnum IN ('N5', 'N7', 'N8')")
+        lookup.wait_for(name, 3)
+        source.add(flights(spark))
+        query.processAllAvailable()
+        source.add(flights(spark).limit(10))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert sorted(batches) == [0, 1, 2]
+    used = {number: {row[-1] for row in rows} for number, rows in batches.items()}
+    assert used == {0: {1}, 1: {3}, 2: {3}}
+    for number, rows in batches.items():
+        (snapshot,) = used[number]
+        dim = spark.sql(f"SELECT tailnum, model, seats FROM {name} VERSION AS OF {snapshot}")
+        stream = flights(spark).limit(10) if number == 2 else flights(spark)
+        plain = stream.join(dim, "tailnum", "left").select("flight", "tailnum", "gate", "model", "seats")
+        assert sorted(map(repr, (row[:-1] for row in rows))) == sorted(
+            repr(tuple(row)) for row in plain.collect()
+        )
+    assert any(row[3] == "new model" for row in batches[1])
+    status = lookup.status(name)
+    assert [(pin.batch_id, pin.snapshot_id) for pin in status.pins] == [(1, 3), (2, 3)]
+    assert (status.served_snapshot, status.rows, status.lag_millis) == (3, 297, 0)
+
+
+def test_a_retried_batch_uses_the_snapshot_it_had(
+    spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    source = Source(spark, tmp_path / "in")
+    source.add(flights(spark).limit(50))
+    seen: list[tuple[int, set[int]]] = []
+    fail = True
+
+    def sink(frame: DataFrame, number: int) -> None:
+        seen.append((number, {row.snap for row in frame.collect()}))
+        if number == 1 and fail:
+            raise RuntimeError("the sink is down")
+
+    def joined() -> DataFrame:
+        return lookup_join(
+            source.stream(), name, on="tailnum", select=["model"], snapshot_column="snap", options=options
+        )
+
+    query = start(joined(), tmp_path / "checkpoint", sink)
+    query.processAllAvailable()
+    source.add(flights(spark).limit(50))
+    with pytest.raises(Exception, match="the sink is down"):
+        query.processAllAvailable()
+    query.stop()
+
+    # The driver goes away, the table moves on, its snapshots expire as far as the pin lets them.
+    lookup.close_all()
+    for _ in range(3):
+        spark.sql(f"INSERT INTO {name} VALUES ('N1', 2000, 'later', 1, 1.0)")
+    plain = lake.catalog.load_table(name.removeprefix("lake."))
+    lake.call("expire_snapshots", table=name.removeprefix("lake."), retain_max=1, retain_min=1)
+    assert [snapshot.id for snapshot in plain.snapshots()] == [1, 2, 3, 4]
+    fail = False
+    query = start(joined(), tmp_path / "checkpoint", sink)
+    try:
+        query.processAllAvailable()
+        source.add(flights(spark).limit(50))
+        query.processAllAvailable()
+        source.add(flights(spark).limit(50))
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert seen == [(0, {1}), (1, {1}), (1, {1}), (2, {4}), (3, {4})]
+    lake.call("expire_snapshots", table=name.removeprefix("lake."), retain_max=1, retain_min=1)
+    assert [snapshot.id for snapshot in plain.snapshots()] == [4]
+
+
+def test_a_stream_into_a_table_with_an_inner_join(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name, out = table("weather"), table("out")
+    spark.sql(f"CREATE TABLE {name} (tailnum STRING, note STRING)")
+    spark.sql(f"INSERT INTO {name} SELECT concat('N', id % 100), concat('note ', id) FROM range(150)")
+    spark.sql(f"CREATE TABLE {out} (flight BIGINT, tailnum STRING, gate SMALLINT, note STRING, snap BIGINT)")
+    source = Source(spark, tmp_path / "in")
+    source.add(flights(spark))
+    joined = lookup_join(
+        source.stream(), name, on="tailnum", how="inner", snapshot_column="snap", options=options
+    )
+    query = joined.writeStream.option("checkpointLocation", str(tmp_path / "ck")).toTable(out)
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    plain = (
+        flights(spark)
+        .join(spark.table(name), "tailnum")
+        .selectExpr("flight", "tailnum", "gate", "note", "1L AS snap")
+    )
+    same(spark.table(out), plain)
+
+
+# --- bad input -----------------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_when_the_join_is_written(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    stream = flights(spark)
+
+    def refused(
+        error: type[Exception], message: str, *, on: Any = "tailnum", dim: str = name, **more: Any
+    ) -> None:
+        with pytest.raises(error, match=message):
+            lookup_join(stream, dim, on=on, **{"options": options, **more})
+
+    refused(
+        ColumnNotFoundError, "the stream has no column 'tailnumber'; did you mean 'tailnum'", on="tailnumber"
+    )
+    refused(ColumnNotFoundError, "no column 'tail'", on={"tailnum": "tail"})
+    refused(ColumnNotFoundError, "did you mean 'seats'", select=["seat"])
+    refused(
+        InputError, r"has type smallint in the stream and STRING.* in the dimension", on={"gate": "tailnum"}
+    )
+    refused(InputError, r"has type bigint in the stream and INT", on={"flight": "year"})
+    refused(InputError, "the stream has a column 'gate' already", select={"gate": "seats"})
+    refused(InputError, "the stream has a column 'flight' already", snapshot_column="flight")
+    refused(InputError, "how= is 'left' or 'inner', not 'right'", how="right")
+    refused(InputError, "at least one column in on=", on=[])
+    refused(InputError, r"select= takes a list of columns: \['model'\]", select="model")
+    refused(OptionError, r"did you mean 'lookup\.cache-dir'", options={"lookup.cache-dri": "x"})
+    refused(TableNotFoundError, "did you mean 'planes'", dim=table("plane"))
+    refused(NamespaceNotFoundError, "there is no database", dim="lake.nowhere.planes")
+    refused(NotFoundError, "no catalog 'lakes'; did you mean 'lake'", dim="lakes.db.planes")
+    refused(InputError, "is not a Lockgate catalog", dim="spark_catalog.db.planes")
+    refused(InputError, r"named catalog\.database\.table", dim="planes")
+
+
+def test_the_pin_table_alone_is_refused(spark: SparkSession, database: str, table: MakeName) -> None:
+    name = table("planes")
+    planes(spark, name)
+    with pytest.raises(Exception, match="read by lookup joins only"):
+        spark.table(f"lake.{database}.`planes$pin`").collect()
+
+
+def test_columns_are_found_without_regard_to_case(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    stream = flights(spark).withColumnRenamed("tailnum", "TailNum")
+    joined = lookup_join(stream, name, on={"tailnum": "tailnum"}, select=["model"], options=options)
+    assert joined.columns == ["flight", "TailNum", "gate", "model"]
+    assert joined.where("model is not null").count() > 100
