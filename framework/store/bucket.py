@@ -91,8 +91,10 @@ def hash_rows(columns: Sequence[pa.Array | pa.ChunkedArray], types: tuple[DataTy
         return hashes
     parts = [_column(array, kind) for array, kind in zip(arrays, types, strict=True)]
     fixed = _fixed_part(parts, count, len(types))
-    widths = [part.widths(count) for part in parts]
-    shapes, shape_of = np.unique(np.stack(widths, axis=1), axis=0, return_inverse=True)
+    widths = np.stack([part.widths(count) for part in parts], axis=1)
+    if (widths == widths[0]).all():  # as of numbers; sorting the widths would cost more than hashing
+        return murmur_hash(_rows_of_shape(parts, fixed, np.arange(count), widths[0]))
+    shapes, shape_of = np.unique(widths, axis=0, return_inverse=True)
     for index, shape in enumerate(shapes):
         rows = np.flatnonzero(shape_of.reshape(-1) == index)
         hashes[rows] = murmur_hash(_rows_of_shape(parts, fixed, rows, shape))

@@ -8,13 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+# Up to so many times the number of rows, counting from the smallest value beats hashing.
+_DENSE = 4
+
 Codes = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def group_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, int]:
-    """Give equal rows of `columns` equal numbers, from 0 in order of first appearance.
+    """Give equal rows of `columns` equal numbers.
 
-    Returns the number of each row and how many there are. A null is equal to a null.
+    Returns the number of each row and a bound that all are below; not every number below it need occur. A
+    null is equal to a null.
     """
     if not columns:
         return np.zeros(rows, dtype=np.int64), min(rows, 1)
@@ -27,9 +31,15 @@ def group_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, i
 
 
 def _codes_of(column: pa.ChunkedArray) -> tuple[Codes, int]:
+    """Number the distinct values of a column; some of the numbers may not be used."""
     encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(encoded, pa.ChunkedArray):
         encoded = pa.concat_arrays(encoded.chunks)
+    if pa.types.is_signed_integer(encoded.type) and len(encoded) and not encoded.null_count:
+        values = encoded.to_numpy(zero_copy_only=False)
+        low, high = int(values.min()), int(values.max())
+        if high - low < _DENSE * len(values):  # no hashing where the values lie close together
+            return values.astype(np.int64) - low, high - low + 1
     if pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_decode()
     encoded = pc.dictionary_encode(encoded, null_encoding="encode")
@@ -41,16 +51,25 @@ def _dense(codes: Codes) -> tuple[Codes, int]:
 
 
 def last_of_each(codes: Codes, count: int, order: Codes | None = None) -> Codes:
-    """Return for each number the position of its last row, in `order` (positions, default: as they are)."""
-    last = np.zeros(count, dtype=np.int64)
+    """Return, ascending, the positions of the rows that come last among those of their number.
+
+    `order` lists all positions from first to last; by default they are in order.
+    """
+    last = np.full(count, -1, dtype=np.int64)
     positions = np.arange(len(codes), dtype=np.int64) if order is None else order
     # Of several values assigned to one element, numpy keeps the last.
     last[codes[positions]] = positions
-    return last
+    kept = np.zeros(len(codes), dtype=bool)
+    kept[last[last >= 0]] = True
+    return np.flatnonzero(kept).astype(np.int64)
 
 
 def groups(codes: Codes, count: int) -> list[Codes]:
-    """Return for each number the positions of its rows, ascending."""
-    order = np.argsort(codes, kind="stable").astype(np.int64)
+    """Return for each number that occurs the positions of its rows, ascending."""
+    if count <= 1:
+        return [np.arange(len(codes), dtype=np.int64)] if len(codes) else []
+    # Small numbers are sorted by radix.
+    sortable = codes.astype(np.uint16) if count <= 2**16 else codes
+    order = np.argsort(sortable, kind="stable").astype(np.int64)
     ends = np.cumsum(np.bincount(codes, minlength=count))
-    return [part.astype(np.int64) for part in np.split(order, ends[:-1])] if count else []
+    return [part for part in np.split(order, ends[:-1]) if len(part)]

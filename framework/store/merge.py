@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework import options as known
-from lockgate.framework.store.grouping import group_codes, last_of_each
+from lockgate.framework.store.grouping import Codes, group_codes, last_of_each
 from lockgate.framework.store.schema import TableSchema
 
 KEY_PREFIX = "_KEY_"
@@ -131,7 +132,7 @@ def merge_tables(
     """
     table = pa.concat_tables(tables)
     codes, count = group_codes([table[name] for name in plan.key], table.num_rows)
-    winners = np.sort(last_of_each(codes, count, _by_age(plan, table)))
+    winners = last_of_each(codes, count, _by_age(plan, tables, codes, count))
     if not keep_deletes:
         winners = winners[_living(table[plan.kind], winners)]
     merged = table.take(pa.array(winners)) if len(winners) < table.num_rows else table
@@ -145,14 +146,33 @@ def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in key]))
 
 
-def _by_age(plan: MergePlan, table: pa.Table) -> Any:
-    """Return the positions of all rows from oldest to newest, None if they are in that order."""
-    ages = [_numbers(table[name]) for name in plan.sequence]
-    if len(ages) == 1:
-        if len(ages[0]) < 2 or bool((ages[0][1:] >= ages[0][:-1]).all()):
-            return None
-        return np.argsort(ages[0], kind="stable")
-    return np.lexsort(ages[::-1])  # stable, the last key is the primary one
+def _by_age(plan: MergePlan, tables: Sequence[pa.Table], codes: Codes, count: int) -> Codes | None:
+    """Return the positions of all rows so that of each key's the newest is last; None if they are so."""
+    if len(plan.sequence) > 1:
+        ages = [np.concatenate([_numbers(table[name]) for table in tables]) for name in plan.sequence]
+        return np.lexsort(ages[::-1]).astype(np.int64)  # stable, the last key is the primary one
+    parts = [_numbers(table[plan.sequence[0]]) for table in tables]
+    starts = np.cumsum([0, *(len(part) for part in parts)])
+    spans = [(part.min(), part.max(), place) for place, part in enumerate(parts) if len(part)]
+    spans.sort()
+    apart = all(before[1] < after[0] for before, after in pairwise(spans))
+    if not apart:
+        return np.argsort(np.concatenate(parts), kind="stable").astype(np.int64)
+    # Files of different commits: whole files are older or newer, and mostly no key comes twice in one.
+    order = []
+    for _, _, place in spans:
+        positions = np.arange(starts[place], starts[place + 1], dtype=np.int64)
+        if _has_repeats(codes[positions[0] : positions[-1] + 1], count):
+            positions = positions[np.argsort(parts[place], kind="stable")]
+        order.append(positions)
+    return np.concatenate(order) if order else None
+
+
+def _has_repeats(codes: Codes, count: int) -> bool:
+    seen = np.full(count, -1, dtype=np.int64)
+    places = np.arange(len(codes), dtype=np.int64)
+    seen[codes] = places
+    return bool((seen[codes] != places).any())
 
 
 def _living(kinds: pa.ChunkedArray, winners: Any) -> Any:

@@ -211,7 +211,7 @@ class _KeyWriter(_Writer):
         if kinds is None:
             kinds = pa.nulls(rows.num_rows, pa.int8()).fill_null(0)
         codes, count = group_codes([rows[name] for name in self._schema.primary_keys], rows.num_rows)
-        newest = pa.array(np.sort(last_of_each(codes, count)))
+        newest = pa.array(last_of_each(codes, count))
         if len(newest) < rows.num_rows:
             rows, kinds = rows.take(newest), kinds.take(newest)
         for where, positions in self._split(rows):
