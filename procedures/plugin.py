@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from lockgate.errors import ProcedureNotFoundError
@@ -52,6 +53,10 @@ def load_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
     procedure = _find(request)
     parameters = [_parameter(each) for each in procedure.parameters]
     parameters += [_alias(each) for each in procedure.parameters if each.alias != each.name]
+    for before, each in pairwise(parameters):
+        # Spark wants none required after an optional one; what is missing is found when the call arrives.
+        if before["default"] is not None and each["default"] is None:
+            each["default"] = "NULL"
     return {
         "name": procedure.name,
         "description": procedure.description,
