@@ -160,8 +160,9 @@ def _funnel(funnel: Funnel) -> str:
         shown = human_bytes if "bytes" in step.name else str
         rows.append((step.name, step.kept, step.total, f"{shown(step.kept)} of {shown(step.total)}"))
     facts = [
-        ("accepted by the source", ", ".join(funnel.accepted) or "none"),
-        ("evaluated again by Spark", ", ".join(funnel.remaining) or "none"),
+        ("accepted, guaranteed", ", ".join(funnel.accepted) or "none"),
+        ("accepted, used to skip", ", ".join(funnel.skipping) or "none"),
+        ("remaining for Spark", ", ".join(funnel.remaining) or "none"),
         ("columns read", ", ".join(funnel.columns) or "none"),
         ("answer", f"{funnel.rows:,} rows in {funnel.seconds:.2f} s"),
     ]

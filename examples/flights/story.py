@@ -51,12 +51,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Funnel:
-    """What push-down did to one query."""
+    """What push-down did to one query: `accepted` filters need no second look, `skipping` ones get one."""
 
     title: str
     sql: str
     steps: Sequence[Step]
     accepted: Sequence[str]
+    skipping: Sequence[str]
     remaining: Sequence[str]
     columns: Sequence[str]
     rows: int

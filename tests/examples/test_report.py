@@ -40,7 +40,7 @@ def story():
         made.batches.append(s.Batch(number, number + 1, 25, 0.5 + number, pins, 2_500_000, lag, newest))
         made.peer.append(s.PeerBatch(number, 25, 1.0))
     steps = [s.Step("files, partitions", 1, 12), s.Step("bytes", 1200, 150_000)]
-    made.funnels.append(s.Funnel("A <query>", "SELECT 1 < 2", steps, ["a < 1"], [], ["a"], 3, 0.2))
+    made.funnels.append(s.Funnel("A <query>", "SELECT 1 < 2", steps, ["a < 1"], [], ["b = 2"], ["a"], 3, 0.2))
     made.calls.append(s.Call("CALL lake.sys.compact(table => 'f.p')", {"files": 4}, 0.5))
     made.columns = ("tailnum", "model")
     made.with_key, made.without_key = [("N1", "A320")], [("N1", "ABCDEF" * 10)]
