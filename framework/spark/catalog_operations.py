@@ -13,9 +13,8 @@ from lockgate.framework.types import to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
-
     from lockgate.framework.plugins import SystemTable
+    from lockgate.framework.store.table import Table
 
 # Procedures live here; it holds no tables and cannot be dropped.
 SYSTEM_NAMESPACE = "sys"

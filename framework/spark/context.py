@@ -9,11 +9,11 @@ from urllib.parse import unquote
 from lockgate.errors import NamespaceNotFoundError
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.table import Table
     from pyspark.sql import SparkSession
 
     from lockgate.framework.spark.brain import Brain
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
 
 
 class Context:

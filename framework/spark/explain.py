@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
-from lockgate.pushdown import FilterPushDown, ScanReport
+from lockgate.pushdown import FilterPushDown, ScanReport, describe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,23 +17,41 @@ if TYPE_CHECKING:
 _REMEMBERED = 256
 
 
+@dataclass(frozen=True)
+class OfferedFilters:
+    """The filters that Spark offered to a scan: what became of them, and how Spark words them."""
+
+    pushed: FilterPushDown
+    texts: tuple[str, ...]
+
+    def remaining(self) -> tuple[tuple[str, str], ...]:
+        """Return the filters that Spark evaluates, each with the reason."""
+        return tuple(
+            (self.texts[item.index] if item.predicate is None else describe(item.predicate), item.reason)
+            for item in self.pushed.remaining
+        )
+
+
+_NO_FILTERS = OfferedFilters(FilterPushDown((), ()), ())
+
+
 class ScanReports:
     """The reports of the latest scans, by the id that the connector gives each scan."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._filters: OrderedDict[str, FilterPushDown] = OrderedDict()
+        self._filters: OrderedDict[str, OfferedFilters] = OrderedDict()
         self._reports: OrderedDict[str, ScanReport] = OrderedDict()
 
-    def remember_filters(self, scan_id: str, pushed: FilterPushDown) -> None:
-        """Remember what became of the filters of a scan."""
+    def remember_filters(self, scan_id: str, pushed: FilterPushDown, texts: Sequence[str]) -> None:
+        """Remember what became of the filters of a scan, which Spark words as `texts`."""
         with self._lock:
-            _remember(self._filters, scan_id, pushed)
+            _remember(self._filters, scan_id, OfferedFilters(pushed, tuple(texts)))
 
-    def filters(self, scan_id: str) -> FilterPushDown | None:
-        """Return what became of the filters of a scan, None if it was offered none."""
+    def filters(self, scan_id: str) -> OfferedFilters:
+        """Return what became of the filters of a scan; Spark offers none to a scan without WHERE."""
         with self._lock:
-            return self._filters.get(scan_id)
+            return self._filters.get(scan_id, _NO_FILTERS)
 
     def remember_report(self, scan_id: str, report: ScanReport) -> None:
         """Remember what a scan reads."""

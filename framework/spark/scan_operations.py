@@ -24,11 +24,10 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
-
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.schema import TableSchema
     from lockgate.framework.store.split import Split
+    from lockgate.framework.store.table import Table
 
 _SNAPSHOT_OPTION = "scan.snapshot-id"
 
@@ -42,7 +41,7 @@ def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         [from_json(item) for item in request["filters"]],
         [reason_unsupported(item) for item in request["filters"]],
     )
-    context.brain.reports.remember_filters(request["scan_id"], pushed)
+    context.brain.reports.remember_filters(request["scan_id"], pushed, request["texts"])
     return {
         "accepted": [item.index for item in pushed.accepted],
         "remaining": [item.index for item in pushed.remaining],
@@ -60,7 +59,7 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     else:
         _warn_of_masks(table, needed)
     planned = _plan(context, table, predicate, request)
-    context.brain.reports.remember_report(request["scan_id"], _report(planned.report, request))
+    context.brain.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     return _reply(context, table, planned, is_strict=is_strict)
 
 
@@ -77,7 +76,7 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
         columns=request["columns"],
         snapshot_id=snapshot_id,
         limit=request.get("limit"),
-        push_down=context.brain.reports.filters(request["scan_id"]),
+        push_down=context.brain.reports.filters(request["scan_id"]).pushed,
     )
 
 
@@ -110,11 +109,18 @@ def _warn_of_masks(table: Table, columns: set[str]) -> None:
         )
 
 
-def _report(report: ScanReport, request: Mapping[str, Any]) -> ScanReport:
+def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) -> ScanReport:
+    offered = context.brain.reports.filters(request["scan_id"])
     runtime = [from_json(item) for item in request.get("runtime_filters", ())]
     notes = [f"filter known only at run time: {describe(item)}" for item in runtime if item is not None]
     columns, limit = tuple(request["columns"]), request.get("limit")
-    return dataclasses.replace(report, columns=columns, limit=limit, notes=(*report.notes, *notes))
+    return dataclasses.replace(
+        report,
+        remaining=offered.remaining(),
+        columns=columns,
+        limit=limit,
+        notes=(*report.notes, *notes),
+    )
 
 
 def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def configure(
 
 
 def _use_this_python(master: str) -> None:
-    """Let the workers of a local session run this Python; spark-submit and clusters have their own settings."""
+    """Let workers of a local session run this Python; spark-submit and clusters have their own settings."""
     if master.startswith("local") and "PYSPARK_GATEWAY_PORT" not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 

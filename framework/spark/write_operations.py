@@ -15,11 +15,10 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
-
     from lockgate.framework.store.message import CommitMessage
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.split import Split
+    from lockgate.framework.store.table import Table
 
 
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:

@@ -88,8 +88,8 @@ def test_every_type(spark: SparkSession, table: Callable[[str], str]) -> None:
     )
     spark.sql(f"CREATE TABLE {table('t')} ({columns})")
     spark.sql(f"""
-        INSERT INTO {table("t")} VALUES (true, 1, 2, 3, 4, 1.5, -0.25, 123456789012345.12345, 'ä', 'var', 'ch',
-            X'00FF', DATE'1969-12-31', TIMESTAMP'2024-02-29 12:34:56.123456',
+        INSERT INTO {table("t")} VALUES (true, 1, 2, 3, 4, 1.5, -0.25, 123456789012345.12345,
+            'ä', 'var', 'ch', X'00FF', DATE'1969-12-31', TIMESTAMP'2024-02-29 12:34:56.123456',
             TIMESTAMP_NTZ'1900-01-01 00:00:00.000001')""")
     spark.sql(f"INSERT INTO {table('t')} (a) VALUES (NULL)")
     plain = spark.sql("""
@@ -117,7 +117,7 @@ REFUSED = [
     ("CREATE TABLE {} (id INT) LOCATION '/tmp/x'", "tables live in its warehouse"),
     ("CREATE TABLE {} (id INT) TBLPROPERTIES ('bucket' = 'many')", "bucket"),
     ("CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-kye' = 'id')", "did you mean 'primary-key'"),
-    ("CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-key' = 'idd', 'bucket' = '1')", "did you mean 'id'"),
+    ("CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-key' = 'idd', 'bucket' = '1')", "mean 'id'"),
     (
         "CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1', 'orc.encrypt' = 'pii:id')",
         "id",

@@ -41,6 +41,7 @@ def test_each_step(lake: Lake, parts: str) -> None:
     assert any("id" in text for text in report.skipping)
     reasons = dict(report.remaining)
     assert any("statistics" in reason for reason in reasons.values())
+    assert any("length" in text.lower() for text in reasons)
     assert len(report.remaining) > len(report.skipping)
     assert set(report.columns or ()) == {"id", "v", "w"}
     assert (report.total.files, report.total.partitions, report.total.rows) == (6, 3, 300)

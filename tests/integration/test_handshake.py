@@ -127,5 +127,5 @@ def test_plain_confs_need_attach(tmp_path: Path) -> None:
 
 def test_a_missing_jar_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(gateway, "JAR", tmp_path / "none.jar")
-    with pytest.raises(BridgeError, match="./dev build"):
+    with pytest.raises(BridgeError, match=r"\./dev build"):
         gateway.jar()

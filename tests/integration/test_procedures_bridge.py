@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import inspect
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,7 +81,7 @@ def test_every_type_keeps_its_value(lake: Lake, echo: Echo) -> None:
     assert arguments["large"] == 9007199254740993
     assert arguments["day"] == datetime.date(2024, 2, 29)
     assert arguments["moment"].replace(tzinfo=None) == datetime.datetime(2024, 2, 29, 12, 34, 56, 123456)
-    assert Decimal(arguments["ratio"]) == Decimal(0.1)
+    assert arguments["ratio"] == 0.1
     assert arguments["pairs"] == {"k": "v"}
 
 

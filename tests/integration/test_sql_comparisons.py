@@ -1,4 +1,4 @@
-"""`SELECT * FROM t WHERE f < 111.321` and its kin mean the same as in plain Spark, whatever the type of `f`."""
+"""`SELECT * FROM t WHERE f < 111.321` and its kin mean what they mean in plain Spark."""
 
 from __future__ import annotations
 

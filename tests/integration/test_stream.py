@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F
+from pyspark.sql import functions as f
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,9 +52,9 @@ def test_restarts_write_each_row_once(
     name = table("t")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, twice BIGINT)")
     source(0, 10)
-    stream = source(10, 20).withColumn("twice", F.col("id") * 2)
+    stream = source(10, 20).withColumn("twice", f.col("id") * 2)
     query = run(stream, name, tmp_path / "checkpoint")
-    again = run(source(20, 30).withColumn("twice", F.col("id") * 2), name, tmp_path / "checkpoint")
+    again = run(source(20, 30).withColumn("twice", f.col("id") * 2), name, tmp_path / "checkpoint")
     assert again.id == query.id
     assert spark.sql(f"SELECT count(*), count(DISTINCT id), sum(twice) FROM {name}").collect() == [
         (30, 30, 870)
@@ -91,7 +91,7 @@ def test_columns_in_another_order(
 ) -> None:
     name = table("t")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, text STRING)")
-    stream = source(0, 3).select(F.concat(F.lit("t"), "id").alias("TEXT"), "id")
+    stream = source(0, 3).select(f.concat(f.lit("t"), "id").alias("TEXT"), "id")
     run(stream, name, tmp_path / "checkpoint")
     assert sorted(map(tuple, spark.table(name).collect())) == [(0, "t0"), (1, "t1"), (2, "t2")]
 
@@ -104,10 +104,10 @@ def test_upserts(
         f"CREATE TABLE {name} (k BIGINT, id BIGINT) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '2')"
     )
     source(0, 10)
-    stream = source(10, 20).select((F.col("id") % 5).alias("k"), "id")
+    stream = source(10, 20).select((f.col("id") % 5).alias("k"), "id")
     run(stream, name, tmp_path / "checkpoint")
     assert spark.sql(f"SELECT count(*), min(id) >= 10 FROM {name}").collect() == [(5, True)]
-    counted = source(20, 25).groupBy((F.col("id") % 3).alias("k")).agg(F.count("*").alias("id"))
+    counted = source(20, 25).groupBy((f.col("id") % 3).alias("k")).agg(f.count("*").alias("id"))
     other = table("counts")
     spark.sql(
         f"CREATE TABLE {other} (k BIGINT, id BIGINT) TBLPROPERTIES ('primary-key' = 'k', 'bucket' = '1')"
@@ -122,7 +122,7 @@ def test_complete_mode_replaces(
     name = table("t")
     spark.sql(f"CREATE TABLE {name} (k BIGINT, n BIGINT)")
     source(0, 6)
-    counted = source(6, 12).groupBy((F.col("id") % 3).alias("k")).agg(F.count("*").alias("n"))
+    counted = source(6, 12).groupBy((f.col("id") % 3).alias("k")).agg(f.count("*").alias("n"))
     run(counted, name, tmp_path / "checkpoint", mode="complete")
     assert sorted(map(tuple, spark.table(name).collect())) == [(0, 4), (1, 4), (2, 4)]
 

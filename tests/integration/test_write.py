@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import functions as F
+from pyspark.sql import functions as f
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,8 @@ def keyed(spark: SparkSession, table: Named) -> str:
     """A table with a primary key, two buckets and five rows."""
     name = table("keyed")
     spark.sql(f"""
-        CREATE TABLE {name} (id INT, name STRING, n BIGINT) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2')
+        CREATE TABLE {name} (id INT, name STRING, n BIGINT)
+        TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '2')
     """)
     spark.sql(f"INSERT INTO {name} VALUES (1,'a',10), (2,'b',20), (3,'c',30), (4,'d',40), (5,'e',50)")
     return name
@@ -51,7 +52,7 @@ def test_append(spark: SparkSession, table: Named) -> None:
     spark.sql(f"CREATE TABLE {name} (id BIGINT, s STRING)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, NULL)")
     spark.sql(f"INSERT INTO {name} (s) VALUES ('only s')")
-    spark.range(3, 5).withColumn("s", F.lit("frame")).writeTo(name).append()
+    spark.range(3, 5).withColumn("s", f.lit("frame")).writeTo(name).append()
     spark.sql(f"INSERT INTO {name} SELECT id, s FROM {name} WHERE id = 1")
     assert rows(spark, f"SELECT * FROM {name}") == sorted(
         [(1, "a"), (2, None), (None, "only s"), (3, "frame"), (4, "frame"), (1, "a")], key=repr
@@ -97,7 +98,7 @@ def test_delete_whole_partitions(spark: SparkSession, parts: str) -> None:
 
 
 def test_delete_single_rows_needs_a_key(spark: SparkSession, parts: str) -> None:
-    with pytest.raises(AnalysisException, match="no primary key.*INSERT OVERWRITE"):
+    with pytest.raises(AnalysisException, match=r"no primary key.*INSERT OVERWRITE"):
         spark.sql(f"DELETE FROM {parts} WHERE id = 1")
     assert spark.table(parts).count() == 6
 
@@ -112,7 +113,7 @@ def test_special_partition_values(spark: SparkSession, table: Named) -> None:
         (4, "x", "2024-02-29"),
     ]
     frame = spark.createDataFrame(values, "id INT, s STRING, d STRING").withColumn(
-        "d", F.col("d").cast("date")
+        "d", f.col("d").cast("date")
     )
     frame.writeTo(name).append()
     assert rows(spark, f"SELECT id, s, CAST(d AS STRING) FROM {name}") == sorted(values, key=repr)
@@ -191,9 +192,9 @@ def test_partitioned_table_with_a_key(spark: SparkSession, table: Named) -> None
     spark.sql(f"""
         CREATE TABLE {name} (id INT, day DATE, v INT) PARTITIONED BY (day)
         TBLPROPERTIES ('primary-key' = 'id,day', 'bucket' = '2')""")
-    spark.sql(
-        f"INSERT INTO {name} SELECT CAST(id % 10 AS INT), DATE'2024-01-01' + CAST(id DIV 10 AS INT), 0 FROM range(30)"
-    )
+    spark.sql(f"""
+        INSERT INTO {name}
+        SELECT CAST(id % 10 AS INT), DATE'2024-01-01' + CAST(id DIV 10 AS INT), 0 FROM range(30)""")
     spark.sql(f"INSERT INTO {name} VALUES (3, DATE'2024-01-02', 1)")
     assert rows(spark, f"SELECT count(*), sum(v) FROM {name}") == [(30, 1)]
     spark.sql(f"DELETE FROM {name} WHERE day = DATE'2024-01-01'")
@@ -242,7 +243,7 @@ def test_two_jobs_at_once(spark: SparkSession, table: Named) -> None:
     spark.sql(f"CREATE TABLE {name} (id BIGINT, job INT)")
 
     def append(job: int) -> None:
-        spark.range(100).withColumn("job", F.lit(job)).writeTo(name).append()
+        spark.range(100).withColumn("job", f.lit(job)).writeTo(name).append()
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(append, range(4)))

@@ -2,6 +2,7 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
 import java.util.UUID;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
@@ -32,6 +33,7 @@ final class LockgateScanBuilder
   public Predicate[] pushPredicates(Predicate[] predicates) {
     ObjectNode ask = request.deepCopy().put("scan_id", scanId);
     ask.set("filters", Predicates.toJson(predicates));
+    ask.set("texts", Bridge.JSON.valueToTree(Arrays.stream(predicates).map(Predicate::toString).toArray()));
     JsonNode reply = Bridge.ask("scan.filters", ask);
     offered = predicates;
     accepted = Predicates.pick(predicates, reply.get("accepted"));
