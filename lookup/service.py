@@ -76,6 +76,8 @@ class Lookup:
         self._retry_at = 0.0
         self._loading: int | None = None
         self._heartbeat_at = 0.0
+        self._used_at = time.monotonic()
+        self._waiting = 0
         opening = {
             "warehouse": catalog.warehouse,
             "options": dict(catalog.options or {}),
@@ -95,6 +97,7 @@ class Lookup:
         query, as in batch jobs, it is kept for `lookup.cache-file-retention`. Raises LookupTimeoutError if
         it is not built in `lookup.timeout`, and the error of the build if nothing was ever built.
         """
+        self.touch()
         if query_id is None or batch_id is None:
             snapshot_id = self._choose()
             with self._changed:
@@ -107,6 +110,11 @@ class Lookup:
             self._pins.record(query_id, batch_id, known)
         self._keep(known)
         return known
+
+    def touch(self) -> bool:
+        """Note that the lookup is used; False if it has ended, as it does when it is not used for long."""
+        self._used_at = time.monotonic()
+        return not self._closed.is_set()
 
     def _choose(self) -> int:
         if self._options.get_option(REFRESH_ASYNC) and self._ready:
@@ -158,15 +166,20 @@ class Lookup:
             failures = self._failures
             self._built.pop(snapshot_id, None)
             self._ask(snapshot_id, serve)
-            while snapshot_id not in self._built:
-                if self._failures > failures and self._error is not None:
-                    raise self._error
-                if self._closed.is_set():
-                    raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise self._too_late(snapshot_id)
-                self._changed.wait(left)
+            self._waiting += 1
+            try:
+                while snapshot_id not in self._built:
+                    if self._failures > failures and self._error is not None:
+                        raise self._error
+                    if self._closed.is_set():
+                        raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise self._too_late(snapshot_id)
+                    self._changed.wait(left)
+            finally:
+                self._waiting -= 1
+                self._used_at = time.monotonic()
 
     def _too_late(self, snapshot_id: int) -> LookupTimeoutError:
         return LookupTimeoutError(
@@ -237,6 +250,9 @@ class Lookup:
                     self._error = LookupCacheError(f"looking for a new snapshot failed: {error}")
             if self._closed.wait(interval):
                 return
+            idle = time.monotonic() - self._used_at
+            if not self._waiting and idle > self._options.get_option(FILE_RETENTION).total_seconds():
+                self.close()
 
     def _tick(self) -> None:
         newest = newest_target(self.table)
@@ -311,11 +327,12 @@ def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec) -> Lookup:
     """Return the running lookup for a spec, started if it is the first."""
     identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
     with _lock:
-        if identity not in _lookups:
+        known = _lookups.get(identity)
+        if known is None or not known.touch():
             if not _lookups:
                 atexit.register(close_all)
-            _lookups[identity] = Lookup(catalog, table, spec)
-        return _lookups[identity]
+            known = _lookups[identity] = Lookup(catalog, table, spec)
+        return known
 
 
 def statuses() -> list[LookupStatus]:

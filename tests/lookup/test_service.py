@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -222,6 +224,56 @@ def test_the_owner_ends_with_its_driver(world: World) -> None:
     lookup.close()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+DRIVER = """
+import sys, time
+from lockgate.framework.store.catalog import Catalog
+from lockgate.lookup.service import Lookup
+from lockgate.lookup.tables import make_spec
+
+catalog = Catalog(sys.argv[1])
+table = catalog.load_table("db.dim")
+lookup = Lookup(catalog, table, make_spec(table, "id", options={"lookup.cache-dir": sys.argv[2]}))
+lookup.pin("query", 0)
+print(lookup.status().owner_pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_owner_ends_when_its_driver_is_killed(world: World) -> None:
+    world.create().append(rows(range(10), 1))
+    folders = [str(world.folder / "warehouse"), str(world.folder / "cache")]
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER, *folders], stdout=subprocess.PIPE)
+    assert driver.stdout is not None
+    owner = int(driver.stdout.readline())
+    driver.kill()
+    driver.wait()
+    driver.stdout.close()
+
+    def ended() -> bool:
+        status = Path(f"/proc/{owner}/stat")
+        # Nobody waits for an orphan in some containers: a zombie has ended too.
+        return not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+    until(ended)
+    assert world.lookup().pin("query", 0) == 1
+
+
+def test_an_idle_lookup_ends_by_itself_and_starts_again(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    options = {"lookup.cache-dir": str(world.folder / "cache"), "lookup.refresh.interval": "20 ms"}
+    spec = make_spec(table, "id", options={**options, "lookup.cache-file-retention": "1 s"})
+    try:
+        first = service.lookup_for(world.catalog, table, spec)
+        assert first.pin(None, None) == 1
+        until(lambda: first.status().owner_pid is None)
+        second = service.lookup_for(world.catalog, table, spec)
+        assert second is not first
+        assert second.pin(None, None) == 1
+    finally:
+        service.close_all()
 
 
 def test_two_drivers_share_a_cache_and_the_second_takes_over(world: World) -> None:
