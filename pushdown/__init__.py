@@ -19,7 +19,7 @@ from lockgate.pushdown.arrow import field_type, filter_table, to_arrow_expressio
 from lockgate.pushdown.describing import describe, describe_field, describe_literal
 from lockgate.pushdown.evaluation import evaluate, residual
 from lockgate.pushdown.explain import Count, ScanReport, Step, format_bytes
-from lockgate.pushdown.json_codec import from_json, reason_unsupported, to_json
+from lockgate.pushdown.json_codec import describe_json, from_json, reason_unsupported, to_json
 from lockgate.pushdown.negation import negate, normalize
 from lockgate.pushdown.predicates import (
     AlwaysFalse,
@@ -73,6 +73,7 @@ __all__ = [
     "conjuncts",
     "describe",
     "describe_field",
+    "describe_json",
     "describe_literal",
     "evaluate",
     "field_type",

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError
 from lockgate.pushdown.arrow import unsupported_reason
+from lockgate.pushdown.describing import describe
 from lockgate.pushdown.predicates import FieldPath, Predicate, all_of, columns_of
 
 
@@ -25,6 +26,10 @@ class Remaining:
     index: int
     predicate: Predicate | None
     reason: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text or ("?" if self.predicate is None else describe(self.predicate))
 
 
 @dataclass(frozen=True)
@@ -119,18 +124,21 @@ def split_filters(
     guaranteed: Callable[[Predicate], bool],
     why_remaining: Callable[[Predicate], str],
     inexpressible: Sequence[str | None] = (),
+    texts: Sequence[str] = (),
 ) -> FilterPushDown:
     """Sort filters into accepted and remaining.
 
     `guaranteed` says of a filter that fits the schema whether the source evaluates it exactly;
-    `why_remaining` explains the others; `inexpressible` gives, by index, why a filter is None.
+    `why_remaining` explains the others; `inexpressible` gives, by index, why a filter is None, and `texts`
+    what it was.
     """
     accepted: list[Accepted] = []
     remaining: list[Remaining] = []
     for index, predicate in enumerate(filters):
         if predicate is None:
             why = inexpressible[index] if index < len(inexpressible) else None
-            remaining.append(Remaining(index, None, why or "not expressible as a predicate"))
+            text = texts[index] if index < len(texts) else ""
+            remaining.append(Remaining(index, None, why or "it cannot be expressed as a predicate", text))
             continue
         reason = unsupported_reason(predicate, schema)
         if reason is not None:

@@ -109,9 +109,9 @@ class ScanReport:
         snapshot = "empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         lines = [f"Scan of {self.table}, {snapshot}"]
         lines += [_line(step) for step in self.steps]
-        lines += [f"  guaranteed   {text}" for text in self.accepted]
-        lines += [f"  skips data   {text}" for text in self.skipping]
-        lines += [f"  remaining    {text}  ({reason})" for text, reason in self.remaining]
+        lines += [f"  accepted     {text}  (guaranteed)" for text in self.accepted]
+        lines += [f"  accepted     {text}  (used to skip files)" for text in self.skipping]
+        lines += [f"  remaining    {text}  because {reason}" for text, reason in self.remaining]
         if self.columns is not None:
             of = f" of {len(self.all_columns)}" if self.all_columns else ""
             lines.append(f"  columns      {len(self.columns)}{of}: {', '.join(self.columns) or '(none)'}")

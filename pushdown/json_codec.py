@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedTypeError
-from lockgate.pushdown.describing import describe_literal
+from lockgate.pushdown.describing import describe, describe_field, describe_literal
 from lockgate.pushdown.predicates import (
     AlwaysFalse,
     AlwaysTrue,
@@ -77,6 +77,44 @@ def reason_unsupported(node: object) -> str | None:
     return None
 
 
+def describe_json(node: object) -> str:
+    """Return SQL-like text of a node, of one that `from_json` does not support too.
+
+    >>> describe_json({"op": "UPPER", "args": [{"col": ["a"]}]})
+    'UPPER(a)'
+    """
+    supported = from_json(node)
+    if supported is not None:
+        return describe(supported)
+    if not isinstance(node, Mapping):
+        return "?"
+    if "col" in node:
+        return describe_field(tuple(map(str, node["col"])))
+    if "value" in node:
+        return _describe_value(node)
+    return str(node["text"]) if node.get("text") else _describe_operator(node)
+
+
+def _describe_value(node: Mapping[str, Any]) -> str:
+    try:
+        return describe_literal(_literal(node))
+    except _UnsupportedError:
+        return "NULL" if node["value"] is None else str(node["value"])
+
+
+def _describe_operator(node: Mapping[str, Any]) -> str:
+    op, parts = str(node.get("op", "?")), [describe_json(item) for item in node.get("args") or ()]
+    if op == "CAST" and len(parts) == 1:
+        return f"CAST({parts[0]} AS {str(node.get('type', '?')).upper()})"
+    if op in ("IS_NULL", "IS_NOT_NULL") and len(parts) == 1:
+        return f"{parts[0]} {op.replace('_', ' ')}"
+    if op in ("AND", "OR"):
+        return "(" + f" {op} ".join(parts) + ")"
+    if len(parts) == 2 and not op[0].isalpha():
+        return f"{parts[0]} {op} {parts[1]}"
+    return f"{op}({', '.join(parts)})"
+
+
 def to_json(predicate: Predicate) -> dict[str, Any]:
     """Write a predicate; raises UnsupportedTypeError for literals of types Spark does not have."""
     return _ToJson().visit(predicate)
@@ -98,7 +136,8 @@ def _node(node: object) -> Predicate:
         case "ALWAYS_FALSE", []:
             return AlwaysFalse()
     if op not in _OPS:
-        raise _UnsupportedError(f"{op} is not a comparison that can be pushed down")
+        what = node.get("text") or op
+        raise _UnsupportedError(f"{what} is not a comparison that can be pushed down")
     return _comparison(_OPS[op], arguments)
 
 

@@ -19,6 +19,7 @@ from lockgate.pushdown import (
     all_of,
     columns_of,
     describe,
+    describe_json,
     from_json,
     reason_unsupported,
 )
@@ -40,6 +41,7 @@ def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         context.table(),
         [from_json(item) for item in request["filters"]],
         [reason_unsupported(item) for item in request["filters"]],
+        [describe_json(item) for item in request["filters"]],
     )
     context.brain.reports.remember_filters(request["scan_id"], pushed, request["texts"])
     return {

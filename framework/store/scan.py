@@ -87,12 +87,16 @@ class ScanPlan:
 
 
 def apply_filters(
-    table: Table, filters: Sequence[Predicate | None], reasons: Sequence[str | None] = ()
+    table: Table,
+    filters: Sequence[Predicate | None],
+    reasons: Sequence[str | None] = (),
+    texts: Sequence[str] = (),
 ) -> FilterPushDown:
     """Say which filters a scan of `table` guarantees and which remain, with the reason.
 
     Filters that read only partition columns are guaranteed; others that fit the schema skip files and remain.
-    None stands for a filter that could not be expressed; `reasons` says why, by index.
+    None stands for a filter that could not be expressed; `reasons` says why and `texts` what it was, by
+    index.
     """
     schema = table.schema
     return split_filters(
@@ -101,13 +105,14 @@ def apply_filters(
         guaranteed=lambda predicate: reads_only(predicate, schema.partition_keys),
         why_remaining=lambda predicate: _why_remaining(predicate, schema),
         inexpressible=reasons,
+        texts=texts,
     )
 
 
 def _why_remaining(predicate: Predicate, schema: TableSchema) -> str:
     names = sorted(name for name, *_ in columns_of(predicate) if name not in schema.partition_keys)
     columns = "column" if len(names) == 1 else "columns"
-    return f"skips files by statistics of {columns} {', '.join(names)}; rows are checked by the reader"
+    return f"statistics of {columns} {', '.join(names)} only skip files, the rows are not checked"
 
 
 def plan_scan(
@@ -297,10 +302,7 @@ def _report(
         steps=tuple(funnel.steps),
         accepted=tuple(describe(item.predicate) for item in push_down.accepted if item.guaranteed),
         skipping=tuple(describe(item.predicate) for item in push_down.accepted if not item.guaranteed),
-        remaining=tuple(
-            ("(not expressible)" if item.predicate is None else describe(item.predicate), item.reason)
-            for item in push_down.remaining
-        ),
+        remaining=tuple((str(item), item.reason) for item in push_down.remaining),
         columns=None if columns is None else tuple(columns),
         all_columns=schema.field_names,
         limit=limit,

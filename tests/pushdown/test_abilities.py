@@ -72,9 +72,9 @@ def test_report() -> None:
     assert str(report).splitlines() == [
         "Scan of db.t, snapshot 7",
         "  partitions   1 of 3 files, 1 of 2 partitions, 1 of 3 buckets, 2.0 KiB of 2.2 KiB  by p = 1",
-        "  guaranteed   p = 1",
-        "  skips data   v < 3",
-        "  remaining    v < 3  (only skips files)",
+        "  accepted     p = 1  (guaranteed)",
+        "  accepted     v < 3  (used to skip files)",
+        "  remaining    v < 3  because only skips files",
         "  columns      1 of 2: v",
         "  limit        5  (not guaranteed)",
         "  note         a note",

@@ -21,6 +21,7 @@ from lockgate.pushdown import (
     columns_of,
     conjuncts,
     describe,
+    describe_json,
     filter_table,
     from_json,
     reason_unsupported,
@@ -125,6 +126,39 @@ def test_json_of_the_connector() -> None:
 def test_json_that_cannot_be_pushed(node: object, why: str) -> None:
     assert from_json(node) is None
     assert why in str(reason_unsupported(node))
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        ({"op": "=", "args": [{"col": ["a"]}, {"value": "x", "type": "string"}]}, "a = 'x'"),
+        (
+            {
+                "op": "=",
+                "args": [
+                    {"op": "UPPER", "args": [{"col": ["ssn"]}]},
+                    {"value": "X", "type": "string"},
+                ],
+            },
+            "UPPER(ssn) = 'X'",
+        ),
+        (
+            {
+                "op": "OR",
+                "args": [
+                    {"op": "IS_NULL", "args": [{"op": "?", "text": "f(a)"}]},
+                    {"op": ">", "args": [{"col": ["a", "b c"]}, {"value": 1, "type": "interval"}]},
+                ],
+            },
+            "(f(a) IS NULL OR a.`b c` > 1)",
+        ),
+        ({"op": "CAST", "type": "double", "args": [{"col": ["a"]}]}, "CAST(a AS DOUBLE)"),
+        ({"value": None}, "NULL"),
+        (7, "?"),
+    ],
+)
+def test_any_json_has_a_text(node: object, text: str) -> None:
+    assert describe_json(node) == text
 
 
 def test_json_refuses_what_spark_cannot_hold() -> None:

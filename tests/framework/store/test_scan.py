@@ -184,7 +184,7 @@ def test_append_files_are_left_out_by_value(catalog: Catalog) -> None:
     assert files(table, col("s").is_not_null()) == 2
     plan = table.scan(col("v") >= 2)
     assert plan.report.skipping == ("v >= 2",)
-    assert "rows are checked by the reader" in plan.report.remaining[0][1]
+    assert "only skip files" in plan.report.remaining[0][1]
 
 
 @pytest.mark.parametrize("mode", ["none", "counts"])
@@ -315,13 +315,15 @@ def test_filters_of_an_engine(catalog: Catalog) -> None:
         {"op": ">", "args": [{"col": ["v"]}, {"value": 5, "type": "long"}]},
         {"op": "CAST", "args": []},
     ]
-    answer = apply_filters(table, [from_json(node) for node in nodes], [None, None, "CAST is not pushed"])
+    answer = apply_filters(
+        table, [from_json(node) for node in nodes], [None, None, "CAST is not pushed"], ["", "", "CAST(v)"]
+    )
     assert [(item.index, item.guaranteed) for item in answer.accepted] == [(0, True), (1, False)]
     assert [(item.index, item.reason) for item in answer.remaining] == [
-        (1, "skips files by statistics of column v; rows are checked by the reader"),
+        (1, "statistics of column v only skip files, the rows are not checked"),
         (2, "CAST is not pushed"),
     ]
     plan = plan_scan(table, answer.pushed, push_down=answer)
-    assert plan.report.remaining[1] == ("(not expressible)", "CAST is not pushed")
+    assert plan.report.remaining[1] == ("CAST(v)", "CAST is not pushed")
     assert json.loads(json.dumps(plan.report.to_dict()))["accepted"] == ["day = DATE '2024-01-01'"]
     assert plan.splits == ()
