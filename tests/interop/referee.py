@@ -1,0 +1,74 @@
+"""What pypaimon makes of a table; runs in a Python of its own, which has pypaimon instead of lockgate.
+
+referee.py read WAREHOUSE TABLE OUT              the rows, as an Arrow file
+referee.py write WAREHOUSE TABLE IN [OVERWRITE]  write the rows of an Arrow file, by ten at a time
+referee.py create WAREHOUSE TABLE IN OPTIONS     create a table of the columns in an Arrow file; OPTIONS is
+                                                 JSON {"primary_keys", "partition_keys", "options"}
+referee.py buckets IN OUT COUNT                  the bucket of each row by each of its columns
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pyarrow as pa
+from pypaimon import CatalogFactory, Schema
+
+
+def load(path):
+    with pa.ipc.open_file(path) as file:
+        return file.read_all()
+
+
+def store(table, path):
+    with pa.ipc.new_file(path, table.schema) as file:
+        file.write_table(table)
+
+
+def table_of(warehouse, name):
+    return CatalogFactory.create({"warehouse": warehouse}).get_table(name)
+
+
+def read(warehouse, name, out):
+    builder = table_of(warehouse, name).new_read_builder()
+    splits = builder.new_scan().plan().splits()
+    store(builder.new_read().to_arrow(splits), out)
+
+
+def write(warehouse, name, source, overwrite=""):
+    builder = table_of(warehouse, name).new_batch_write_builder()
+    if overwrite:
+        builder = builder.overwrite()
+    writer, commit = builder.new_write(), builder.new_commit()
+    writer.write_arrow(load(source))
+    commit.commit(writer.prepare_commit())
+    writer.close()
+    commit.close()
+
+
+def create(warehouse, name, source, options):
+    catalog = CatalogFactory.create({"warehouse": warehouse})
+    catalog.create_database(name.split(".")[0], True)
+    catalog.create_table(name, Schema.from_pyarrow_schema(load(source).schema, **json.loads(options)), False)
+
+
+def buckets(source, out, count):
+    from pypaimon.schema.data_types import PyarrowFieldParser
+    from pypaimon.table.row.generic_row import GenericRow, GenericRowSerializer
+    from pypaimon.write.row_key_extractor import _bucket_from_hash, _hash_bytes_by_words
+
+    table = load(source)
+    found = {}
+    for field in PyarrowFieldParser.to_paimon_schema(table.schema.remove_metadata()):
+        # Without the number of fields, which stands before the row.
+        rows = (
+            GenericRowSerializer.to_bytes(GenericRow([value], [field]))[4:]
+            for value in table[field.name].to_pylist()
+        )
+        found[field.name] = [_bucket_from_hash(_hash_bytes_by_words(row), int(count)) for row in rows]
+    store(pa.table(found), out)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
