@@ -27,7 +27,7 @@ from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 FORMAT_VERSION = 1
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
-_State = tuple[int, int, int]
+_State = tuple[int, int, int, int]
 
 
 class KeyFileProvider(KeyProvider):
@@ -157,7 +157,8 @@ def _state(path: str) -> _State:
         found = Path(path).stat()
     except OSError as error:
         raise KeyServiceError(f"the key file {path} cannot be found: {error.strerror}") from error
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    # The change time moves with the mode as well.
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
 
 
 def _load(path: str) -> tuple[_State, MasterKeys]:

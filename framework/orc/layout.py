@@ -80,3 +80,9 @@ class Compression(IntEnum):
 def corrupt(name: str, offset: int, what: str) -> CorruptFileError:
     """The error for a file that breaks the format: which file, at which byte, and how."""
     return CorruptFileError(f"{name} is not a valid ORC file: at byte {offset}, {what}")
+
+
+def check_text(name: str, offset: int, what: str, *values: object) -> None:
+    """Raise `CorruptFileError` unless all `values` are text; protobuf hands out other bytes as they are."""
+    if not all(isinstance(value, str) for value in values):
+        raise corrupt(name, offset, f"{what} is not text")

@@ -26,12 +26,12 @@ def merge_statistics(parts: Sequence[proto.Message]) -> proto.Message:
     )
     if all(part.HasField("bytes_on_disk") for part in parts):
         merged.bytes_on_disk = sum(part.bytes_on_disk for part in parts)
-    filled = [part for part in parts if part.number_of_values]
+    filled = [part for part in parts if part.number_of_values] or parts
     for field, merge in _MERGES.items():
         if any(part.HasField(field) for part in parts):
             # The message says of what type the column is, even if nothing is known of it.
             getattr(merged, field).SetInParent()
-            if filled and all(part.HasField(field) for part in filled):
+            if all(part.HasField(field) for part in filled):
                 merge(getattr(merged, field), [getattr(part, field) for part in filled])
     return merged
 

@@ -52,11 +52,12 @@ def parse_encrypt(text: str | None, columns: Iterable[str] | None = None) -> dic
 def parse_mask(text: str | None, columns: Iterable[str] | None = None) -> dict[str, Mask]:
     """Read `orc.mask`, written `nullify:column;sha256:column,column`, as mask by column; errors as above."""
     known = None if columns is None else list(columns)
+    names = [str(mask) for mask in Mask]
     masks: dict[str, Mask] = {}
     for column, name in _entries("orc.mask", "nullify:ssn;sha256:email", text, known):
-        if name not in list(Mask):
+        if name not in names:
             raise OptionError(
-                f"orc.mask: there is no mask {name!r} for column {column!r}{nearest(name, list(Mask))}"
+                f"orc.mask: there is no mask {name!r} for column {column!r}{nearest(name, names)}"
             )
         masks[column] = Mask(name)
     return masks

@@ -36,7 +36,7 @@ def column_statistics(type_: proto.Message, statistics: proto.Message, rows: int
     count = statistics.number_of_values
     try:
         low, high = _bounds(TypeKind(type_.kind), statistics)
-    except (UnicodeDecodeError, InvalidOperation, OverflowError, ValueError):
+    except (InvalidOperation, OverflowError, ValueError):
         low = high = None
     return ColumnStatistics(low, high, None if rows is None else max(rows - count, 0), count)
 
@@ -83,11 +83,13 @@ def _strings(message: proto.Message) -> tuple[Any, Any]:
         low = message.lower_bound
     if high is None and message.HasField("upper_bound"):
         high = message.upper_bound
+    if isinstance(low, bytes) or isinstance(high, bytes):
+        raise ValueError("a bound is not text")  # Protobuf hands out bytes for what is not UTF-8.
     return low, high
 
 
 def _decimal(text: str | None) -> Decimal | None:
-    return None if text is None else Decimal(text)
+    return None if text is None else Decimal(str(text))
 
 
 def _date(days: int | None) -> datetime.date | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.framing import unframe
-from lockgate.framework.orc.layout import INDEX_KINDS, PLACEHOLDERS, StreamKind, corrupt
+from lockgate.framework.orc.layout import INDEX_KINDS, PLACEHOLDERS, StreamKind, check_text, corrupt
 from lockgate.framework.orc.source import Source
 from lockgate.framework.orc.tail import Tail, parse
 
@@ -117,10 +117,7 @@ def _check_encodings(tail: Tail, footer: proto.Message, offset: int, what: str, 
                 tail.name, offset, f"{what} names an encoding number {encoding.kind}, which does not exist"
             )
     _check_dictionaries(tail, footer, offset, what, rows)
-    try:
-        _ = footer.writer_timezone
-    except UnicodeDecodeError as error:
-        raise corrupt(tail.name, offset, f"{what} names a time zone that is not text") from error
+    check_text(tail.name, offset, f"the time zone in {what}", footer.writer_timezone)
 
 
 def _check_dictionaries(tail: Tail, footer: proto.Message, offset: int, what: str, rows: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.framing import DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, unframe
-from lockgate.framework.orc.layout import MAGIC, Compression, corrupt
+from lockgate.framework.orc.layout import MAGIC, Compression, check_text, corrupt
 from lockgate.framework.orc.source import Source
 from lockgate.framework.orc.types import TypeTree
 
@@ -53,17 +53,13 @@ def parse(message: proto.Message, data: bytes, name: str, offset: int, what: str
     """Parse a protobuf message, or say that `what` at `offset` is damaged."""
     try:
         return message.FromString(data)
-    except proto.DecodeError as error:
+    except (proto.DecodeError, UnicodeDecodeError) as error:
         raise corrupt(name, offset, f"{what} cannot be parsed") from error
 
 
 def _postscript(name: str, data: bytes, offset: int) -> proto.Message:
     postscript = parse(proto.PostScript, data, name, offset, "the postscript")
-    try:
-        magic = postscript.magic
-    except UnicodeDecodeError:
-        magic = None
-    if magic != MAGIC.decode("ascii"):
+    if postscript.magic != MAGIC.decode("ascii"):
         raise corrupt(name, offset, "the postscript has no ORC mark; the file is cut off or not ORC")
     if postscript.compression not in list(Compression):
         raise corrupt(name, offset, f"there is no compression number {postscript.compression}")
@@ -104,6 +100,7 @@ def _footer(source: Source, postscript: proto.Message, end: int) -> Tail:
     except ValueError as error:
         raise corrupt(name, footer_offset, f"the footer is damaged: {error}") from error
     footer = parse(proto.Footer, content, name, footer_offset, "the footer")
+    check_text(name, footer_offset, "the version of the writing software", footer.software_version)
     types = TypeTree.of(name, footer_offset, footer.types)
     tail = Tail(
         name, postscript, footer, types, codec, block_size, statistics_offset, metadata_offset, footer_offset
@@ -148,10 +145,8 @@ def _check_statistics(tail: Tail) -> None:
 def _check_encryption(tail: Tail) -> None:
     encryption, name, offset = tail.footer.encryption, tail.name, tail.footer_offset
     for key in encryption.key:
-        try:
-            key_name = key.key_name
-        except UnicodeDecodeError as error:
-            raise corrupt(name, offset, "the name of a key is not text") from error
+        key_name = key.key_name
+        check_text(name, offset, "the name of a key", key_name)
         if not key_name:
             raise corrupt(name, offset, "a key has no name")
         if key.algorithm not in (1, 2):

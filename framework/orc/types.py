@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockgate.errors import ColumnNotFoundError, UnsupportedFormatError, nearest
 from lockgate.framework.orc import proto
-from lockgate.framework.orc.layout import TypeKind, corrupt
+from lockgate.framework.orc.layout import TypeKind, check_text, corrupt
 
 _CHILDREN = {TypeKind.LIST: 1, TypeKind.MAP: 2}
 # Arrow walks nested types by recursion, so something must bound it.
@@ -66,12 +66,9 @@ def _check_type(name: str, offset: int, index: int, type_: proto.Message) -> Non
     if type_.kind not in list(TypeKind):
         raise corrupt(name, offset, f"column {index} has type number {type_.kind}, which does not exist")
     kind, children = TypeKind(type_.kind), len(type_.subtypes)
-    try:
-        names = len(list(type_.field_names))
-        for attribute in type_.attributes:
-            _ = (attribute.key, attribute.value)
-    except UnicodeDecodeError as error:
-        raise corrupt(name, offset, f"a name or attribute of column {index} is not text") from error
+    texts = [text for attribute in type_.attributes for text in (attribute.key, attribute.value)]
+    check_text(name, offset, f"a name or attribute of column {index}", *type_.field_names, *texts)
+    names = len(type_.field_names)
     wrong = (
         (kind not in _NESTED and children)
         or (kind in _CHILDREN and children != _CHILDREN[kind])

@@ -9,7 +9,7 @@ from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.cipher import crypt
 from lockgate.framework.orc.framing import unframe
-from lockgate.framework.orc.layout import StreamKind, corrupt
+from lockgate.framework.orc.layout import StreamKind, check_text, corrupt
 from lockgate.framework.orc.tail import Tail
 
 
@@ -164,12 +164,10 @@ def _key(tail: Tail, variant: proto.Message) -> KeyMetadata:
 
 def _masks(tail: Tail) -> dict[int, str]:
     masks: dict[int, str] = {}
-    try:
-        for mask in tail.footer.encryption.mask:
-            for column in mask.columns:
-                masks[column] = ",".join([mask.name, *mask.mask_parameters])
-    except UnicodeDecodeError as error:
-        raise corrupt(tail.name, tail.footer_offset, "the name of a mask is not text") from error
+    for mask in tail.footer.encryption.mask:
+        parts = [mask.name, *mask.mask_parameters]
+        check_text(tail.name, tail.footer_offset, "the name of a mask", *parts)
+        masks.update(dict.fromkeys(mask.columns, ",".join(parts)))
     return masks
 
 

@@ -15,7 +15,7 @@ from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.encrypting import EncryptedFile
 from lockgate.framework.orc.input import conform, storage_schema
 from lockgate.framework.orc.options import parse_encryption
-from lockgate.framework.orc.output import Output, PlainFile, Sink
+from lockgate.framework.orc.output import Output, PlainFile, Sink, bloom_numbers, column_numbers
 
 MIB = 1024 * 1024
 STRIPE_SIZE = 64 * MIB
@@ -75,6 +75,7 @@ class OrcWriter:
             "dictionary_key_size_threshold": dictionary_key_size_threshold,
         }
         bloom = list(bloom_filter_columns)
+        bloom_numbers(bloom, column_numbers(self._schema))
         # Everything that can be refused is refused before the file is made.
         provider = provider_from(keys) if self._encryption else None
         for name in set(self._encryption.keys.values()):
