@@ -47,8 +47,9 @@ def list_procedures(context: BridgeContext, request: dict[str, Any]) -> object:
 def load_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
     """Describe one procedure to Spark's analyzer.
 
-    Spark knows no aliases: a camelCase name is a further parameter, optional as is the one it stands for, and
-    whether a required argument was given by either name is checked when the call arrives.
+    Spark knows no aliases: a camelCase name is a further parameter. Both it and the one it stands for default
+    to NULL, which means "not given"; what is missing is found, and defaults are filled in, when the call
+    arrives.
     """
     procedure = _find(request)
     parameters = [_parameter(each) for each in procedure.parameters]
@@ -60,6 +61,7 @@ def load_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
     return {
         "name": procedure.name,
         "description": procedure.description,
+        "signature": registry.signature(procedure),
         "parameters": parameters,
         "result": [{"name": name, "type": value_type(ddl).ddl} for name, ddl in procedure.result],
     }
@@ -93,7 +95,7 @@ def _find(request: Mapping[str, Any]) -> Procedure:
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     default = None if parameter.required else parameter.value_type.to_sql(parameter.default)
-    if parameter.required and parameter.alias != parameter.name:
+    if parameter.alias != parameter.name:
         default = "NULL"
     return {
         "name": parameter.name,

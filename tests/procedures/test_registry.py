@@ -148,7 +148,7 @@ def test_operation_load() -> None:
         "howOften",
         "dryRun",
     ]
-    assert [each["default"] for each in loaded["parameters"]] == [None, "1", "false", "NULL", "NULL"]
+    assert [each["default"] for each in loaded["parameters"]] == [None, "NULL", "NULL", "NULL", "NULL"]
     assert loaded["result"] == [{"name": "text", "type": "STRING"}, {"name": "how_often", "type": "INT"}]
 
 

@@ -20,16 +20,8 @@ final class Procedures {
   /** DESCRIBE PROCEDURE shows only name and description, so the description ends with the signature. */
   private static String describe(JsonNode spec) {
     StringBuilder out = new StringBuilder(spec.path("description").asText(""));
-    out.append(out.length() == 0 ? "" : " ").append("Signature: ").append(spec.get("name").asText()).append('(');
-    String separator = "";
-    for (JsonNode parameter : spec.get("parameters")) {
-      out.append(separator).append(parameter.get("name").asText()).append(' ').append(parameter.get("type").asText());
-      if (!parameter.path("required").asBoolean()) {
-        out.append(" DEFAULT ").append(parameter.path("default").asText("NULL"));
-      }
-      separator = ", ";
-    }
-    separator = ") -> (";
+    out.append(out.length() == 0 ? "" : " ").append("Signature: ").append(spec.get("signature").asText());
+    String separator = " -> (";
     for (JsonNode column : spec.get("result")) {
       out.append(separator).append(column.get("name").asText()).append(' ').append(column.get("type").asText());
       separator = ", ";
