@@ -152,7 +152,10 @@ SNAPSHOT_RETAIN_MAX = Option(
 SNAPSHOT_TIME_RETAINED = Option(
     "snapshot.time-retained", parse_duration, timedelta(hours=1), "age above which expiry removes snapshots"
 )
-SNAPSHOT_EXPIRE_LIMIT = Option("snapshot.expire.limit", at_least(1), 50, "snapshots removed by one expiry")
+# Paimon's default of 50 is meant for the expiry in each of its commits, which is not done here.
+SNAPSHOT_EXPIRE_LIMIT = Option(
+    "snapshot.expire.limit", at_least(1), 2**31 - 1, "snapshots removed by one expiry"
+)
 CONSUMER_EXPIRATION = Option(
     "consumer.expiration-time",
     parse_duration,

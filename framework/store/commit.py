@@ -20,6 +20,7 @@ from lockgate.errors import (
     InputError,
     LockgateError,
     SnapshotNotFoundError,
+    TableNotFoundError,
     UnsupportedFormatError,
     nearest,
 )
@@ -30,6 +31,7 @@ from lockgate.framework.store.manifest_files import partitions_in
 from lockgate.framework.store.manifest_merge import MergedManifests, merge_manifests
 from lockgate.framework.store.message import CommitMessage
 from lockgate.framework.store.schema import TableSchema, now_millis
+from lockgate.framework.store.schema_files import SchemaFiles
 from lockgate.framework.store.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     FIRST_SNAPSHOT_ID,
@@ -181,7 +183,7 @@ class _Attempts:
         if done is not None:
             self._clean_up(self._written)
             return done
-        schema = self.table.schema_files.latest() or self.table.schema
+        schema = self._current_schema()
         changes = self._checked_changes(head, schema)
         if not changes and head is not None:
             return head
@@ -217,6 +219,20 @@ class _Attempts:
         except (LockgateError, OSError):
             return None
 
+    def _current_schema(self) -> TableSchema:
+        """Return the newest schema; an error if the table is not the one that was loaded."""
+        # Read anew, because what the table keeps is of the time it was loaded.
+        files = SchemaFiles(self.table.file_system, self.table.location)
+        newest, loaded = files.latest(), self.table.schema
+        if newest is None:
+            raise TableNotFoundError(f"table {self.table.identifier} was dropped")
+        same_id = newest.id == loaded.id
+        if newest.id < loaded.id or (same_id and newest.time_millis != loaded.time_millis):
+            raise CommitConflictError(
+                f"table {self.table.identifier} was dropped and created again; load it again"
+            )
+        return newest
+
     # --- was it done, may it be done ---------------------------------------------------------
 
     def _committed_before(self, head: Snapshot | None) -> Snapshot | None:
@@ -228,6 +244,8 @@ class _Attempts:
                 break
             snapshot = self.table.snapshot(snapshot_id)
             if snapshot.commit_user != self.request.user:
+                continue
+            if snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
                 continue
             same = snapshot.commit_identifier == self.request.identifier and (
                 snapshot.commit_kind is self.request.kind

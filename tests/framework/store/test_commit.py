@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import CommitConflictError, InputError, UnsupportedFormatError
+from lockgate.errors import CommitConflictError, InputError, TableNotFoundError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, CommitKind, CommitMessage, DataFileMeta, Snapshot, Table
 from lockgate.framework.store.schema import TableSchema
 
@@ -84,6 +85,28 @@ def test_a_replayed_commit_leaves_no_files(
     before = sorted(path.name for path in (Path(table.location) / "manifest").iterdir())
     table.commit([message(data_file("a"))], user="query", identifier=0)
     assert sorted(path.name for path in (Path(table.location) / "manifest").iterdir()) == before
+
+
+def test_batch_commits_of_a_user_do_not_count_for_its_stream(
+    make_table: MakeTable, data_file: MakeFile, message: MakeMessage
+) -> None:
+    table = make_table()
+    table.commit([message(data_file("a"))], user="query")
+    assert table.commit([message(data_file("b"))], user="query", identifier=0).id == 2
+
+
+def test_a_table_that_was_dropped_is_not_written(
+    make_table: MakeTable, data_file: MakeFile, message: MakeMessage, catalog: Catalog
+) -> None:
+    table = make_table()
+    catalog.drop_table("db.t")
+    with pytest.raises(TableNotFoundError, match="was dropped"):
+        table.commit([message(data_file("a"))])
+    assert not Path(table.location).exists()
+    time.sleep(0.002)
+    make_table()
+    with pytest.raises(CommitConflictError, match="created again"):
+        table.commit([message(data_file("a"))])
 
 
 def test_deleting_a_file_that_is_gone(
