@@ -106,7 +106,12 @@ _NO_NAMES: tuple[str, ...] = ()
 
 PRIMARY_KEY = Option("primary-key", parse_names, _NO_NAMES, "columns of the primary key, comma-separated")
 PARTITION = Option("partition", parse_names, _NO_NAMES, "partition columns, comma-separated")
-BUCKET = Option("bucket", _bucket_count, -1, "buckets of each partition; -1: an append table without buckets")
+BUCKET = Option(
+    "bucket",
+    _bucket_count,
+    -1,
+    "buckets of each partition; -1: none (append tables); key tables are made with 1",
+)
 BUCKET_KEY = Option(
     "bucket-key", parse_names, _NO_NAMES, "columns that choose the bucket; default: the primary key"
 )
@@ -223,6 +228,9 @@ _FREE_PREFIXES = ("orc.", "lookup.", "option.", "lockgate.", "spark.")
 
 # `metadata.stats-mode` of one column; checked where statistics are made.
 _COLUMN_STATS_MODE = re.compile(r"fields\..+\.stats-mode")
+
+# Options that exist once for each column.
+_OF_A_COLUMN = re.compile(r"fields\..+\.stats-mode")
 
 
 def register_option(option: Option[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +78,15 @@ def test_an_option_is_defined_once() -> None:
 def test_every_option_has_a_line_of_documentation() -> None:
     assert all(option.doc and "\n" not in option.doc for option in o.KNOWN.values())
     assert all(key == option.key for key, option in o.KNOWN.items())
+
+
+def test_every_option_is_in_the_documentation() -> None:
+    documented = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
+    defined = {value.key for value in vars(o).values() if isinstance(value, o.Option)}
+    assert [key for key in sorted(defined) if f"| `{key}` |" not in documented] == []
+
+
+def test_options_of_columns() -> None:
+    assert len(o.TableOptions({"fields.v.stats-mode": "none"})) == 1
+    with pytest.raises(OptionError, match=r"fields\.v\.aggregate-function"):
+        o.TableOptions({"fields.v.aggregate-function": "sum"})
