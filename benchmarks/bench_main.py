@@ -125,8 +125,11 @@ def streams(lake: Lake, folder: Path) -> None:
         return reader.parquet(str(source))
 
     static = spark.read.orc(str(folder / "dimension")).select("id", *COLUMNS)
+    cache = {"lookup.cache-dir": str(folder / "cache")}
     kinds = {
-        "lookup": lambda: lake.lookup_join(read(), "b.dimension", on="id", select=list(COLUMNS)),
+        "lookup": lambda: lake.lookup_join(
+            read(), "b.dimension", on="id", select=list(COLUMNS), options=cache
+        ),
         "spark": lambda: read().join(static, "id", "left"),
         "none": read,
     }

@@ -54,6 +54,7 @@ def run(lake: Lake, staged: Sequence[Path], folder: Path, story: Story, rows: in
         "flights.bags",
         on="bag_id",
         select=list(COLUMNS),
+        options={"lookup.cache-dir": str(folder / "cache")},
     )
     lookup_seconds = time_batches(ours, staged, folder, "lookup")
     build = status("lake.flights.bags").build_seconds

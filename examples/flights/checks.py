@@ -26,9 +26,10 @@ def fingerprint(rows: DataFrame, by: str) -> Print:
 
     Equal for equal bags of rows, whatever their order.
     """
-    # xxhash64 passes over nulls, so it is told of them: (null, 'a') and ('a', null) must differ.
-    parts = [part for name in sorted(rows.columns) for part in (F.col(name), F.col(name).isNull())]
-    total = F.sum(F.xxhash64(*parts).cast("decimal(38,0)"))
+    names = sorted(rows.columns)
+    # xxhash64 passes over nulls, so it is told where they are: (null, 'a') and ('a', null) must differ.
+    nulls = F.concat(*(F.col(name).isNull().cast("int").cast("string") for name in names))
+    total = F.sum(F.xxhash64(*names, nulls).cast("decimal(38,0)"))
     counted = rows.groupBy(by).agg(F.count("*").alias("rows"), total.alias("hashes")).collect()
     return {row[by]: (row["rows"], int(row["hashes"])) for row in counted}
 
@@ -161,15 +162,21 @@ def check_peer(lake: Lake, data: FlightsData, staged: Sequence[Path], story: Sto
     )
 
 
-def check_several_matches(lake: Lake, data: FlightsData, story: Story) -> None:
+def check_several_matches(lake: Lake, data: FlightsData, cache: Path, story: Story) -> None:
     """Look up the doubled hours of the end of summer time: each has two rows of weather."""
     weather = data.weather.select(list(WEATHER_KEY))
     counts = weather.group_by(list(WEATHER_KEY)).aggregate([("hour", "count")])
     doubled = counts.filter(pc.greater(counts["hour_count"], 1)).select(list(WEATHER_KEY))
     probes = lake.spark.createDataFrame(doubled)
-    found = lake.lookup_join(probes, "flights.weather", on=list(WEATHER_KEY), select=["temp", "wind_dir"])
+    found = lake.lookup_join(
+        probes,
+        "flights.weather",
+        on=list(WEATHER_KEY),
+        select=list(WEATHER),
+        options={"lookup.cache-dir": str(cache)},
+    )
     expected = data.weather.join(doubled, list(WEATHER_KEY), join_type="inner")
-    names = (*WEATHER_KEY, "temp", "wind_dir")
+    names = (*WEATHER_KEY, *WEATHER)
     got = sorted(str(tuple(row)) for row in found.select(*names).collect())
     wanted = sorted(str(tuple(row.values())) for row in expected.select(list(names)).to_pylist())
     story.check(

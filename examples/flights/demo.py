@@ -17,6 +17,7 @@ from flights import big, checks, lake, maintenance, peers, report, stream
 from flights.data import DataError, fetch, load, stage_months
 from flights.story import Story, summary
 from lockgate.errors import MaskedDataWarning
+from lockgate.lookup import close_all
 
 STARTED = time.monotonic()
 
@@ -66,19 +67,22 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
     # The change is two commits: the batch after it must have used the second, or a newer one.
     checks.check_change(house, changed, before.id, before.id + 2, story)
     checks.check_peer(house, data, staged, story)
-    checks.check_several_matches(house, data, story)
+    checks.check_several_matches(house, data, folder / "stream" / "cache", story)
 
     if options.big:
         say("A large dimension")
         big.run(house, staged, folder / "big", story)
 
     say("Maintenance by CALL")
+    public = maintenance.without_key(house, folder)
+    maintenance.check_refusal(public, story)
     maintenance.maintain(house, story)
     say("What is read: three queries")
     others = lake.busy_planes(data, story.updated_before_month)
     maintenance.queries(house, staged, others[-1], story)
     say("The same table with and without the key")
-    maintenance.keyless(house.spark, folder, house, story)
+    maintenance.keyless(house, public, story)
+    close_all()
     house.spark.stop()
     return story
 

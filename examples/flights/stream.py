@@ -33,25 +33,23 @@ def read_months(spark: SparkSession, staged: Sequence[Path], incoming: Path) -> 
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(incoming))
 
 
-def enrich(lake: Lake, flights: DataFrame) -> DataFrame:
-    """Join flights with planes, airports (by destination) and weather, each from one snapshot a batch."""
-    joined = lake.lookup_join(
-        flights, "flights.planes", on="tailnum", select=list(PLANES), snapshot_column="planes_snapshot"
+def enrich(lake: Lake, flights: DataFrame, cache: Path) -> DataFrame:
+    """Join flights with planes, airports (by destination) and weather, each from one snapshot a batch.
+
+    The lookups' caches, which hold decrypted values, lie in the folder `cache`.
+    """
+    options = {"lookup.cache-dir": str(cache)}
+    dimensions = (
+        ("planes", "tailnum", PLANES),
+        ("airports", {"dest": "faa"}, AIRPORTS),
+        ("weather", list(WEATHER_KEY), WEATHER),
     )
-    joined = lake.lookup_join(
-        joined,
-        "flights.airports",
-        on={"dest": "faa"},
-        select=list(AIRPORTS),
-        snapshot_column="airports_snapshot",
-    )
-    return lake.lookup_join(
-        joined,
-        "flights.weather",
-        on=list(WEATHER_KEY),
-        select=list(WEATHER),
-        snapshot_column="weather_snapshot",
-    )
+    for name, on, columns in dimensions:
+        snapshot = f"{name}_snapshot"
+        flights = lake.lookup_join(
+            flights, f"flights.{name}", on=on, select=list(columns), snapshot_column=snapshot, options=options
+        )
+    return flights
 
 
 def run(lake: Lake, data: FlightsData, staged: Sequence[Path], folder: Path, story: Story) -> list[str]:
@@ -60,7 +58,7 @@ def run(lake: Lake, data: FlightsData, staged: Sequence[Path], folder: Path, sto
     Returns the tail numbers that were updated, then those that were deleted.
     """
     incoming = folder / "incoming"
-    enriched = enrich(lake, read_months(lake.spark, staged, incoming))
+    enriched = enrich(lake, read_months(lake.spark, staged, incoming), folder / "cache")
     query = (
         enriched.writeStream.queryName("enriched")
         .option("checkpointLocation", str(folder / "checkpoint"))
