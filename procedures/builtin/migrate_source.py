@@ -146,9 +146,9 @@ def _others(spark: Any, parts: Sequence[str]) -> str:
 
 
 def _check_stored_as_orc(name: str, metadata: Any) -> None:
-    provider = str(metadata.provider().get()) if metadata.provider().isDefined() else ""
+    provider = str(metadata.provider().get()).lower() if metadata.provider().isDefined() else ""
     serde = metadata.storage().serde()
-    is_orc = provider.lower() == "orc" or (serde.isDefined() and serde.get() == _ORC_SERDE)
+    is_orc = provider == "orc" or (serde.isDefined() and serde.get() == _ORC_SERDE)
     if str(metadata.tableType().name()) == "VIEW" or not is_orc:
         raise UnsupportedError(
             f"{name!r} is not stored as ORC but as {provider or 'a view'}: "

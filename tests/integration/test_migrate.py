@@ -1,0 +1,211 @@
+"""`migrate_table` of what Spark wrote: Spark and Python read the new table as Spark read the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lockgate.framework.store import Catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row, SparkSession
+
+    from lockgate import Lake
+
+
+@pytest.fixture
+def origin(spark: SparkSession) -> Iterator[Callable[[str], str]]:
+    """Make `spark_catalog.default.<unique>` of what follows CREATE TABLE <name>."""
+    made: list[str] = []
+
+    def make(definition: str) -> str:
+        name = f"default.origin_{len(made)}"
+        spark.sql(f"DROP TABLE IF EXISTS spark_catalog.{name}")
+        spark.sql(f"CREATE TABLE spark_catalog.{name} {definition}")
+        made.append(name)
+        return name
+
+    yield make
+    for name in made:
+        spark.sql(f"DROP TABLE IF EXISTS spark_catalog.{name}")
+
+
+def rows(spark: SparkSession, name: str, key: str = "id") -> list[Row]:
+    return spark.table(name).orderBy(key).collect()
+
+
+def migrate(lake: Lake, table: str, target: str, **more: Any) -> Row:
+    (row,) = lake.call("migrate_table", source_type="spark", table=table, target_table=target, **more)
+    return row
+
+
+FLAT = """USING ORC AS SELECT id, CAST(id AS INT) i, CAST(id % 100 AS TINYINT) t, CAST(id AS SMALLINT) s,
+    CAST(id / 4 AS DECIMAL(12, 3)) d, CAST(id AS FLOAT) f, CAST(id AS DOUBLE) x, id % 2 = 0 AS b,
+    concat('name ', id) AS name, date_add(DATE'2020-01-01', CAST(id AS INT)) AS born,
+    CAST(concat('b', id) AS BINARY) AS raw, array(id, NULL) AS list, map('k', id) AS pairs,
+    named_struct('a', id, 'b', array(CAST(id AS STRING))) AS inner,
+    CASE WHEN id % 3 = 0 THEN NULL ELSE id END AS maybe FROM range(0, 500, 1, 2)"""
+
+
+def test_flat_and_nested_columns_are_adopted(
+    lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]
+) -> None:
+    source = origin(FLAT)
+    before = rows(spark, f"spark_catalog.{source}")
+    row = migrate(lake, f"spark_catalog.{source}", f"{database}.t")
+    assert (row.files_adopted, row.files_rewritten, row.rows) == (2, 0, 500)
+    assert rows(spark, f"lake.{database}.t") == before
+    table = lake.catalog.load_table(f"{database}.t")
+    found = table.read().sort_by("id")
+    assert found.num_rows == 500
+    assert found["name"].to_pylist() == [each["name"] for each in before]
+    assert found["inner"].to_pylist() == [each["inner"].asDict() for each in before]
+    assert spark.table(f"lake.{database}.t").where("id = 7 AND inner.a = 7").count() == 1
+    # The old table is still there, and the new one lives on without it.
+    spark.sql(f"DROP TABLE spark_catalog.{source}")
+    lake.sql(f"INSERT INTO lake.{database}.t SELECT * FROM lake.{database}.t WHERE id < 10")
+    assert spark.table(f"lake.{database}.t").count() == 510
+
+
+def test_partitions(lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]) -> None:
+    source = origin(
+        """USING ORC PARTITIONED BY (day, kind) AS SELECT id, concat('n', id) AS name,
+        date_add(DATE'2026-01-01', CAST(id % 2 AS INT)) AS day,
+        element_at(array('a=b/c', 'ü %', NULL), CAST(id % 3 AS INT) + 1) AS kind FROM range(60)"""
+    )
+    before = rows(spark, f"spark_catalog.{source}")
+    row = migrate(lake, source, f"{database}.t")
+    assert (row.files_rewritten, row.partitions, row.rows) == (0, 6, 60)
+    assert rows(spark, f"lake.{database}.t") == before
+    assert spark.table(f"lake.{database}.t").where("kind = 'a=b/c' AND day = DATE'2026-01-01'").count() == 10
+    assert spark.table(f"lake.{database}.t").where("kind IS NULL").count() == 20
+    found = lake.catalog.load_table(f"{database}.t").read().sort_by("id").to_pylist()
+    assert found == [each.asDict() for each in before]
+    (compacted,) = lake.call("compact", table=f"{database}.t")
+    assert compacted.files_after == 6
+    assert rows(spark, f"lake.{database}.t") == before
+
+
+def test_timestamps_are_rewritten(
+    lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]
+) -> None:
+    source = origin(
+        """USING ORC AS SELECT id, timestamp_micros(1700000000123456 + id) AS at,
+        CAST(timestamp_micros(1700000000123456 + id * 1000000) AS TIMESTAMP_NTZ) AS local FROM range(20)"""
+    )
+    before = rows(spark, f"spark_catalog.{source}")
+    row = migrate(lake, source, f"{database}.t")
+    assert (row.files_adopted, row.rows) == (0, 20)
+    assert row.files_rewritten > 0
+    assert rows(spark, f"lake.{database}.t") == before
+    found = lake.catalog.load_table(f"{database}.t").read().sort_by("id")
+    assert found["local"].to_pylist() == [each.local for each in before]
+    assert [int(each.timestamp() * 1e6) for each in found["at"].to_pylist()] == [
+        1700000000123456 + each for each in range(20)
+    ]
+    assert lake.catalog.list_tables(database) == ["t"]
+
+
+def test_a_primary_key(lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]) -> None:
+    source = origin("USING ORC AS SELECT concat('k', id) AS faa, id AS v FROM range(100)")
+    row = migrate(lake, source, f"{database}.t", options="primary-key=faa,bucket=2")
+    assert (row.files_adopted, row.rows, row.snapshot_id) == (0, 100, 1)
+    lake.sql(f"INSERT INTO lake.{database}.t VALUES ('k5', 0)")
+    lake.sql(f"DELETE FROM lake.{database}.t WHERE faa = 'k6'")
+    assert spark.table(f"lake.{database}.t").count() == 99
+    assert spark.table(f"lake.{database}.t").where("faa = 'k5'").first().v == 0
+
+
+@pytest.fixture
+def scope(lake: Lake) -> str:
+    """The handle of the lake's keys, by which Spark's own ORC writer encrypts."""
+    from lockgate.framework.spark.brain import brain
+
+    keys = lake.catalog.keys
+    assert keys is not None
+    return brain().scopes.register(keys)
+
+
+def secret(scope: str, columns: str = "") -> str:
+    return f"""USING ORC OPTIONS ('orc.key.provider' 'lockgate:{scope}', 'orc.encrypt' 'pii:ssn',
+        'orc.mask' 'sha256:ssn') AS SELECT id, concat('s-', id) AS ssn {columns} FROM range(30)"""
+
+
+def test_encrypted_files_are_adopted(
+    lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str], scope: str
+) -> None:
+    source = origin(secret(scope))
+    row = migrate(lake, source, f"{database}.t")
+    assert (row.files_rewritten, row.rows) == (0, 30)
+    table = lake.catalog.load_table(f"{database}.t")
+    assert (table.options["orc.encrypt"], table.options["orc.mask"]) == ("pii:ssn", "sha256:ssn")
+    assert [each.ssn for each in rows(spark, f"lake.{database}.t")] == [f"s-{each}" for each in range(30)]
+    assert table.read(strict=True).sort_by("id")["ssn"].to_pylist() == [f"s-{each}" for each in range(30)]
+    lake.sql(f"INSERT INTO lake.{database}.t VALUES (30, 's-30')")
+    lake.call("compact", table=f"{database}.t")
+    assert table.read(strict=True).num_rows == 31
+
+
+def test_encrypted_files_with_timestamps_are_rewritten_from_their_values(
+    lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str], scope: str
+) -> None:
+    source = origin(secret(scope, ", timestamp_seconds(id) AS at"))
+    row = migrate(lake, source, f"{database}.t", options="orc.encrypt=other:ssn")
+    assert row.files_adopted == 0
+    found = rows(spark, f"lake.{database}.t")
+    assert [each.ssn for each in found] == [f"s-{each}" for each in range(30)]
+    assert [each.at.timestamp() for each in found] == [float(each) for each in range(30)]
+
+
+@pytest.mark.parametrize("columns", ["", ", timestamp_seconds(id) AS at"])
+def test_without_the_key_nothing_happens(
+    lake: Lake, database: str, origin: Callable[[str], str], scope: str, columns: str
+) -> None:
+    from lockgate.errors import KeyMissingError
+    from lockgate.procedures import ProcedureContext, call
+
+    source = origin(secret(scope, columns))
+    keyless = ProcedureContext(Catalog(lake.catalog.warehouse), "lake", lake.spark)
+    with pytest.raises(KeyMissingError, match="pii"):
+        call(keyless, "migrate_table", "spark", source, target_table=f"{database}.t")
+    assert lake.catalog.list_tables(database) == []
+
+
+def test_delete_origin(lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]) -> None:
+    source = origin("USING ORC AS SELECT id FROM range(3)")
+    migrate(lake, source, f"{database}.t", delete_origin=True)
+    assert not spark.catalog.tableExists(f"spark_catalog.{source}")
+    assert spark.table(f"lake.{database}.t").count() == 3
+
+
+def test_a_folder_that_spark_wrote(lake: Lake, spark: SparkSession, database: str, tmp_path: Path) -> None:
+    frame = spark.sql(
+        """SELECT id, timestamp_seconds(id) AS at, timestamp_ntz '2026-01-01 12:00:00' AS local, id % 2 AS p
+        FROM range(9)"""
+    )
+    frame.write.partitionBy("p").orc(str(tmp_path / "origin"))
+    (row,) = lake.call(
+        "migrate_table", source_type="orc", table=str(tmp_path / "origin"), target_table=f"{database}.t"
+    )
+    assert (row.files_adopted, row.rows, row.partitions) == (0, 9, 2)
+    expected = spark.read.orc(str(tmp_path / "origin")).orderBy("id").collect()
+    assert rows(spark, f"lake.{database}.t") == expected
+
+
+@pytest.mark.parametrize(
+    ("definition", "complaint"),
+    [
+        ("USING PARQUET AS SELECT 1 AS id", "not stored as ORC but as parquet"),
+        ("USING ORC CLUSTERED BY (id) INTO 2 BUCKETS AS SELECT 1 AS id", "bucketed by Spark"),
+    ],
+)
+def test_other_tables_are_refused(
+    lake: Lake, database: str, origin: Callable[[str], str], definition: str, complaint: str
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match=complaint):
+        migrate(lake, origin(definition), f"{database}.t")
