@@ -191,23 +191,17 @@ def check_encryption(schema: TableSchema) -> None:
     if not encrypt and not mask:
         return
     # Loaded only here, so that opening a table does not load the codec.
-    from lockgate.framework.orc import Mask, parse_encryption
+    from lockgate.framework.orc import parse_encryption
 
     uses = {
         "primary key": schema.primary_keys,
         "partition": schema.partition_keys,
         "bucket": schema.bucket_keys,
     }
-    encryption = parse_encryption(encrypt or None, mask or None, schema.arrow_schema)
-    for column in encryption.columns:
+    for column in parse_encryption(encrypt or None, mask or None, schema.arrow_schema).columns:
         for what, names in uses.items():
             if column in names:
                 raise InputError(
                     f"column {column!r} cannot be encrypted, because it is a {what} column: "
                     "its values are needed in the clear to place and find rows"
                 )
-        if encryption.mask_of(column) is Mask.NULLIFY and not schema.field(column).type.nullable:
-            raise InputError(
-                f"column {column!r} is NOT NULL, but without the key it would be read as null; "
-                "drop NOT NULL or use another mask"
-            )

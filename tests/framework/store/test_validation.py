@@ -130,10 +130,3 @@ def test_encryption_options_are_checked(
 def test_an_encrypted_table_can_be_created(catalog: Catalog) -> None:
     table = create(catalog, {"primary-key": "id", "orc.encrypt": "pii:ssn", "orc.mask": "nullify:ssn"})
     assert table.options["orc.encrypt"] == "pii:ssn"
-
-
-def test_what_is_masked_as_null_cannot_be_not_null(catalog: Catalog) -> None:
-    columns = pa.schema([("id", pa.int64()), pa.field("ssn", pa.string(), nullable=False)])
-    with pytest.raises(InputError, match="'ssn' is NOT NULL"):
-        create(catalog, {"orc.encrypt": "pii:ssn"}, columns)
-    assert create(catalog, {"orc.encrypt": "pii:ssn", "orc.mask": "sha256:ssn"}, columns).schema.id == 0
