@@ -119,7 +119,8 @@ REFUSED = [
     ("CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-kye' = 'id')", "did you mean 'primary-key'"),
     ("CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-key' = 'idd', 'bucket' = '1')", "mean 'id'"),
     (
-        "CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1', 'orc.encrypt' = 'pii:id')",
+        "CREATE TABLE {} (id INT) "
+        "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1', 'orc.encrypt' = 'pii:id')",
         "id",
     ),
     ("CREATE TABLE {} (id INT, t INTERVAL DAY TO SECOND)", "t"),

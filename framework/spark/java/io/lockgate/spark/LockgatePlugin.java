@@ -1,7 +1,10 @@
 package io.lockgate.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.orc.KeyService;
-import java.io.Serializable;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
@@ -9,24 +12,13 @@ import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 
-/** Lets executors ask the driver for local keys over Spark's own RPC; configured by {@code spark.plugins}. */
+/**
+ * Lets executors ask the driver for local keys over Spark's own RPC; configured by {@code spark.plugins}.
+ *
+ * <p>Questions and answers are bytes of JSON: the RPC's threads do not see the classes of {@code spark.jars}, and Spark may
+ * print a message, which must not show a key.
+ */
 public final class LockgatePlugin implements SparkPlugin {
-  /** A question of an executor: an operation of the bridge and its JSON. */
-  public record Question(String operation, String request) implements Serializable {
-    @Override
-    public String toString() {
-      return "question " + operation;
-    }
-  }
-
-  /** The reply's JSON; its text form tells nothing, for it may hold a key. */
-  public record Answer(String reply) implements Serializable {
-    @Override
-    public String toString() {
-      return "answer";
-    }
-  }
-
   @Override
   public DriverPlugin driverPlugin() {
     return new DriverPlugin() {
@@ -36,9 +28,15 @@ public final class LockgatePlugin implements SparkPlugin {
       }
 
       @Override
-      public Object receive(Object message) throws Exception {
-        Question question = (Question) message;
-        return new Answer(KeyService.answer(question.operation(), question.request()));
+      public Object receive(Object message) {
+        ObjectNode answer = Bridge.object();
+        try {
+          JsonNode question = Bridge.JSON.readTree((byte[]) message);
+          answer.put("reply", KeyService.answer(question.get("operation").asText(), question.get("request").asText()));
+        } catch (Exception failure) {
+          answer.put("error", failure.getMessage());
+        }
+        return bytes(answer);
       }
     };
   }
@@ -50,10 +48,22 @@ public final class LockgatePlugin implements SparkPlugin {
       public void init(PluginContext plugin, Map<String, String> extra) {
         // In local mode the executor lives in the driver, where the bridge is.
         if (!plugin.executorID().equals("driver")) {
-          KeyService.reachDriverBy((operation, request) ->
-              ((Answer) plugin.ask(new Question(operation, request))).reply());
+          KeyService.reachDriverBy((operation, request) -> ask(plugin, operation, request));
         }
       }
     };
+  }
+
+  private static String ask(PluginContext plugin, String operation, String request) throws Exception {
+    byte[] question = bytes(Bridge.object().put("operation", operation).put("request", request));
+    JsonNode answer = Bridge.JSON.readTree((byte[]) plugin.ask(question));
+    if (answer.has("error")) {
+      throw new IOException(answer.get("error").asText());
+    }
+    return answer.get("reply").asText();
+  }
+
+  private static byte[] bytes(ObjectNode json) {
+    return json.toString().getBytes(StandardCharsets.UTF_8);
   }
 }
