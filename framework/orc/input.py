@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lockgate.errors import InputError, UnsupportedError, UnsupportedTypeError
+from lockgate.errors import InputError, UnsupportedTypeError
 from lockgate.framework.orc.field_ids import with_field_ids
 from lockgate.framework.orc.image import ENCRYPTION_ATTRIBUTES
 from lockgate.framework.orc.reader import MASKED
@@ -56,18 +55,13 @@ def storage_schema(schema: pa.Schema, field_ids: Mapping[str, int] | None) -> pa
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`table` in its storage schema.
-
-    Raises `InputError` if it has other columns, `UnsupportedError` for times that cannot be stored.
-    """
+    """`table` in its storage schema; `InputError` if it has other columns."""
     if table.schema.names != schema.names:
         raise InputError(f"the rows have columns {table.schema.names}, not {schema.names}")
     columns: list[pa.ChunkedArray] = []
     for field, column in zip(schema, table.columns, strict=True):
         if column.type != field.type:
             column = column.cast(field.type)
-        if pa.types.is_timestamp(field.type):
-            _check_timestamps(field, column)
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -91,20 +85,3 @@ def _storage_type(name: str, type_: pa.DataType) -> pa.DataType:
     if pa.types.is_large_list(type_):
         return pa.large_list(type_.value_field.with_type(_storage_type(name, type_.value_type)))
     raise UnsupportedTypeError(f"column {name!r} has type {type_}, which ORC cannot hold; cast it first")
-
-
-def _check_timestamps(field: pa.Field, column: pa.ChunkedArray) -> None:
-    """Refuse what Arrow writes wrongly: fractions of a second before 1970, on which other readers fail."""
-    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[field.type.unit]
-    lowest = pc.min(column.cast(pa.int64())).as_py()
-    if per_second == 1 or lowest is None or lowest >= 0:
-        return
-    numbers = column.cast(pa.int64())
-    whole = pc.multiply(pc.divide(numbers, per_second), per_second)
-    broken = pc.and_(pc.less(numbers, 0), pc.not_equal(numbers, whole))
-    if pc.any(broken).as_py():
-        raise UnsupportedError(
-            f"column {field.name!r} has a time before 1970 with a fraction of a second, which "
-            "pyarrow writes in a form that other readers "
-            "reject; round it to seconds, or write the table with Spark"
-        )

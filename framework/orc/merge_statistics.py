@@ -88,13 +88,17 @@ def _timestamps(into: proto.Message, parts: Sequence[proto.Message]) -> None:
         if _known(low, parts) is None or _known(high, parts) is None:
             continue
         first = min(parts, key=lambda part, low=low: (getattr(part, low), part.minimum_nanos))  # type: ignore[misc]
-        last = max(parts, key=lambda part, high=high: (getattr(part, high), part.maximum_nanos))  # type: ignore[misc]
+        last = max(parts, key=lambda part, high=high: (getattr(part, high), _nanos_or_all(part)))  # type: ignore[misc]
         setattr(into, low, getattr(first, low))
         setattr(into, high, getattr(last, high))
         # The nanoseconds belong to the bounds; absent ones mean the widest.
         for part, nanos in ((first, "minimum_nanos"), (last, "maximum_nanos")):
             if part.HasField(nanos):
                 setattr(into, nanos, getattr(part, nanos))
+
+
+def _nanos_or_all(part: proto.Message) -> int:
+    return int(part.maximum_nanos) if part.HasField("maximum_nanos") else 1_000_000
 
 
 def _buckets(into: proto.Message, parts: Sequence[proto.Message]) -> None:

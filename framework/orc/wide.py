@@ -42,7 +42,7 @@ class WideTable:
         self._numbers = column_numbers(self.wide_schema)
         self._copies = copies
         # Columns of the file itself have lower numbers than this.
-        self.width = self._numbers[copies[encryption.columns[0]]]
+        self.width = min((self._numbers[copy] for copy in copies.values()), default=self._end())
         # The format wants them by key, then by column.
         self.columns: list[EncryptedColumn] = sorted(
             self._encrypted_columns(keys), key=lambda column: (column.key.name, column.root)
@@ -56,6 +56,18 @@ class WideTable:
         ]
         columns.extend(table.column(name) for name in self._copies)
         return pa.Table.from_arrays(columns, schema=self.wide_schema)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name of each column of the wide file in the file itself."""
+        return {name: name for name in self.schema.names} | {
+            copy: name for name, copy in self._copies.items()
+        }
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each top-level column of the wide file, by its name there."""
+        return self._numbers
 
     def bloom_numbers(self, names: Sequence[str]) -> list[int]:
         """The wide columns that get Bloom filters: of an encrypted column the copy only, never the mask."""

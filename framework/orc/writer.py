@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.keys import KeyProvider, provider_from
-from lockgate.framework.orc.encrypting import EncryptedFile
+from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
+from lockgate.framework.orc.assembling import AssembledFile
 from lockgate.framework.orc.input import conform, storage_schema
 from lockgate.framework.orc.options import parse_encryption
 from lockgate.framework.orc.output import Output, PlainFile, Sink, bloom_numbers, column_numbers
@@ -77,9 +77,8 @@ class OrcWriter:
         bloom = list(bloom_filter_columns)
         bloom_numbers(bloom, column_numbers(self._schema))
         # Everything that can be refused is refused before the file is made.
-        provider = provider_from(keys) if self._encryption else None
+        provider = provider_from(keys) if self._encryption else NoKeys()
         for name in set(self._encryption.keys.values()):
-            assert provider is not None
             provider.current_key(name)
         self._rows = 0
         self._written: WrittenFile | None = None
@@ -91,11 +90,11 @@ class OrcWriter:
             raise
 
     def _start(
-        self, provider: KeyProvider | None, settings: Mapping[str, Any], bloom: Sequence[str]
-    ) -> EncryptedFile | PlainFile:
-        if provider is None:
-            return PlainFile(self._output, self._schema, settings, bloom)
-        return EncryptedFile(self._output, self._schema, self._encryption, provider, settings, bloom)
+        self, provider: KeyProvider, settings: Mapping[str, Any], bloom: Sequence[str]
+    ) -> AssembledFile | PlainFile:
+        if self._encryption or any(_holds_times(field.type) for field in self._schema):
+            return AssembledFile(self._output, self._schema, self._encryption, provider, settings, bloom)
+        return PlainFile(self._output, self._schema, settings, bloom)
 
     def __enter__(self) -> OrcWriter:
         return self
@@ -170,3 +169,10 @@ def _codec(name: str) -> str:
     if codec is None:
         raise OptionError(f"there is no compression {name!r}{nearest(name, _CODECS)}")
     return codec
+
+
+def _holds_times(type_: pa.DataType) -> bool:
+    """Whether there are timestamps in it, which Arrow alone may write wrongly."""
+    return pa.types.is_timestamp(type_) or any(
+        _holds_times(type_.field(index).type) for index in range(type_.num_fields)
+    )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 import hashlib
 import io
+import random
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.orc
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -214,6 +216,9 @@ def test_a_full_disk_is_an_error_and_not_a_crash(
         )
 
 
+# All but the last second before 1970, which ORC cannot hold.
+EARLY = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59))
+
 FLAT: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "bool": (pa.bool_(), st.booleans()),
     "tinyint": (pa.int8(), st.integers(-(2**7), 2**7 - 1)),
@@ -227,7 +232,7 @@ FLAT: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "string": (pa.string(), st.text(max_size=20)),
     "binary": (pa.binary(), st.binary(max_size=20)),
     "date": (pa.date32(), st.dates(datetime.date(1900, 1, 1))),
-    "ntz": (pa.timestamp("us"), st.datetimes(datetime.datetime(1970, 1, 1))),
+    "ntz": (pa.timestamp("us"), EARLY | st.datetimes(datetime.datetime(1970, 1, 1))),
     "ltz": (
         pa.timestamp("us", "UTC"),
         st.datetimes(datetime.datetime(1970, 1, 1), timezones=st.just(datetime.UTC)),
@@ -281,9 +286,55 @@ def test_decimals_of_all_scales(keys: MemoryKeyProvider) -> None:
     assert read(sink.getvalue(), keys).equals(table)
 
 
-def test_times_that_pyarrow_writes_wrongly_are_refused(keys: MemoryKeyProvider) -> None:
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("encrypt", [None, "pii:early,late"])
+@pytest.mark.parametrize("codec", ["zstd", "none"])
+def test_fractions_of_seconds_before_1970(
+    unit: str, encrypt: str | None, codec: str, keys: MemoryKeyProvider
+) -> None:
+    """Arrow's writer alone stores negative nanoseconds, which other readers reject."""
+    rng = random.Random(11)
+    per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    numbers = [
+        None if rng.random() < 0.1 else rng.randrange(-(10**9), 10**9) * per_second // 977
+        for _ in range(4000)
+    ]
+    numbers[:2] = [-per_second, -per_second + per_second // 10000]
+    table = pa.table(
+        {
+            "id": range(4000),
+            "early": pa.array(numbers, pa.timestamp(unit)),
+            "late": pa.array([n and abs(n) for n in numbers], pa.timestamp(unit, "UTC")),
+        }
+    )
     sink = io.BytesIO()
-    for micros in (-1, -1_500_000, -999_999):
+    write_table(
+        table, sink, encrypt=encrypt, keys=keys, compression=codec, stripe_size=8000, row_index_stride=500
+    )
+    with EncryptedOrcFile(sink, keys, timestamp_unit="ns" if unit == "ns" else "us") as file:
+        assert file.num_stripes > 1
+        found = file.read()
+        assert found.cast(table.schema).equals(table)
+        whole, last = file.statistics["early"], file.stripe_statistics[-1]["early"]
+        assert whole.minimum <= last.minimum <= last.maximum <= whole.maximum
+        lowest = pc.min(found["early"].cast(pa.timestamp("us"), safe=False)).as_py()
+        assert whole.minimum <= lowest <= whole.minimum + datetime.timedelta(milliseconds=2)
+        assert whole.null_count == table["early"].null_count
+
+
+def test_times_that_orc_cannot_hold_are_refused(keys: MemoryKeyProvider) -> None:
+    sink = io.BytesIO()
+    for micros in (-1, -500_000, -999_000):
         table = pa.table({"t": pa.array([micros], pa.timestamp("us"))})
-        with pytest.raises(UnsupportedError, match="'t' has a time before 1970 with a fraction"):
-            write_table(table, sink, encrypt="pii:t", keys=keys)
+        for encrypt in (None, "pii:t"):
+            with pytest.raises(UnsupportedError, match=r"'t' has a time between 1969-12-31 23:59:59\.001"):
+                write_table(table, sink, encrypt=encrypt, keys=keys)
+    for nested in ([{"t": -1_500_000}], [[-1_500_000]], [[("k", -1_500_000)]]):
+        types = {dict: pa.struct([("t", pa.timestamp("us"))]), list: pa.list_(pa.timestamp("us"))}
+        type_ = (
+            types[type(nested[0])]
+            if nested != [[("k", -1_500_000)]]
+            else pa.map_(pa.string(), pa.timestamp("us"))
+        )
+        with pytest.raises(UnsupportedError, match=r"'n' has a time before 1970 .* inside a nested column"):
+            write_table(pa.table({"n": pa.array(nested, type_)}), sink)

@@ -1,4 +1,4 @@
-"""Writing an encrypted ORC file out of plain ones that Arrow writes in memory.
+"""Assembling an ORC file, encrypted or not, out of plain ones that Arrow writes in memory.
 
 Arrow writes the rows once, in their wide form, so that masks and true values share stripes and row groups.
 The streams of the true copies are then encrypted and moved to where the format wants them. Nothing
@@ -16,8 +16,9 @@ import pyarrow.orc
 from lockgate.errors import UnsupportedError
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc import proto
+from lockgate.framework.orc.assembled_tail import Written, write_tail
 from lockgate.framework.orc.cipher import MAX_STRIPE, SLACK, stream_cipher
-from lockgate.framework.orc.encrypted_tail import Written, write_tail
+from lockgate.framework.orc.early_times import EarlyTimes, Replaced
 from lockgate.framework.orc.framing import frame
 from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.options import Encryption
@@ -31,8 +32,8 @@ from lockgate.framework.orc.wide import EncryptedColumn, WideTable
 _Streams = list[tuple[EncryptedColumn | None, Stream]]
 
 
-class EncryptedFile:
-    """A file with encrypted columns; `write` may be called any number of times."""
+class AssembledFile:
+    """A file with encrypted columns, or with times that Arrow alone writes wrongly."""
 
     def __init__(
         self,
@@ -81,14 +82,21 @@ class EncryptedFile:
         rows = pa.concat_tables(self._pending) if self._pending else self._wide.schema.empty_table()
         self._pending, self._pending_bytes = [], 0
         sink = pa.BufferOutputStream()
-        pyarrow.orc.write_table(self._wide.widen(rows), sink, **self._settings)
+        times = EarlyTimes(self._wide.widen(rows), self._wide.numbers, self._wide.names)
+        pyarrow.orc.write_table(times.table, sink, **self._settings)
         source = MemorySource(sink.getvalue(), "the file in memory")
         tail = read_tail(source)
+        row = 0
         for index in range(tail.stripes):
-            self._move_stripe(source, tail, read_stripe(source, tail, index))
-        self._written.add(tail, read_metadata(source, tail))
+            stripe = read_stripe(source, tail, index)
+            stripe, replaced = times.patch_stripe(source, tail, stripe, row) if times else (stripe, {})
+            self._move_stripe(source, tail, stripe, replaced)
+            row += stripe.rows
+        metadata = read_metadata(source, tail)
+        times.patch_statistics(tail, metadata)
+        self._written.add(tail, metadata)
 
-    def _move_stripe(self, source: MemorySource, tail: Tail, stripe: Stripe) -> None:
+    def _move_stripe(self, source: MemorySource, tail: Tail, stripe: Stripe, replaced: Replaced) -> None:
         number = len(self._written.stripes) + 1
         if number >= MAX_STRIPE:
             raise UnsupportedError(
@@ -101,7 +109,8 @@ class EncryptedFile:
             start = position
             streams = self._sorted(stripe, index)
             for column, stream in streams:
-                data = source.read_at(stream.offset, stream.length)
+                new = replaced.get((stream.column, stream.kind))
+                data = source.read_at(stream.offset, stream.length) if new is None else memoryview(new)
                 end = position + stream.length
                 if column is None:
                     view[position:end] = data

@@ -1,4 +1,4 @@
-"""The tail of an encrypted file: encrypted stripe statistics, metadata, footer and postscript."""
+"""The tail of an assembled file: encrypted stripe statistics, metadata, footer and postscript."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def write_tail(output: Output, wide: WideTable, written: Written) -> None:
     postscript.CopyFrom(sample.postscript)
     postscript.footer_length = footer_length
     postscript.metadata_length = metadata_length
-    postscript.stripe_statistics_length = statistics_length
+    if wide.columns:
+        postscript.stripe_statistics_length = statistics_length
     ending = postscript.SerializeToString()
     output.write(ending + bytes([len(ending)]))
 
@@ -106,11 +107,12 @@ def _footer(wide: WideTable, written: Written, sample: Tail, content_length: int
     for name in ("writer", "calendar", "software_version"):
         if sample.footer.HasField(name):
             setattr(footer, name, getattr(sample.footer, name))
-    if footer.stripes:
+    if footer.stripes and wide.columns:
         # The stripes that follow continue with these keys, and count on from this number.
         footer.stripes[0].encrypt_stripe_id = 1
         footer.stripes[0].encrypted_local_keys.extend(column.local_key.encrypted for column in wide.columns)
-    _describe_encryption(footer.encryption, wide)
+    if wide.columns:
+        _describe_encryption(footer.encryption, wide)
     return footer
 
 
