@@ -22,7 +22,7 @@ from lockgate.framework.store.rows import (
     refuse_masks,
     writes_value,
 )
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store.schema import wall_clock_millis
 from lockgate.framework.store.statistics import EMPTY_STATS
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class _OneFile:
             max_sequence_number=max(sequences),
             schema_id=self._schema.id,
             level=level,
-            creation_time_millis=now_millis(),
+            creation_time_millis=wall_clock_millis(),
             delete_row_count=self._deletes,
             file_source=source,
             value_stats_cols=self._values.columns,

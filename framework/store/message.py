@@ -8,7 +8,7 @@ from typing import Any
 
 from lockgate.errors import InputError
 from lockgate.framework.store.manifest import DataFileMeta
-from lockgate.framework.store.schema import TableSchema, now_millis
+from lockgate.framework.store.schema import TableSchema, wall_clock_millis
 from lockgate.framework.store.statistics import SimpleStats
 from lockgate.framework.types import value_from_json, value_to_json
 
@@ -114,7 +114,7 @@ def _file_from_json(json: Mapping[str, Any], schema: TableSchema) -> DataFileMet
         schema_id=int(json.get("schema_id", schema.id)),
         level=int(json.get("level", 0)),
         extra_files=tuple(json.get("extra_files") or ()),
-        creation_time_millis=json.get("creation_time") or now_millis(),
+        creation_time_millis=json.get("creation_time") or wall_clock_millis(),
         delete_row_count=json.get("delete_rows", 0),
         file_source=json.get("file_source", 0),
         value_stats_cols=names,

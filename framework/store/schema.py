@@ -5,6 +5,7 @@ Source: Paimon's specification, page "Schema".
 
 from __future__ import annotations
 
+import datetime
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -30,6 +31,7 @@ from lockgate.framework.types import (
     field_to_json,
     fields_from_arrow,
     from_spark_json,
+    micros_of,
     parse_field,
 )
 
@@ -210,6 +212,11 @@ def _parse(content: Mapping[str, Any], version: int) -> TableSchema:
 def now_millis() -> int:
     """Return the time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def wall_clock_millis() -> int:
+    """Return what the clock on the wall shows, in milliseconds as if it were UTC: how data files are dated."""
+    return micros_of(datetime.datetime.now()) // 1000
 
 
 def load_json(data: bytes, path: str) -> dict[str, Any]:

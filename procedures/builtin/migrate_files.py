@@ -18,7 +18,7 @@ from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_enc
 from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
 from lockgate.framework.store.file_statistics import StatsMode, stats_modes, truncate_max
 from lockgate.framework.store.paths import new_data_file_name
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store.schema import wall_clock_millis
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 from lockgate.procedures.builtin.migrate_source import Source, SourceFile, has_date, has_timestamp
 
@@ -128,7 +128,7 @@ def adopt(source: Source, table: Table, inspected: Inspected, number: int) -> Co
         min_sequence_number=0,
         max_sequence_number=max(inspected.rows - 1, 0),
         schema_id=table.schema.id,
-        creation_time_millis=now_millis(),
+        creation_time_millis=wall_clock_millis(),
         file_source=FileSource.APPEND,
     )
     link_or_copy(
