@@ -75,8 +75,9 @@ def call_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
         name: types[name].from_json(json) if name in types else json
         for name, json in request["arguments"].items()
     }
-    catalog = request["catalog"]
-    running = ProcedureContext(context.catalog(catalog), catalog, context.spark)
+    # Two sessions may call different warehouses alike; the handle then has a number behind the name.
+    name = request["catalog"].partition("#")[0]
+    running = ProcedureContext(context.catalog(request["catalog"]), name, context.spark)
     result = registry.call(running, procedure.name, **arguments)
     columns = [value_type(ddl) for _, ddl in procedure.result]
     rows = [[kind.to_json(value) for kind, value in zip(columns, row, strict=True)] for row in result]
