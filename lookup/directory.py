@@ -227,6 +227,18 @@ class CacheDirectory:
         """The wish is fulfilled, or cannot be."""
         (self.path / "wanted" / str(snapshot_id)).unlink(missing_ok=True)
 
+    def refuse(self, snapshot_id: int, error: dict[str, Any]) -> None:
+        """The wish cannot be fulfilled: leave the reason to whoever made it."""
+        write_atomically(self.path / "wanted" / f"{snapshot_id}.error", json.dumps(error))
+        self.unwant(snapshot_id)
+
+    def take_refusal(self, snapshot_id: int) -> dict[str, Any] | None:
+        """Why a wish was not fulfilled, if it was not; asking again is possible afterwards."""
+        path = self.path / "wanted" / f"{snapshot_id}.error"
+        error = _read_json(path)
+        path.unlink(missing_ok=True)
+        return error
+
     def hold(self, name: str, snapshots: Collection[int]) -> None:
         """Say that the driver `name` needs these states; must be repeated within the lease."""
         write_atomically(self.path / "readers" / name, json.dumps(sorted(snapshots)))

@@ -105,16 +105,17 @@ class Owner:
         for snapshot_id in self._directory.wanted():
             self._build_for_others(snapshot_id)
 
-    def _build(self, snapshot_id: int, serve: bool) -> None:
+    def _build(self, snapshot_id: int, serve: bool) -> Exception | None:
         try:
             if self._builder is None:
                 self._builder = CacheBuilder(self._table, self._spec, self._directory, self._progress)
             info = self._builder.build(snapshot_id, serve=serve)
         except Exception as error:  # whatever went wrong, the driver must hear of it
             self._failed(snapshot_id, error)
-            return
+            return error
         self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
         self._directory.sweep({snapshot_id})
+        return None
 
     def _failed(self, snapshot_id: int, error: Exception) -> None:
         if not isinstance(error, LockgateError):
@@ -128,10 +129,11 @@ class Owner:
         self._send({"event": "failed", "snapshot": snapshot_id, "error": error_to_json(error)})
 
     def _build_for_others(self, snapshot_id: int) -> None:
-        try:
-            self._build(snapshot_id, serve=False)
-        finally:
+        error = self._build(snapshot_id, serve=False)
+        if error is None:
             self._directory.unwant(snapshot_id)
+        else:
+            self._directory.refuse(snapshot_id, error_to_json(error))
 
     def _progress(self, rows: int) -> None:
         now = time.monotonic()
@@ -154,8 +156,13 @@ class Owner:
             if info is not None and info.fingerprint == wanted:
                 self._pending.remove(command)
                 self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
-            else:
+                continue
+            refusal = self._directory.take_refusal(snapshot_id)
+            if refusal is None:
                 self._directory.want(snapshot_id)
+            else:
+                self._pending.remove(command)
+                self._send({"event": "failed", "snapshot": snapshot_id, "error": refusal})
 
 
 def _read_commands(stream: IO[bytes], keys: PipeKeyProvider, commands: queue.Queue[Message]) -> None:

@@ -48,6 +48,8 @@ _log = logging.getLogger("lockgate.lookup")
 _HEARTBEAT_SECONDS = 5.0
 _FIRST_BACK_OFF_SECONDS = 0.5
 _LONGEST_BACK_OFF_SECONDS = 30.0
+# An owner that ends so often before it is ready is not killed by accident: waiting for it is in vain.
+_EARLY_ENDS = 3
 # The state before the first snapshot: a table without rows.
 EMPTY = 0
 
@@ -73,6 +75,8 @@ class Lookup:
         self._batch_pins: dict[int, float] = {}
         self._error: LockgateError | None = None
         self._failures = 0
+        self._failed: dict[int | None, LockgateError] = {}
+        self._early_ends = 0
         self._retry_at = 0.0
         self._loading: int | None = None
         self._heartbeat_at = 0.0
@@ -163,14 +167,16 @@ class Lookup:
     def _await_build(self, snapshot_id: int, *, serve: bool, timeout: float | None = None) -> None:
         deadline = time.monotonic() + self._timeout(timeout)
         with self._changed:
-            failures = self._failures
             self._built.pop(snapshot_id, None)
+            self._failed.pop(snapshot_id, None)
+            self._failed.pop(None, None)
             self._ask(snapshot_id, serve)
             self._waiting += 1
             try:
                 while snapshot_id not in self._built:
-                    if self._failures > failures and self._error is not None:
-                        raise self._error
+                    failed = self._failed.get(snapshot_id) or self._failed.get(None)
+                    if failed is not None:
+                        raise failed
                     if self._closed.is_set():
                         raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
                     left = deadline - time.monotonic()
@@ -201,8 +207,12 @@ class Lookup:
                     self._owner.send({"op": "build", "snapshot": snapshot_id, "serve": serve})
             elif kind == "built":
                 self._on_built(GenerationInfo(**event["info"]))
+            elif kind == "ready":
+                self._early_ends = 0
             elif kind == "failed":
-                self._on_failed(event)
+                self._on_failed(event["snapshot"], error_from_json(event["error"]))
+            elif kind == "ended":
+                self._on_ended(event)
             elif kind == "progress":
                 self._loading = event["rows"]
             self._changed.notify_all()
@@ -220,11 +230,20 @@ class Lookup:
             self._ready = True
         self._error, self._failures, self._loading = None, 0, None
 
-    def _on_failed(self, event: Message) -> None:
-        self._asked.pop(event["snapshot"], None)
-        if event["snapshot"] is None:  # the table could not even be opened
+    def _on_ended(self, event: Message) -> None:
+        self._early_ends += 1
+        if self._early_ends >= _EARLY_ENDS:
+            error = LookupCacheError(
+                f"the owner of the lookup cache of {self.spec.identifier} ended {self._early_ends} times "
+                f"before it was ready (exit code {event['code']}); what it said is in {self.directory.log_path}"
+            )
+            self._on_failed(None, error)
+
+    def _on_failed(self, snapshot_id: int | None, error: LockgateError) -> None:
+        self._asked.pop(snapshot_id or 0, None)
+        if snapshot_id is None:  # the table could not even be opened
             self._asked.clear()
-        self._error = error_from_json(event["error"])
+        self._failed[snapshot_id] = self._error = error
         self._failures += 1
         self._loading = None
         pause = min(_FIRST_BACK_OFF_SECONDS * 2 ** (self._failures - 1), _LONGEST_BACK_OFF_SECONDS)
@@ -232,7 +251,7 @@ class Lookup:
         _log.warning(
             "refreshing the lookup cache of %s to snapshot %s failed (%d in a row): %s",
             self.spec.identifier,
-            event["snapshot"],
+            snapshot_id,
             self._failures,
             self._error,
         )

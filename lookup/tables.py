@@ -19,6 +19,7 @@ from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.generation import Generation, LookupResult
 from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, cache_root, lookup_options
+from lockgate.lookup.pipe import error_from_json
 from lockgate.lookup.spec import Kind, LookupSpec, cache_id, kind_of, layout_of, warn_of_masks
 from lockgate.pushdown import Predicate
 
@@ -105,6 +106,9 @@ class LookupTable:
             info = self._directory.generation(snapshot.id)
             if info is not None and info.fingerprint == fingerprint(snapshot):
                 return self._open_generation(snapshot.id)
+            refusal = self._directory.take_refusal(snapshot.id)
+            if refusal is not None:
+                raise error_from_json(refusal)
             self._directory.want(snapshot.id)
             if time.monotonic() > deadline:
                 raise LookupTimeoutError(

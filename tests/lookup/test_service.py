@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import (
+    CorruptFileError,
     LookupCacheError,
     LookupTimeoutError,
     MaskedDataWarning,
@@ -325,6 +326,28 @@ def test_a_failed_refresh_is_shown_and_the_old_state_served(world: World) -> Non
     added.write_bytes(content)
     assert lookup.wait_for(2, timeout=20) == 2
     assert (lookup.status().failures, lookup.status().last_error) == (0, None)
+
+
+def test_a_failure_of_the_writer_reaches_the_other_driver(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    first = world.lookup(**{"lookup.refresh.interval": "1 h"})
+    first.pin("query", 0)
+    second = world.lookup(**{"lookup.refresh.interval": "1 h"})
+    assert second.pin("query", 0) == 1
+    table.append(rows(range(10), 2))
+    for file in Path(table.location).glob("bucket-0/*"):
+        file.write_bytes(b"broken")
+    with pytest.raises(CorruptFileError, match="bucket-0"):
+        second.wait_for(None, timeout=20)
+
+
+def test_an_owner_that_cannot_start_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create().append(rows(range(10), 1))
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    lookup = world.lookup()
+    with pytest.raises(LookupCacheError, match=r"ended 3 times before it was ready \(exit code 1\)"):
+        lookup.pin("query", 0)
 
 
 def test_too_slow_is_an_error_that_says_so(world: World) -> None:
