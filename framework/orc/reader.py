@@ -19,6 +19,7 @@ from lockgate.framework.orc.predicate import RowFilter
 from lockgate.framework.orc.source import MemorySource, open_source
 from lockgate.framework.orc.statistics import ColumnStatistics, column_statistics
 from lockgate.framework.orc.stripe import Stripe, read_stripe
+from lockgate.framework.orc.stripe_keys import prove_stripe_keys
 from lockgate.framework.orc.stripe_statistics import stripe_statistics
 from lockgate.framework.orc.tail import read_tail
 from lockgate.framework.orc.timestamps import decode_wide, in_microseconds, to_microseconds
@@ -184,6 +185,7 @@ class EncryptedOrcFile:
         if not schema.names:
             return _rows_only(rows)
         stripe = read_stripe(self._source, self._tail, index)
+        prove_stripe_keys(self._source, self._tail, self._variants, stripe)
         try:
             table = self._decode(stripe, projection)
         except pa.ArrowInvalid as error:

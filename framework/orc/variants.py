@@ -35,6 +35,7 @@ class Variants:
         self._tail = tail
         self._provider = keys
         self._local_keys: dict[tuple[int, bytes], bytes] = {}
+        self._proven: set[tuple[int, bytes]] = set()
         self._variants = list(tail.footer.encryption.variants)
         self._keys = [_key(tail, variant) for variant in self._variants]
         self._masks = _masks(tail)
@@ -83,6 +84,18 @@ class Variants:
         """The local key of a variant in a stripe."""
         return self._local_key(variant, self._stripe_keys[stripe][variant])
 
+    def key(self, variant: int) -> KeyMetadata:
+        """The master key of a variant."""
+        return self._keys[variant]
+
+    def is_proven(self, variant: int, stripe: int) -> bool:
+        """Whether the key of a variant in a stripe is known to be the right one."""
+        return (variant, self._stripe_keys[stripe][variant]) in self._proven
+
+    def set_proven(self, variant: int, stripe: int) -> None:
+        """Note that the key of a variant in a stripe is the right one."""
+        self._proven.add((variant, self._stripe_keys[stripe][variant]))
+
     def footer_key(self, variant: int) -> bytes:
         """The local key of a variant's statistics."""
         return self._local_key(variant, self._variants[variant].encrypted_key)
@@ -106,6 +119,7 @@ class Variants:
                 raise type(error)(self._strict_message(variant.root, error)) from error
             return
         self.statistics[number] = self._prove(number, key)
+        self._proven.add((number, variant.encrypted_key))
         self.failures.pop(variant.root, None)
         for column in self._tail.types.subtree(variant.root):
             self._owner.setdefault(column, number)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pytest
 
-from lockgate.errors import MaskedDataWarning
+from lockgate.errors import MaskedDataWarning, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 
@@ -237,6 +237,34 @@ def test_we_read_what_spark_encrypts(
         partly = file.read()
     assert partly["ssn"].to_pylist() == read["ssn"].to_pylist()
     assert partly["salary"].null_count == ROWS
+
+
+def test_files_merged_by_apache_orc(
+    spark: SparkSession,
+    spark_keys: dict[str, str],
+    keys: MemoryKeyProvider,
+    people: pa.Table,
+    tmp_path: Path,
+) -> None:
+    """Merging copies stripes with their keys and numbers: both change in the middle of the file."""
+    paths = [tmp_path / f"part{number}.orc" for number in range(2)]
+    for number, path in enumerate(paths):
+        half = people.slice(number * ROWS // 2, ROWS // 2)
+        write_table(half, path, encrypt=ENCRYPT, mask=MASK, keys=keys, stripe_size=40_000)
+    jvm: Any = spark.sparkContext._jvm
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    conf.set("orc.key.provider", spark_keys["orc.key.provider"])
+    merged = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "merged.orc"))
+    inputs = jvm.java.util.ArrayList([jvm.org.apache.hadoop.fs.Path(str(path)) for path in paths])
+    orc = jvm.org.apache.orc.OrcFile
+    taken = orc.mergeFiles(merged, orc.writerOptions(conf), inputs)
+    assert len(taken) == 2
+    with EncryptedOrcFile(tmp_path / "merged.orc", keys, strict=True, timestamp_unit="us") as file:
+        assert file.read().equals(people)
+        assert file.statistics["ssn"].maximum == max(people["ssn"].to_pylist())
+    wrong = MemoryKeyProvider({f"{PII}@0": bytes(16), f"{FIN}@0": bytes(32)})
+    with pytest.raises(WrongKeyError):
+        EncryptedOrcFile(tmp_path / "merged.orc", wrong)
 
 
 def spark_schema() -> str:

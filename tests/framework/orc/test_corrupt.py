@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import CorruptFileError, LockgateError, MaskedDataWarning, UnsupportedFormatError
+from lockgate.errors import (
+    CorruptFileError,
+    LockgateError,
+    MaskedDataWarning,
+    UnsupportedFormatError,
+    WrongKeyError,
+)
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, proto
 from lockgate.framework.orc.framing import frame
@@ -209,6 +215,20 @@ def test_contradictions_in_the_tail(
         CorruptFileError, match=rf"people.orc is not a valid ORC file: at byte \d+, .*{message}"
     ):
         EncryptedOrcFile(rebuilt(small, change), name="people.orc")
+
+
+def test_a_damaged_key_of_a_stripe_is_found(small: bytes, keys: MemoryKeyProvider) -> None:
+    """A stripe may have a key of its own, as in merged files, so the file's statistics do not prove it."""
+
+    def change(footer: proto.Message, _: proto.Message) -> None:
+        encrypted = footer.stripes[0].encrypted_local_keys
+        encrypted[0] = bytes([encrypted[0][0] ^ 1]) + encrypted[0][1:]
+
+    with EncryptedOrcFile(rebuilt(small, change), keys, name="people.orc") as file:
+        with pytest.raises(WrongKeyError, match=r"does not open column 'salary' in stripe 0 of people.orc"):
+            file.read()
+        with pytest.raises(WrongKeyError):
+            file.read(["ssn"])
 
 
 @pytest.mark.parametrize(
