@@ -22,11 +22,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users c
 
 import lockgate
 from lockgate import Lake
+from lockgate.lookup import close_all
 
 BENCH = "main"
 DIMENSION_ROWS = 1_000_000
 BATCH_ROWS, BATCHES = 100_000, 10
-SCAN_ROWS, SCAN_FILES = 4_000_000, 100
+SCAN_ROWS, SCAN_FILES = 4_000_000, 200
 COLUMNS = ("name", "size", "price", "weight")
 
 
@@ -38,6 +39,7 @@ def main() -> int:
         lake = open_lake(folder)
         scans(lake)
         streams(lake, folder)
+        close_all()
         lake.spark.stop()
         lookup_build.main()
         orc_read_ratio.main()
