@@ -9,7 +9,14 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Runs what Python and the connector must compute alike on values in JSON; the tests of both sides share their cases. */
 public final class Conformance {
@@ -55,6 +62,38 @@ public final class Conformance {
       buckets.add(hash.bucket(row, count));
     }
     return buckets.toString();
+  }
+
+  /** Reads the splits of a scan.plan reply in this JVM and answers the rows, as a JSON array of arrays. */
+  public static String read(SparkSession spark, String tableSchema, String readSchema, String plan) throws IOException {
+    StructType wanted = (StructType) DataType.fromJson(readSchema);
+    JsonNode reply = Bridge.JSON.readTree(plan);
+    ScanSpec spec = ScanSpec.of((StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
+    PartitionReaderFactory factory = OrcScans.readerFactory(spark, spec);
+    ArrayNode rows = Bridge.JSON.createArrayNode();
+    for (InputPartition partition : OrcScans.partitions(spark, spec, reply)) {
+      if (OrcScans.columnar(spec)) {
+        try (PartitionReader<ColumnarBatch> batches = factory.createColumnarReader(partition)) {
+          while (batches.next()) {
+            batches.get().rowIterator().forEachRemaining(row -> add(rows, row, wanted));
+          }
+        }
+      } else {
+        try (PartitionReader<InternalRow> reader = factory.createReader(partition)) {
+          while (reader.next()) {
+            add(rows, reader.get(), wanted);
+          }
+        }
+      }
+    }
+    return rows.toString();
+  }
+
+  private static void add(ArrayNode rows, InternalRow row, StructType schema) {
+    ArrayNode values = rows.addArray();
+    for (int i = 0; i < schema.length(); i++) {
+      values.add(JsonValues.toJson(row, i, schema.apply(i).dataType()));
+    }
   }
 
   private static List<InternalRow> rows(JsonNode rows, List<DataType> types) {
