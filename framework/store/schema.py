@@ -215,7 +215,7 @@ def now_millis() -> int:
 
 
 def wall_clock_millis() -> int:
-    """Return what the clock on the wall shows, in milliseconds as if it were UTC: how data files are dated."""
+    """Return what the clock on the wall shows, in milliseconds as if it were UTC; data files are dated so."""
     return micros_of(datetime.datetime.now()) // 1000
 
 
