@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lockgate.lookup.generation import LookupResult
     from lockgate.lookup.join import lookup_join
-    from lockgate.lookup.service import close_all, status, statuses, wait_for
+    from lockgate.lookup.running import close_all, status, statuses, wait_for
     from lockgate.lookup.spec import Kind, LookupSpec
     from lockgate.lookup.standing import LookupStatus, Pin
     from lockgate.lookup.tables import (
@@ -31,12 +31,12 @@ _HOMES = {
     "Pin": "standing",
     "PrimaryKeyLookupTable": "tables",
     "SecondaryIndexLookupTable": "tables",
-    "close_all": "service",
+    "close_all": "running",
     "lookup_join": "join",
     "open_lookup": "tables",
-    "status": "service",
-    "statuses": "service",
-    "wait_for": "service",
+    "status": "running",
+    "statuses": "running",
+    "wait_for": "running",
 }
 
 __all__ = [

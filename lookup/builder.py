@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import LookupCacheError, SnapshotNotFoundError
-from lockgate.framework.store.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage
 from lockgate.lookup.options import CACHE_DISK, FULL_LOAD_THRESHOLD, lookup_options
 from lockgate.lookup.runs import Runs
@@ -164,8 +164,8 @@ class CacheBuilder:
         try:
             steps = self.table.changes(cursor.snapshot_id, target.id, columns=list(self.layout.read_columns))
             for change in steps:
-                if change.kind == CommitKind.OVERWRITE:
-                    raise _MustReload(f"snapshot {change.snapshot_id} overwrote the table")
+                if change.needs_reload:
+                    raise _MustReload(f"the rows of snapshot {change.snapshot_id} do not tell all")
                 step = self._step(store, change.rows)
                 written += len(step.keys)
                 mark = fingerprint(self.table.snapshot(change.snapshot_id))

@@ -40,7 +40,7 @@ class PinTable:
         properties: Mapping[str, str | None],
     ) -> pa.Table:
         """Choose the batch's snapshot, waiting until it is cached; raises as `service.Lookup.pin` does."""
-        from lockgate.lookup.service import lookup_for
+        from lockgate.lookup.running import lookup_for
 
         if SPEC_OPTION not in options:
             raise InputError(f"{table.identifier}$pin is read by lookup joins only")

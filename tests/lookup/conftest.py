@@ -24,6 +24,10 @@ class FakeChange:
     kind: CommitKind
     rows: pa.Table
 
+    @property
+    def needs_reload(self) -> bool:
+        return self.kind is CommitKind.OVERWRITE
+
 
 @dataclass
 class FakeTable:

@@ -26,7 +26,7 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.table import Table
-from lockgate.lookup import service
+from lockgate.lookup import running
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.pins import Pins
 from lockgate.lookup.service import Lookup
@@ -267,14 +267,28 @@ def test_an_idle_lookup_ends_by_itself_and_starts_again(world: World) -> None:
     options = {"lookup.cache-dir": str(world.folder / "cache"), "lookup.refresh.interval": "20 ms"}
     spec = make_spec(table, "id", options={**options, "lookup.cache-file-retention": "1 s"})
     try:
-        first = service.lookup_for(world.catalog, table, spec)
+        first = running.lookup_for(world.catalog, table, spec)
         assert first.pin(None, None) == 1
         until(lambda: first.status().owner_pid is None)
-        second = service.lookup_for(world.catalog, table, spec)
+        second = running.lookup_for(world.catalog, table, spec)
         assert second is not first
         assert second.pin(None, None) == 1
     finally:
-        service.close_all()
+        running.close_all()
+
+
+def test_writers_that_overtake_each_other(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    options = {"lookup.cache-dir": str(world.folder / "cache")}
+    with open_lookup(table, "id", columns=["n"], options=options) as lookup:
+        early, late = table.write(rows(range(5, 8), 2)), table.write(rows(range(8), 3))
+        for messages in (late, early):
+            table.commit(messages)
+            lookup.refresh()
+            found = lookup.get(pa.RecordBatch.from_pydict({"id": pa.array(range(10), pa.int64())}))
+            scanned = table.read(columns=["id", "n"]).sort_by("id")
+            assert found.rows.column("n").to_pylist() == scanned.column("n").to_pylist()
 
 
 def test_two_drivers_share_a_cache_and_the_second_takes_over(world: World) -> None:
@@ -411,16 +425,16 @@ def test_lookups_of_the_process(world: World) -> None:
     table.append(rows(range(10), 1))
     spec = make_spec(table, "id", options={"lookup.cache-dir": str(world.folder / "cache")})
     try:
-        lookup = service.lookup_for(world.catalog, table, spec)
-        assert service.lookup_for(world.catalog, table, spec) is lookup
-        assert service.wait_for("lake.db.dim", timeout=20) == 1
-        assert [status.table for status in service.statuses()] == ["db.dim"]
-        assert service.status("db.dim").to_dict()["served_snapshot"] == 1
+        lookup = running.lookup_for(world.catalog, table, spec)
+        assert running.lookup_for(world.catalog, table, spec) is lookup
+        assert running.wait_for("lake.db.dim", timeout=20) == 1
+        assert [status.table for status in running.statuses()] == ["db.dim"]
+        assert running.status("db.dim").to_dict()["served_snapshot"] == 1
         with pytest.raises(NotFoundError, match=r"did you mean 'db\.dim'"):
-            service.status("db.dom")
+            running.status("db.dom")
     finally:
-        service.close_all()
-    assert service.statuses() == []
+        running.close_all()
+    assert running.statuses() == []
 
 
 def test_the_cache_is_closed_to_others(world: World) -> None:

@@ -1,0 +1,73 @@
+"""The lookups that this driver runs, and what is known of them."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from typing import TYPE_CHECKING
+
+from lockgate.errors import NotFoundError, nearest
+from lockgate.lookup.service import Lookup
+from lockgate.lookup.spec import LookupSpec, cache_id
+from lockgate.lookup.standing import LookupStatus
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
+
+_lock = threading.Lock()
+_lookups: dict[str, Lookup] = {}
+
+
+def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec) -> Lookup:
+    """Return the running lookup for a spec, started if it is the first."""
+    identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
+    with _lock:
+        known = _lookups.get(identity)
+        if known is None or not known.touch():
+            if not _lookups:
+                atexit.register(close_all)
+            known = _lookups[identity] = Lookup(catalog, table, spec)
+        return known
+
+
+def statuses() -> list[LookupStatus]:
+    """Say where every lookup of this driver stands, in the order in which they were started."""
+    with _lock:
+        running = list(_lookups.values())
+    return [lookup.status() for lookup in running]
+
+
+def status(table: str) -> LookupStatus:
+    """Say where the newest lookup on a table stands, named `db.t` or `lake.db.t`.
+
+    Raises NotFoundError with the nearest names if no lookup on it is running.
+    """
+    return _running(table).status()
+
+
+def wait_for(table: str, snapshot_id: int | None = None, timeout: float = 60.0) -> int:
+    """Wait until the newest lookup on a table serves a snapshot or a newer one; returns which it serves.
+
+    Without `snapshot_id`, the newest snapshot there is now. Raises LookupTimeoutError after `timeout`
+    seconds.
+    """
+    return _running(table).wait_for(snapshot_id, timeout)
+
+
+def _running(table: str) -> Lookup:
+    with _lock:
+        running = {lookup.spec.identifier: lookup for lookup in _lookups.values()}
+    found = running.get(table) or running.get(table.partition(".")[2])
+    if found is None:
+        raise NotFoundError(f"no lookup on {table!r} is running{nearest(table, running)}")
+    return found
+
+
+def close_all() -> None:
+    """Stop every lookup of this driver; their caches stay."""
+    with _lock:
+        running = list(_lookups.values())
+        _lookups.clear()
+    for lookup in running:
+        lookup.close()
