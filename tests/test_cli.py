@@ -1,0 +1,141 @@
+"""The command `lockgate`: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lockgate.cli import main
+from lockgate.framework.store import Catalog, Schema
+from lockgate.framework.version import VERSION
+
+ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> str:
+    path = str(tmp_path / "keys.json")
+    assert main(["keys", "create", path, "pii", "fin"]) == 0
+    return path
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, keys: str) -> str:
+    """A warehouse with the encrypted table `db.t` of two snapshots, and the empty table `db.other`."""
+    catalog = Catalog(tmp_path / "warehouse", keys=keys)
+    catalog.create_namespace("db")
+    catalog.create_table("db.other", Schema.from_arrow(ROWS.schema))
+    table = catalog.create_table("db.t", Schema.from_arrow(ROWS.schema, options={"orc.encrypt": "pii:name"}))
+    table.append(ROWS)
+    table.append(ROWS)
+    return str(tmp_path / "warehouse")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"lockgate {VERSION}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["keys"], ["no-such-command"], ["tables"], ["call"]])
+def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "usage: lockgate" in capsys.readouterr().err
+
+
+def test_keys(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Path(keys).stat().st_mode & 0o777 == 0o600
+    assert main(["keys", "list", keys]) == 0
+    printed = capsys.readouterr().out
+    assert "pii@0" in printed
+    assert "fin@0" in printed
+    for entry in json.loads(Path(keys).read_text())["keys"]:
+        assert str(entry["material"] if "material" in entry else list(entry.values())[-1]) not in printed
+
+
+def test_keys_are_never_overwritten(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path(keys).read_bytes()
+    assert main(["keys", "create", keys, "pii"]) == 1
+    assert Path(keys).read_bytes() == before
+    assert capsys.readouterr().err.startswith("lockgate: ")
+
+
+def test_a_key_file_that_others_can_read(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(keys).chmod(0o644)
+    assert main(["keys", "list", keys]) == 1
+    assert "chmod 600" in capsys.readouterr().err
+
+
+def test_tables(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert main(["tables", "--warehouse", warehouse]) == 0
+    assert capsys.readouterr().out == "db.other\ndb.t\n"
+    assert main(["tables", "--warehouse", warehouse, "dbb"]) == 1
+    assert "did you mean 'db'" in capsys.readouterr().err
+
+
+def test_call(warehouse: str, keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    where = ["--warehouse", warehouse, "--keys", keys]
+    assert main(["call", "compact", *where, "--table", "db.t", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files_rewritten"] == 2
+    assert main(["call", "compact", *where, "--table", "db.t", "--compact-strategy", "full"]) == 0
+    printed = capsys.readouterr()
+    header, values = printed.out.splitlines()
+    assert dict(zip(header.split(), values.split(), strict=True))["files_after"] == "1"
+    assert "1 of 1 groups of files rewritten" in printed.err
+    assert main(["call", "expireSnapshots", *where, "--table", "db.t", "--retainMax", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["deleted_snapshots_count"] == 2
+
+
+def test_call_without_the_key(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["call", "compact", "--warehouse", warehouse, "--table", "db.t"]) == 1
+    assert "pii" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["compct"], "did you mean 'compact'"),
+        (["compact", "--table", "db.x"], "no table"),
+        (
+            ["expire_snapshots", "--table", "db.t", "--retain-max", "many"],
+            "--retain-max: 'many' is not a INT",
+        ),
+        (["migrate_table", "--source-type", "spark", "--table", "a.b"], "needs Spark"),
+    ],
+)
+def test_errors_are_one_line(
+    warehouse: str, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    capsys.readouterr()
+    assert main(["call", *arguments, "--warehouse", warehouse]) == 1
+    printed = capsys.readouterr()
+    assert complaint in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+
+
+def test_help_shows_the_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["call", "compact", "--help"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert "--compact-strategy" in printed
+    assert "(default: full)" in printed
+    assert "--warehouse" in printed
+
+
+def test_it_starts_without_spark() -> None:
+    code = "import sys; from lockgate.cli import main; main(['call', 'compact', '--help'])"
+    hooked = f"import atexit, sys; atexit.register(lambda: print('pyspark' in sys.modules)); {code}"
+    done = subprocess.run([sys.executable, "-c", hooked], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"

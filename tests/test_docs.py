@@ -1,0 +1,119 @@
+"""Everything public is documented: hooks and their signatures, procedures, arguments, results, options."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import lockgate
+from lockgate.framework import options
+from lockgate.framework.plugins import hookspecs, plugins
+from lockgate.procedures import Procedure, find
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
+README = (ROOT / "README.md").read_text()
+HOOKS = sorted(name for name in vars(hookspecs) if name.startswith("lockgate_"))
+
+
+def builtin() -> list[str]:
+    """The names of the procedures that come with Lockgate, whatever else is installed."""
+    from lockgate.procedures.builtin import builtin_procedures
+
+    return [each.name for each in builtin_procedures()]
+
+
+def section(page: str, heading: str) -> str:
+    """Return what stands below a heading, up to the next one of its rank or above."""
+    match = re.search(rf"^(#+) {re.escape(heading)}$", PAGES[page], re.MULTILINE)
+    assert match, f"docs/{page} has no heading '{heading}'"
+    rest = PAGES[page][match.end() :]
+    following = re.search(rf"^#{{1,{len(match[1])}}} ", rest, re.MULTILINE)
+    return rest[: following.start()] if following else rest
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_is_documented_with_its_signature(hook: str) -> None:
+    function = getattr(hookspecs, hook)
+    parameters = ", ".join(inspect.signature(function).parameters)
+    text = section("plugins.md", f"{hook}({parameters})")
+    assert (function.__doc__ or "").strip() in text, (
+        "the sentence of hookspecs.py stands in the documentation"
+    )
+    assert f"def {hook}(" in text, "an example shows the hook"
+
+
+def test_no_hook_is_documented_that_does_not_exist() -> None:
+    assert sorted(re.findall(r"^### (\w+)\(", PAGES["plugins.md"], re.MULTILINE)) == HOOKS
+
+
+def test_every_hook_is_asked_for_by_the_manager() -> None:
+    for hook in HOOKS:
+        assert callable(getattr(plugins(), hook.removeprefix("lockgate_")))
+
+
+@pytest.mark.parametrize("name", builtin())
+def test_every_procedure_is_documented(name: str) -> None:
+    procedure: Procedure = find(name)
+    text = section("procedures.md", name)
+    assert f"CALL lake.sys.{name}(" in PAGES["procedures.md"]
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([A-Z<>,]+) \|", text, re.MULTILINE))
+    several = re.findall(r"^\| (`\w+`(?:, `\w+`)+) \| ([A-Z<>,]+) \|", text, re.MULTILINE)
+    rows |= {each.strip("` "): kind for names, kind in several for each in names.split(",")}
+    wanted = {each.name: each.value_type.ddl for each in procedure.parameters} | dict(procedure.result)
+    assert rows == wanted
+
+
+@pytest.mark.parametrize("name", builtin())
+def test_every_procedure_explains_itself(name: str) -> None:
+    procedure = find(name)
+    assert procedure.description.endswith(".")
+    assert all(each.doc for each in procedure.parameters)
+    assert "dry_run" in [each.name for each in procedure.parameters]
+    assert not any(kind == "BOOLEAN" for _, kind in procedure.result), "results are counts, not one boolean"
+
+
+def test_every_option_is_documented() -> None:
+    plugins()  # plugins add options
+    documented = set(re.findall(r"`([a-z][\w.-]+)`", "\n".join(PAGES.values())))
+    assert sorted(set(options.KNOWN) - documented) == []
+
+
+def test_every_public_name_is_documented() -> None:
+    text = "\n".join([README, *PAGES.values()])
+    missing = [name for name in lockgate.__all__ if not name.startswith("__") and name not in text]
+    assert not missing
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", PAGES["index.md"]))
+    assert linked == set(PAGES) - {"index.md"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in PAGES)])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
+        assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}" for name in PAGES)])
+def test_python_in_the_documentation_is_python(page: str) -> None:
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)):
+        if block.startswith(">>>"):
+            block = doctest.script_from_examples(block)
+        compile(block, f"{page}, block {number}", "exec")
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in PAGES)])
+def test_documentation_names_no_machine(page: str) -> None:
+    assert not re.search(r"/(home|root|work|Users)/", (ROOT / page).read_text())
+
+
+def test_the_snippet_of_the_front_page_is_the_one_that_is_tested() -> None:
+    """tests/test_wheel.py runs it against the built wheel."""
+    assert len(re.findall(r"```python\n", README)) == 1
