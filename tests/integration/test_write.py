@@ -208,6 +208,24 @@ def test_null_in_the_key(spark: SparkSession, keyed: str) -> None:
     assert spark.table(keyed).count() == 5
 
 
+def test_one_file_a_bucket(lake: Lake, spark: SparkSession, table: Named, database: str) -> None:
+    """However many tasks there are, the rows of a bucket meet in one."""
+    name = table("t")
+    spark.sql(f"""
+        CREATE TABLE {name} (a STRING, b DATE, v BIGINT)
+        TBLPROPERTIES ('primary-key' = 'a,b', 'bucket' = '3')""")
+    rows = spark.range(0, 400, 1, 8).selectExpr(
+        "concat('key-', id % 100) AS a", "DATE'2024-01-01' + CAST(id % 7 AS INT) AS b", "id AS v"
+    )
+    rows.writeTo(name).append()
+    buckets = sorted(split.bucket for split in lake.catalog.load_table(f"{database}.t").scan().splits)
+    assert buckets == [0, 1, 2]
+    assert len(data_files(lake, database, "t")) == 3
+    spark.sql(f"DELETE FROM {name} WHERE v % 2 = 0")
+    assert len(data_files(lake, database, "t")) == 6
+    assert spark.table(name).where("v % 2 = 0").count() == 0
+
+
 # --- failures ------------------------------------------------------------------------------------
 
 

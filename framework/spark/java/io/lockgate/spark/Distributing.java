@@ -1,9 +1,8 @@
 package io.lockgate.spark;
 
+import io.lockgate.spark.orc.BucketFunction;
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Set;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -16,18 +15,23 @@ import org.apache.spark.sql.connector.expressions.SortOrder;
 final class Distributing {
   private Distributing() {}
 
-  /** All rows of one key meet in one task, so that their order within the job is known. */
-  static Distribution byKey(LockgateTable table) {
-    return clustered(table.primaryKey());
+  /** All rows of one bucket meet in one task: so do those of one key, and the task writes one file a bucket. */
+  static Distribution of(LockgateTable table) {
+    List<Expression> expressions = new ArrayList<>(List.of(LockgateTable.references(table.partitionKeys())));
+    if (table.bucketCount() > 0) {
+      List<Expression> arguments = new ArrayList<>();
+      arguments.add(Expressions.literal(table.bucketCount()));
+      arguments.addAll(List.of(LockgateTable.references(table.bucketKey())));
+      expressions.add(Expressions.apply(BucketFunction.NAME, arguments.toArray(new Expression[0])));
+    }
+    return expressions.isEmpty()
+        ? Distributions.unspecified()
+        : Distributions.clustered(expressions.toArray(new Expression[0]));
   }
 
-  static Distribution of(LockgateTable table) {
-    if (!table.primaryKey().isEmpty()) {
-      return byKey(table);
-    }
-    Set<String> columns = new LinkedHashSet<>(table.partitionKeys());
-    columns.addAll(table.bucketKey());
-    return columns.isEmpty() ? Distributions.unspecified() : clustered(new ArrayList<>(columns));
+  /** More tasks than buckets would be idle; 0 lets Spark choose. */
+  static int tasks(LockgateTable table) {
+    return table.partitionKeys().isEmpty() ? table.bucketCount() : 0;
   }
 
   /** Rows of one partition arrive together, so that a task has few files open. */
@@ -40,10 +44,5 @@ final class Distributing {
       out.add(Expressions.sort(column, SortDirection.ASCENDING));
     }
     return out.toArray(new SortOrder[0]);
-  }
-
-  private static Distribution clustered(List<String> columns) {
-    Expression[] expressions = LockgateTable.references(columns);
-    return Distributions.clustered(expressions);
   }
 }

@@ -42,7 +42,12 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
   private record Delta(KeyTable table, LogicalWriteInfo info) implements DeltaWrite, RequiresDistributionAndOrdering {
     @Override
     public Distribution requiredDistribution() {
-      return Distributing.byKey(table);
+      return Distributing.of(table);
+    }
+
+    @Override
+    public int requiredNumPartitions() {
+      return Distributing.tasks(table);
     }
 
     @Override

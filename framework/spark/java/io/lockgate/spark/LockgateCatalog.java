@@ -3,6 +3,7 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.orc.BucketFunction;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -264,6 +265,9 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
 
   @Override
   public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
+    if (identifier.name().equals(BucketFunction.NAME)) {
+      return new BucketFunction();
+    }
     throw new NoSuchFunctionException(identifier);
   }
 

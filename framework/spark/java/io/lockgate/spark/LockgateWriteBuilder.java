@@ -65,8 +65,13 @@ final class LockgateWriteBuilder
 
     @Override
     public boolean distributionStrictlyRequired() {
-      // A skewed partition of a table without a key may be split over tasks; a key must not.
+      // A skewed partition of a table without a key may be split over tasks; the rows of a key must not.
       return !table.primaryKey().isEmpty();
+    }
+
+    @Override
+    public int requiredNumPartitions() {
+      return Distributing.tasks(table);
     }
 
     @Override
