@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lockgate.framework.orc.audit import Audit, audit_file
     from lockgate.framework.orc.field_ids import with_field_ids
     from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
     from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "MASKED": "reader",
+    "Audit": "audit",
     "ColumnStatistics": "statistics",
     "EncryptedColumn": "variants",
     "EncryptedOrcFile": "reader",
@@ -22,6 +24,7 @@ _MODULES = {
     "Mask": "options",
     "OrcWriter": "writer",
     "WrittenFile": "writer",
+    "audit_file": "audit",
     "parse_encrypt": "options",
     "parse_encryption": "options",
     "parse_mask": "options",
@@ -32,6 +35,7 @@ _MODULES = {
 
 __all__ = [
     "MASKED",
+    "Audit",
     "ColumnStatistics",
     "EncryptedColumn",
     "EncryptedOrcFile",
@@ -39,6 +43,7 @@ __all__ = [
     "Mask",
     "OrcWriter",
     "WrittenFile",
+    "audit_file",
     "parse_encrypt",
     "parse_encryption",
     "parse_mask",

@@ -24,7 +24,7 @@ from lockgate.framework.orc.variants import Variants
 # Attributes by which ORC marks encrypted columns; a decrypted image must not claim to be encrypted.
 ENCRYPTION_ATTRIBUTES = frozenset({"encrypt", "mask"})
 # A buffer up to this size is kept for the next stripe: fresh pages cost five times what the decryption costs.
-KEEP = 256 * 1024 * 1024
+KEEP = 128 * 1024 * 1024
 
 _buffers = threading.local()
 

@@ -25,7 +25,7 @@ from lockgate.errors import (
     WrongKeyError,
 )
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
-from lockgate.framework.orc import MASKED, EncryptedOrcFile, write_table
+from lockgate.framework.orc import MASKED, Audit, EncryptedOrcFile, audit_file, write_table
 from lockgate.pushdown import col
 
 
@@ -317,6 +317,19 @@ def test_times_beyond_nanoseconds(zone: str | None, encrypt: str | None, keys: M
             file.read()
     with pytest.raises(InputError, match="timestamp_unit is"):
         EncryptedOrcFile(sink, keys, timestamp_unit="ms")  # type: ignore[arg-type]
+
+
+def test_the_audit_finds_what_is_not_encrypted_as_it_should_be(people: pa.Table) -> None:
+    old = MemoryKeyProvider({"pii@0": bytes(16), "fin@0": bytes(32)})
+    new = MemoryKeyProvider({"pii@0": bytes(16), "pii@1": bytes(16), "fin@0": bytes(32)})
+    sink = io.BytesIO()
+    write_table(people, sink, encrypt="pii:ssn;fin:salary", keys=old)
+    assert not audit_file(sink, {"ssn": "pii", "salary": "fin", "not there": "pii"}, old)
+    assert audit_file(sink, {"ssn": "pii", "salary": "pii", "email": "pii"}) == Audit(("email",), ("salary",))
+    assert audit_file(sink, {"ssn": "pii", "salary": "fin"}, new) == Audit((), ("ssn",))
+    plain = io.BytesIO()
+    write_table(people, plain)
+    assert audit_file(plain, {"ssn": "pii", "id": "fin"}).plain == ("ssn", "id")
 
 
 def test_nothing_shown_holds_a_key(encrypted: bytes, keys: MemoryKeyProvider) -> None:

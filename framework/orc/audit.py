@@ -1,0 +1,52 @@
+"""Which columns of a file are not encrypted as a table's options want them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lockgate.framework.keys import KeyProvider
+from lockgate.framework.orc.source import open_source
+from lockgate.framework.orc.tail import read_tail
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Columns by what is wrong with them; none is wrong if both are empty."""
+
+    plain: tuple[str, ...]
+    outdated: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.plain or self.outdated)
+
+
+def audit_file(
+    source: Any, encrypt: Mapping[str, str], keys: KeyProvider | None = None, *, name: str | None = None
+) -> Audit:
+    """Compare a file with the key name that each column should be encrypted with; reads the tail only.
+
+    `plain` are columns stored in the clear, as by writers that ignore `orc.encrypt`. `outdated` are columns
+    under another key, or, with `keys`, under an older version than the current. Columns that the file does not
+    have are left out. `source` is what `EncryptedOrcFile` takes. No key is used; `keys` is only asked for current
+    versions.
+    """
+    opened = open_source(source, name)
+    try:
+        tail = read_tail(opened)
+    finally:
+        opened.close()
+    encryption = tail.footer.encryption
+    held = {variant.root: encryption.key[variant.key] for variant in encryption.variants}
+    plain: list[str] = []
+    outdated: list[str] = []
+    for column, key_name in encrypt.items():
+        if column not in tail.types.names:
+            continue
+        key = held.get(tail.types.top_level(column))
+        if key is None:
+            plain.append(column)
+        elif key.key_name != key_name or (keys and keys.current_key(key_name).version > key.key_version):
+            outdated.append(column)
+    return Audit(tuple(plain), tuple(outdated))
