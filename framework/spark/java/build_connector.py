@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -83,14 +84,24 @@ def build(*, force: bool = False) -> Path:
     if not force and is_current():
         return JAR
     javac, jars = find_javac(), find_spark_jars()
+    started = time.time()
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        command = [javac, "--release", "17", "-proc:none", "-Xlint:all,-processing,-classfile,-serial,-path", "-Werror"]
+        command = [
+            javac,
+            "--release",
+            "17",
+            "-proc:none",
+            "-Xlint:all,-processing,-classfile,-serial,-path",
+            "-Werror",
+        ]
         command += ["-cp", str(jars / "*"), "-d", str(out), *map(str, sources())]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BuildError(f"javac failed:\n{done.stdout}{done.stderr}")
         _pack(out)
+    # A source that changed while this ran is newer than the jar, and the next build sees it.
+    os.utime(JAR, (started, started))
     return JAR
 
 
