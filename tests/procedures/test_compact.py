@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -336,3 +338,41 @@ def test_any_history_reads_the_same(
     run("compact", table="db.t")
     assert {row["id"]: row["name"] for row in content(table)} == model
     assert not any(split.merge for split in table.scan().splits)
+
+
+KILLED = """
+import os, sys
+from lockgate.framework.store import Catalog
+from lockgate.procedures import ProcedureContext, call
+from lockgate.procedures.builtin import compact
+
+where, moment = sys.argv[1:]
+table = Catalog(where).load_table("db.t")
+if moment == "writing":
+    rewrite, calls = compact.rewrite, []
+    def last(*arguments):
+        calls.append(rewrite(*arguments))
+        if len(calls) == 2:
+            os._exit(9)
+        return calls[-1]
+    compact.rewrite = last
+else:
+    from lockgate.framework.store import table as module
+    module.Table.commit = lambda *arguments, **named: os._exit(9)
+call(ProcedureContext(Catalog(where)), "compact", table="db.t")
+"""
+
+
+@pytest.mark.parametrize("moment", ["writing", "committing"])
+def test_killed_in_the_middle_it_leaves_at_most_orphans(catalog: Catalog, run: Run, moment: str) -> None:
+    table = make(catalog, primary_keys=["id"], bucket=2)
+    table.append(rows(0, 10))
+    table.append(rows(5, 15, name="x"))
+    before, files = content(table), {entry.file.file_name for entry in live(table)}
+    done = subprocess.run([sys.executable, "-c", KILLED, catalog.warehouse, moment], check=False)
+    assert done.returncode == 9
+    assert content(table) == before
+    assert {entry.file.file_name for entry in live(table)} == files
+    assert len(list(Path(table.location).rglob("data-*.orc"))) == len(files) + 2
+    assert run("compact", table="db.t")["files_after"] == 2
+    assert content(table) == before
