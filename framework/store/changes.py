@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework.store.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
+from lockgate.framework.store.manifest_files import partitions_in
 from lockgate.framework.store.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.read import FileReader, no_columns
 from lockgate.framework.store.scan import check_readable
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.split import by_bucket
+from lockgate.framework.store.split import by_bucket, key_order
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -27,18 +28,18 @@ class Change:
 
     `rows` has the columns asked for and `_VALUE_KIND` (int8: 0 +I, 1 -U, 2 +U, 3 -D) in the end: the newest
     row of each key that the snapshot wrote, or all rows it appended. +I and +U set a key's row, -U and -D
-    remove it; a removed row may hold nothing but its key. Of an OVERWRITE, which also removes rows it does
-    not name, there are no rows: read the table again as of `snapshot_id`.
+    remove it; a removed row may hold nothing but its key.
+
+    With `needs_reload` there are no rows, because rows alone would mislead: read the table again as of
+    `snapshot_id`. So it is for an OVERWRITE, which also removes rows it does not name, and for a commit whose
+    writer began before another that was committed first: some of its rows are older than those they would
+    replace.
     """
 
     snapshot_id: int
     kind: CommitKind
     rows: pa.Table
-
-    @property
-    def needs_reload(self) -> bool:
-        """Whether the rows do not tell all that changed."""
-        return self.kind is CommitKind.OVERWRITE
+    needs_reload: bool = False
 
 
 def read_changes(
@@ -77,10 +78,38 @@ def _changes(
         entries = table.manifests.delta_entries(snapshot)
         removes = any(entry.kind is FileKind.DELETE for entry in entries)
         if removes or snapshot.commit_kind is CommitKind.OVERWRITE:
-            yield Change(snapshot.id, CommitKind.OVERWRITE, _table([], reader, names))
+            yield Change(snapshot.id, CommitKind.OVERWRITE, _table([], reader, names), needs_reload=True)
+            continue
+        if plan is not None and _adds_older_rows(table, snapshot, entries):
+            yield Change(snapshot.id, snapshot.commit_kind, _table([], reader, names), needs_reload=True)
             continue
         parts = [_bucket_rows(table, reader, bucket, names, plan) for bucket in by_bucket(entries)]
         yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+
+
+def _adds_older_rows(table: Table, snapshot: Snapshot, added: Sequence[ManifestEntry]) -> bool:
+    """Say whether rows of a key may have been newer before a snapshot than those it adds, by metadata alone.
+
+    Writers number their rows from what they see when they begin. Of two that begin together, the one that
+    commits last may have the lower numbers, and its rows then lose against those that are there.
+    """
+    new = {(entry.partition, entry.bucket): files for files in by_bucket(added) for entry in files[:1]}
+    concerns = partitions_in({entry.partition for entry in added})
+    manifests = [meta for meta in table.manifests.base_manifests(snapshot) if concerns(meta)]
+    before = live_entries(entry for meta in manifests for entry in table.manifests.read_manifest(meta))
+    return any(
+        entry.file.min_sequence_number < old.file.max_sequence_number and _overlap(entry.file, old.file)
+        for old in before
+        for entry in new.get((old.partition, old.bucket), ())
+    )
+
+
+def _overlap(one: DataFileMeta, other: DataFileMeta) -> bool:
+    if not (one.min_key and one.max_key and other.min_key and other.max_key):
+        return True
+    return key_order(one.min_key) <= key_order(other.max_key) and key_order(other.min_key) <= key_order(
+        one.max_key
+    )
 
 
 def _bucket_rows(

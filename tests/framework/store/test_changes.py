@@ -124,6 +124,37 @@ def test_an_overwrite_says_so(tmp_path: Path) -> None:
     assert second.rows.num_rows == 0
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "reload"),
+    [
+        ([1, 2, 3], [3], True),  # 3 is number 2 of the first writer and number 0 of the second
+        ([1, 2, 3], [7, 8], False),  # no key in common
+        ([1], [1], False),  # equal numbers: the later commit wins, as it does in order
+        ([1], [1, 2, 3], False),
+    ],
+)
+def test_writers_that_began_together(
+    tmp_path: Path, first: list[int], second: list[int], reload: bool
+) -> None:
+    table = create(tmp_path, primary_keys=["id"], options={"bucket": "1"})
+    one, other = write_files(table, make_rows(first, v=1)), write_files(table, make_rows(second, v=2))
+    table.commit(one)
+    table.commit(other)
+    table.append(make_rows([1, 2, 3], v=3))
+    followed: dict[int, int] = {}
+    changes = list(table.changes(0, 2))
+    assert [change.needs_reload for change in changes] == [False, reload]
+    for change in changes:
+        if change.needs_reload:
+            assert change.rows.num_rows == 0
+            followed.clear()
+        rows = table.read(snapshot_id=change.snapshot_id) if change.needs_reload else change.rows
+        followed |= {row["id"]: row["v"] for row in rows.to_pylist()}
+    assert followed == {row["id"]: row["v"] for row in table.read(snapshot_id=2).to_pylist()}
+    (last,) = table.changes(2, 3)
+    assert not last.needs_reload
+
+
 def test_snapshots_that_are_not_there(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.append(make_rows([1]))

@@ -180,7 +180,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_pushed_result_is_that_of_a_full_scan(catalog: Catalog, layout: str, data: st.DataObject) -> None:
     keys = LAYOUTS[layout].get("primary_keys", [])
