@@ -84,10 +84,15 @@ class CacheDirectory:
     @classmethod
     def create(cls, root: Path, name: str) -> CacheDirectory:
         """Make the folder of a cache, closed to other users."""
-        directory = cls(private_folder(private_folder(root) / name))
-        for part in ("generations", "wanted", "readers"):
-            (directory.path / part).mkdir(exist_ok=True)
+        directory = cls(root / name)
+        directory.ensure()
         return directory
+
+    def ensure(self) -> None:
+        """Make the folder, closed to other users, if it is missing or was removed."""
+        private_folder(private_folder(self.path.parent) / self.path.name)
+        for part in ("generations", "wanted", "readers"):
+            (self.path / part).mkdir(exist_ok=True)
 
     # --- layout ----------------------------------------------------------------------------------
 
@@ -241,6 +246,7 @@ class CacheDirectory:
 
     def hold(self, name: str, snapshots: Collection[int]) -> None:
         """Say that the driver `name` needs these states; must be repeated within the lease."""
+        self.ensure()
         write_atomically(self.path / "readers" / name, json.dumps(sorted(snapshots)))
 
     def release(self, name: str) -> None:
@@ -262,6 +268,7 @@ class CacheDirectory:
 
     def try_lock(self) -> IO[bytes] | None:
         """Take the right to write without waiting; it ends when the file is closed or the process dies."""
+        self.ensure()
         file = open(self.path / "LOCK", "ab")  # noqa: SIM115 - the caller keeps it open
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -269,6 +276,14 @@ class CacheDirectory:
             file.close()
             return None
         return file
+
+    def is_locked_by(self, lock: IO[bytes]) -> bool:
+        """Say whether `lock` still is the folder's: one that was removed and made again has another."""
+        try:
+            status = (self.path / "LOCK").stat()
+        except FileNotFoundError:
+            return False
+        return status.st_ino == os.fstat(lock.fileno()).st_ino
 
     @contextlib.contextmanager
     def locked(self, timeout: float) -> Iterator[None]:
@@ -294,6 +309,23 @@ def _read_json(path: Path) -> dict[str, Any] | None:
     except ValueError:
         raise LookupCacheError(f"{path} is damaged: remove {path.parent} and let it be built again") from None
     return content if isinstance(content, dict) else None
+
+
+def sweep_caches(root: Path, unused_seconds: float) -> list[Path]:
+    """Remove the caches in a folder that nobody used for so long; returns them."""
+    removed = []
+    for path in root.iterdir():
+        if not (path / "LAYOUT.json").exists():
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            # Drivers rewrite their reader files all the time, which dates the folder.
+            used = max(part.stat().st_mtime for part in (path / "readers", path / "generations", path))
+            lock = None if time.time() - used < unused_seconds else CacheDirectory(path).try_lock()
+            if lock is not None:
+                with lock:
+                    shutil.rmtree(path, ignore_errors=True)
+                removed.append(path)
+    return removed
 
 
 def disk_usage(path: Path) -> int:

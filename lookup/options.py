@@ -57,6 +57,12 @@ FULL_LOAD_THRESHOLD = Option(
     2**31 - 1,
     "snapshots behind from which the table is loaded again instead of following its changes",
 )
+UNUSED_RETENTION = Option(
+    "lookup.cache-unused-retention",
+    parse_duration,
+    timedelta(days=7),
+    "time after which a cache that no lookup used is removed by the next owner in the same folder",
+)
 TIMEOUT = Option(
     "lookup.timeout", parse_duration, timedelta(minutes=30), "time a batch waits for the state it needs"
 )
@@ -70,6 +76,7 @@ ALL: tuple[Option[Any], ...] = (
     REFRESH_ASYNC,
     REFRESH_INTERVAL,
     FULL_LOAD_THRESHOLD,
+    UNUSED_RETENTION,
     TIMEOUT,
 )
 

@@ -26,7 +26,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError
 from lockgate.lookup.builder import CacheBuilder, fingerprint
-from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.directory import CacheDirectory, sweep_caches
+from lockgate.lookup.options import UNUSED_RETENTION, lookup_options
 from lockgate.lookup.pipe import Message, PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.spec import LookupSpec
 
@@ -79,12 +80,16 @@ class Owner:
     def run(self) -> None:
         """Work until the process is ended from outside."""
         self._elect()
+        options = lookup_options(self._table.options, self._spec.options)
+        sweep_caches(self._directory.path.parent, options.get_option(UNUSED_RETENTION).total_seconds())
         self._send({"event": "ready", "pid": os.getpid(), "writer": self._lock is not None})
         while True:
             with contextlib.suppress(queue.Empty):
                 self._pending.append(self._commands.get(timeout=_POLL_SECONDS))
                 while True:
                     self._pending.append(self._commands.get_nowait())
+            if self._lock is not None and not self._directory.is_locked_by(self._lock):
+                self._start_afresh()
             if self._lock is None and self._elect():
                 self._send({"event": "ready", "pid": os.getpid(), "writer": True})
             if self._lock is None:
@@ -95,6 +100,18 @@ class Owner:
     def _elect(self) -> bool:
         self._lock = self._directory.try_lock()
         return self._lock is not None
+
+    def _start_afresh(self) -> None:
+        # Somebody removed the folder: what is open there leads nowhere any more.
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        self._close_builder()
+
+    def _close_builder(self) -> None:
+        if self._builder is not None:
+            self._builder.close()
+            self._builder = None
 
     # --- with the lock -----------------------------------------------------------------------------
 
@@ -123,9 +140,7 @@ class Owner:
 
             traceback.print_exc()
         # A half-used database handle may hold what failed: the next build opens it afresh.
-        if self._builder is not None:
-            self._builder.close()
-            self._builder = None
+        self._close_builder()
         self._send({"event": "failed", "snapshot": snapshot_id, "error": error_to_json(error)})
 
     def _build_for_others(self, snapshot_id: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -289,6 +290,19 @@ def test_writers_that_overtake_each_other(world: World) -> None:
             found = lookup.get(pa.RecordBatch.from_pydict({"id": pa.array(range(10), pa.int64())}))
             scanned = table.read(columns=["id", "n"]).sort_by("id")
             assert found.rows.column("n").to_pylist() == scanned.column("n").to_pylist()
+
+
+def test_a_cache_that_is_removed_while_it_runs_is_built_again(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup = world.lookup()
+    assert lookup.pin("query", 0) == 1
+    shutil.rmtree(lookup.directory.path)
+    assert lookup.pin("query", 1) == 1
+    assert ask(lookup, 1, [3]) == [1]
+    table.append(rows(range(10), 2))
+    assert lookup.wait_for(2, timeout=20) == 2
+    assert ask(lookup, lookup.pin("query", 2), [3]) == [2]
 
 
 def test_two_drivers_share_a_cache_and_the_second_takes_over(world: World) -> None:

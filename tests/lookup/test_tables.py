@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.store.snapshot import CommitKind
 from lockgate.lookup import builder, runs
-from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.directory import CacheDirectory, sweep_caches
 from lockgate.lookup.tables import (
     LookupTable,
     NoPrimaryKeyLookupTable,
@@ -353,6 +355,25 @@ def test_the_disk_budget_is_kept(make_table: MakeTable) -> None:
     table.commit([("+I", line) for line in rows])
     with pytest.raises(LookupCacheError, match=r"lookup\.cache-max-disk-size allows"):
         open_lookup(table, "id")
+
+
+def test_caches_that_nobody_uses_are_removed(make_table: MakeTable) -> None:
+    table = small(make_table)
+    paths = []
+    for columns in (["n"], ["tag"]):
+        with open_lookup(table, "id", columns=columns) as lookup:
+            paths.append(Path(lookup.status().directory))
+    root = paths[0].parent
+    (root / "something else").mkdir()
+    assert sweep_caches(root, 3600) == []
+    long_ago = time.time() - 7200
+    for part in (paths[0], paths[0] / "readers", paths[0] / "generations"):
+        os.utime(part, (long_ago, long_ago))
+    with CacheDirectory(paths[0]).locked(1):
+        assert sweep_caches(root, 3600) == []
+    os.utime(paths[0], (long_ago, long_ago))
+    assert sweep_caches(root, 3600) == [paths[0]]
+    assert sorted(root.iterdir()) == sorted([paths[1], root / "something else"])
 
 
 def test_a_table_without_snapshots(make_table: MakeTable) -> None:
