@@ -39,26 +39,27 @@ class Family(enum.Enum):
     INSTANT = "timestamp with local time zone"
 
 
+# By type id, because a scan asks for every bound of every file.
+_SAMPLES = {
+    Family.NULL: [pa.null()],
+    Family.BOOLEAN: [pa.bool_()],
+    Family.NUMBER: [
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1)),
+    ],
+    Family.STRING: [pa.string(), pa.large_string(), pa.string_view()],
+    Family.BINARY: [pa.binary(), pa.large_binary(), pa.binary(1)],
+    Family.DATE: [pa.date32(), pa.date64()],
+    Family.TIME: [pa.time32("s"), pa.time64("us")],
+    Family.TIMESTAMP: [pa.timestamp("us")],
+}
+_FAMILIES = {kind.id: family for family, kinds in _SAMPLES.items() for kind in kinds}
+
+
 def family_of(kind: pa.DataType) -> Family | None:
     """Return the family of an Arrow type, None for types without an order (lists, maps, structs, ...)."""
-    types = pa.types
-    if types.is_timestamp(kind):
-        return Family.INSTANT if kind.tz else Family.TIMESTAMP
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return Family.NUMBER
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return Family.STRING
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return Family.BINARY
-    for test, family in (
-        (types.is_boolean, Family.BOOLEAN),
-        (types.is_date, Family.DATE),
-        (types.is_time, Family.TIME),
-        (types.is_null, Family.NULL),
-    ):
-        if test(kind):
-            return family
-    return None
+    family = _FAMILIES.get(kind.id)
+    return Family.INSTANT if family is Family.TIMESTAMP and kind.tz else family
 
 
 def comparable(left: pa.DataType, right: pa.DataType) -> bool:
