@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.keys import NoKeys
 from lockgate.framework.options import NUM_LEVELS, ORC_ENCRYPT, TARGET_FILE_SIZE
-from lockgate.framework.orc import parse_encrypt
+from lockgate.framework.orc import Audit, audit_file, parse_encrypt
 from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
 from lockgate.framework.store.features import check_writable
 from lockgate.framework.store.read import FileReader
@@ -76,7 +76,8 @@ class Compact(Procedure):
         snapshot = table.latest_snapshot()
         entries = [] if snapshot is None else table.manifests.live_files(snapshot)
         entries = [entry for entry in entries if chosen(entry.partition)]
-        jobs = _jobs(table, entries, full=full)
+        stale = _stale_files(context, table, entries)
+        jobs = _jobs(table, entries, stale, full=full)
         if arguments["dry_run"] or not jobs or snapshot is None:
             return [_counts(jobs, entries, [], None, dry_run=arguments["dry_run"])]
         _check_keys(table, jobs)
@@ -105,16 +106,39 @@ def _check_order(text: str) -> None:
         )
 
 
-def _jobs(table: Table, entries: Sequence[ManifestEntry], *, full: bool) -> list[BucketJob]:
+def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[ManifestEntry]) -> set[str]:
+    """Return the files with columns that are not encrypted as `orc.encrypt` says, by the current keys.
+
+    Writers that know nothing of the option leave such files, and so does a new version of a key.
+    """
+    encrypt = parse_encrypt(table.schema.table_options.get_option(ORC_ENCRYPT))
+    stale: dict[str, Audit] = {}
+    for entry in entries if encrypt else ():
+        path = table.paths.data_file(entry.partition, entry.bucket, entry.file)
+        audit = audit_file((table.file_system, path), encrypt, table.keys, name=path)
+        if audit:
+            stale[entry.file.file_name] = audit
+    if stale:
+        columns = sorted({column for audit in stale.values() for column in (*audit.plain, *audit.outdated)})
+        context.report(
+            f"compact {table.identifier}: {len(stale)} files hold columns in the clear or under an old key: "
+            f"{', '.join(columns)}"
+        )
+    return set(stale)
+
+
+def _jobs(
+    table: Table, entries: Sequence[ManifestEntry], stale: Collection[str], *, full: bool
+) -> list[BucketJob]:
     options = table.schema.table_options
     target = options.get_option(TARGET_FILE_SIZE)
     jobs = []
     for bucket in by_bucket(entries):
         if table.schema.has_primary_key:
             top = options.get_option(NUM_LEVELS) - 1
-            jobs += pick_keyed(bucket, top_level=top, target_size=target, full=full)
+            jobs += pick_keyed(bucket, stale, top_level=top, target_size=target, full=full)
         else:
-            jobs += pick_append(bucket, target_size=target, full=full)
+            jobs += pick_append(bucket, stale, target_size=target, full=full)
     return jobs
 
 

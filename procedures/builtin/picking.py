@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from lockgate.framework.store import ManifestEntry
 from lockgate.framework.store.split import Section, key_sections
@@ -15,43 +15,62 @@ LARGE_ENOUGH = 0.7
 
 
 def pick_keyed(
-    entries: Sequence[ManifestEntry], *, top_level: int, target_size: int, full: bool
+    entries: Sequence[ManifestEntry],
+    stale: Collection[str] = (),
+    *,
+    top_level: int,
+    target_size: int,
+    full: bool,
 ) -> list[BucketJob]:
     """Return jobs that turn a bucket of a key table into one run of sorted files at `top_level`.
 
     Files that are as they should be stay: large ones at the top level whose keys no other file has. They
-    divide the bucket into jobs, because no new file may span them.
+    divide the bucket into jobs, because no new file may span them. Files named in `stale` are rewritten in
+    any case.
     """
-    settled = [entry for entry in entries if _is_settled(entry, top_level)]
-    runs = len(entries) - len(settled) + bool(settled)
-    if not full and runs < MINOR_TRIGGER:
+
+    def is_settled(section: Section) -> bool:
+        return len(section.entries) == 1 and settled(section.entries[0])
+
+    def settled(entry: ManifestEntry) -> bool:
+        file = entry.file
+        return file.level == top_level and file.delete_row_count == 0 and file.file_name not in stale
+
+    unsettled = sum(not settled(entry) for entry in entries)
+    runs = unsettled + (unsettled < len(entries))
+    if not full and runs < MINOR_TRIGGER and not _any_stale(entries, stale):
         return []
     jobs: list[list[Section]] = [[]]
     for section in key_sections(entries):
-        if (
-            _stands_alone(section, top_level)
-            and section.entries[0].file.file_size >= target_size * LARGE_ENOUGH
-        ):
+        if is_settled(section) and section.entries[0].file.file_size >= target_size * LARGE_ENOUGH:
             jobs.append([])
         else:
             jobs[-1].append(section)
-    return [BucketJob(tuple(job), top_level) for job in jobs if _is_worth_it(job, top_level)]
+    worth_it = (job for job in jobs if len(job) > 1 or (job and not is_settled(job[0])))
+    return [BucketJob(tuple(job), top_level) for job in worth_it]
 
 
-def pick_append(entries: Sequence[ManifestEntry], *, target_size: int, full: bool) -> list[BucketJob]:
-    """Return jobs that each combine neighbouring small files of an append table, in the order of writing."""
+def pick_append(
+    entries: Sequence[ManifestEntry], stale: Collection[str] = (), *, target_size: int, full: bool
+) -> list[BucketJob]:
+    """Return jobs that each combine neighbouring small files of an append table, in the order of writing.
+
+    Files named in `stale` are rewritten in any case.
+    """
     jobs = []
-    for group in _groups_of_small(entries, target_size):
-        if len(group) >= (2 if full else MINOR_TRIGGER):
+    for group in _groups(entries, stale, target_size):
+        if len(group) >= (2 if full else MINOR_TRIGGER) or _any_stale(group, stale):
             jobs.append(BucketJob(tuple(Section((entry,), merge=False) for entry in group), 0))
     return jobs
 
 
-def _groups_of_small(entries: Sequence[ManifestEntry], target_size: int) -> Iterator[list[ManifestEntry]]:
+def _groups(
+    entries: Sequence[ManifestEntry], stale: Collection[str], target_size: int
+) -> Iterator[list[ManifestEntry]]:
     group: list[ManifestEntry] = []
     size = 0
     for entry in entries:
-        if entry.file.file_size >= target_size * LARGE_ENOUGH:
+        if entry.file.file_size >= target_size * LARGE_ENOUGH and entry.file.file_name not in stale:
             yield group
             group, size = [], 0
             continue
@@ -63,13 +82,5 @@ def _groups_of_small(entries: Sequence[ManifestEntry], target_size: int) -> Iter
     yield group
 
 
-def _is_settled(entry: ManifestEntry, top_level: int) -> bool:
-    return entry.file.level == top_level and entry.file.delete_row_count == 0
-
-
-def _stands_alone(section: Section, top_level: int) -> bool:
-    return len(section.entries) == 1 and _is_settled(section.entries[0], top_level)
-
-
-def _is_worth_it(job: Sequence[Section], top_level: int) -> bool:
-    return len(job) > 1 or (len(job) == 1 and not _stands_alone(job[0], top_level))
+def _any_stale(entries: Sequence[ManifestEntry], stale: Collection[str]) -> bool:
+    return any(entry.file.file_name in stale for entry in entries)

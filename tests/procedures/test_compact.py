@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from lockgate.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.keys import add_key_version, create_key_file
+from lockgate.framework.orc import EncryptedOrcFile, audit_file
 from lockgate.framework.store import Catalog, CommitKind, ManifestEntry, Schema, Table
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin import compact as compact_module
@@ -230,6 +232,45 @@ def test_encrypted_files_stay_encrypted(catalog: Catalog, run: Run, key: dict[st
     for path in Path(table.location).rglob("data-*.orc"):
         with EncryptedOrcFile(str(path)) as file:
             assert file.masked_columns == ["name"]
+
+
+@pytest.mark.parametrize("strategy", ["full", "minor"])
+@pytest.mark.parametrize("key", [{}, {"primary_keys": ["id"], "bucket": 1}])
+def test_files_that_a_foreign_writer_left_in_the_clear_are_encrypted(
+    catalog: Catalog, run: Run, key: dict[str, Any], strategy: str
+) -> None:
+    table = make(catalog, orc__encrypt="pii:name", **key)
+    foreign = Table(
+        table.identifier,
+        table.location,
+        replace(table.schema, options={**table.schema.options, "orc.encrypt": ""}),
+        table.file_system,
+    )
+    snapshot = foreign.append(rows(0, 10))
+    assert b"n7" in next(Path(table.location).rglob("data-*")).read_bytes()
+    assert run("compact", table="db.t", compact_strategy=strategy)["files_rewritten"] == 1
+    run("expire_snapshots", table="db.t", retain_max=1)
+    (path,) = Path(table.location).rglob("data-*.orc")
+    assert not audit_file(str(path), {"name": "pii"})
+    assert content(table) == sorted(rows(0, 10).to_pylist(), key=lambda row: row["id"])
+    assert snapshot.id == 1
+    assert run("compact", table="db.t", compact_strategy=strategy)["files_rewritten"] == 0
+
+
+def test_files_under_an_old_key_get_the_new_one(tmp_path: Path, run: Run) -> None:
+    path = str(tmp_path / "keys.json")
+    create_key_file(path, ["pii"])
+    catalog = Catalog(tmp_path / "lake", keys=path)
+    catalog.create_namespace("db")
+    table = make(catalog, orc__encrypt="pii:name")
+    table.append(rows(0, 10))
+    add_key_version(path, "pii")
+    assert run("compact", table="db.t", within=catalog)["files_rewritten"] == 1
+    for entry in live(table):
+        file = table.paths.data_file(entry.partition, entry.bucket, entry.file)
+        with EncryptedOrcFile(file, keys=path) as orc:
+            assert [variant.key.version for variant in orc.variants] == [1]
+    assert table.read(strict=True).num_rows == 10
 
 
 @pytest.mark.parametrize("key", [{}, {"primary_keys": ["id"], "bucket": 2}])
