@@ -15,6 +15,7 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.manifest import DataFileMeta
     from lockgate.framework.store.message import CommitMessage
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.split import Split
@@ -31,7 +32,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     encrypts = bool(encrypted_columns(table))
     buckets = schema.bucket_count
     return {
-        "write_id": uuid.uuid4().hex,
+        "write_id": str(uuid.uuid4()),
         "location": context.hadoop_path(table, table.location),
         "schema_id": schema.id,
         "fields": [
@@ -104,8 +105,12 @@ def _first_sequence(table: Table) -> int:
     """Return a sequence number above those of all live files; tables without a key do not compare them."""
     if not table.schema.primary_keys:
         return 0
-    newest = (file.max_sequence_number for split in table.scan().splits for file in split.files)
-    return max(newest, default=-1) + 1
+    return max((file.max_sequence_number for file in _live_files(table)), default=-1) + 1
+
+
+def _live_files(table: Table) -> list[DataFileMeta]:
+    snapshot = table.latest_snapshot()
+    return [] if snapshot is None else [entry.file for entry in table.live_entries(snapshot)]
 
 
 def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -138,15 +143,43 @@ def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
 
 
 def abort(context: Context, request: dict[str, Any]) -> bool:
-    """Delete the files of tasks that had finished; those of others are deleted by their tasks."""
+    """Delete every file of a write that came to nothing.
+
+    That includes files of tasks that ended while the job was failing, whose messages never reached the
+    driver. A task that still runs deletes its own: Spark denies it the commit.
+    """
     table = context.table()
     _delete_files(table, _messages(table, request))
+    live = _live_names(table)
+    for folder in _buckets(table):
+        for file in table.file_system.list(folder):
+            if file.name.startswith(f"data-{request['write_id']}-") and file.name not in live:
+                table.file_system.delete(file.path)
     return True
+
+
+def _buckets(table: Table) -> list[str]:
+    """Return the folders that hold data files."""
+    folders = [table.location]
+    for _ in table.schema.partition_keys:
+        folders = [
+            inner.path for outer in folders for inner in table.file_system.list(outer) if "=" in inner.name
+        ]
+    return [
+        bucket.path
+        for folder in folders
+        for bucket in table.file_system.list(folder)
+        if bucket.name.startswith("bucket-")
+    ]
+
+
+def _live_names(table: Table) -> set[str]:
+    return {file.file_name for split in table.scan().splits for file in split.files}
 
 
 def _delete_files(table: Table, messages: Iterable[CommitMessage]) -> None:
     """Delete what `messages` added, unless it is live: a commit may succeed and yet seem to fail."""
-    live = {file.file_name for split in table.scan().splits for file in split.files}
+    live = _live_names(table)
     for message in messages:
         for file in message.added:
             if file.file_name not in live:

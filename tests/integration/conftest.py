@@ -81,11 +81,12 @@ def spark(lake: Lake) -> SparkSession:
 
 @pytest.fixture
 def database(lake: Lake) -> Iterator[str]:
-    """The name of a fresh, empty database; it is dropped with its tables afterwards."""
+    """The name of a fresh, empty database, dropped with its tables afterwards unless they are to be kept."""
     name = f"db_{uuid.uuid4().hex[:8]}"
     lake.catalog.create_namespace(name)
     yield name
-    lake.catalog.drop_namespace(name, cascade=True)
+    if "LOCKGATE_KEEP_TABLES" not in os.environ:
+        lake.catalog.drop_namespace(name, cascade=True)
 
 
 @pytest.fixture

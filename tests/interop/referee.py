@@ -4,6 +4,8 @@ referee.py read WAREHOUSE TABLE OUT              the rows, as an Arrow file
 referee.py write WAREHOUSE TABLE IN [OVERWRITE]  write the rows of an Arrow file, by ten at a time
 referee.py create WAREHOUSE TABLE IN OPTIONS     create a table of the columns in an Arrow file; OPTIONS is
                                                  JSON {"primary_keys", "partition_keys", "options"}
+referee.py read_all TABLES FOLDER                read the tables of a JSON list of (warehouse, table) into
+                                                 FOLDER/<number>.arrow; prints a JSON object of what failed
 referee.py buckets IN OUT COUNT                  the bucket of each row by each of its columns
 """
 
@@ -34,6 +36,18 @@ def read(warehouse, name, out):
     builder = table_of(warehouse, name).new_read_builder()
     splits = builder.new_scan().plan().splits()
     store(builder.new_read().to_arrow(splits), out)
+
+
+def read_all(tables, folder):
+    failed = {}
+    with open(tables) as file:
+        named = json.load(file)
+    for number, (warehouse, name) in enumerate(named):
+        try:
+            read(warehouse, name, f"{folder}/{number}.arrow")
+        except Exception as error:
+            failed[str(number)] = f"{type(error).__name__}: {error}"
+    print(json.dumps(failed))
 
 
 def write(warehouse, name, source, overwrite=""):

@@ -34,8 +34,8 @@ final class AppendWriter extends OrcWriter {
   private Target lastTarget;
   private Open last;
 
-  AppendWriter(WriteSpec spec, Configuration conf) {
-    super(spec, conf);
+  AppendWriter(WriteSpec spec, Configuration conf, String attempt) {
+    super(spec, conf, attempt);
     java.util.List<Expression> columns = new java.util.ArrayList<>();
     for (int ordinal : spec.partition()) {
       columns.add(new BoundReference(ordinal, spec.fields().get(ordinal).type(), true));

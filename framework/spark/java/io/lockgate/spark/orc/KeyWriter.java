@@ -51,8 +51,8 @@ final class KeyWriter extends OrcWriter {
   private long arrivals;
   private DataFileWriter file;
 
-  KeyWriter(WriteSpec spec, Configuration conf) throws IOException {
-    super(spec, conf);
+  KeyWriter(WriteSpec spec, Configuration conf, String attempt) throws IOException {
+    super(spec, conf, attempt);
     this.types = types(spec);
     this.toSorted = project(all(types.length));
     List<Integer> bucket = new ArrayList<>(columns(spec.partition()));
@@ -116,18 +116,20 @@ final class KeyWriter extends OrcWriter {
     for (int i = 0; i < types.length; i++) {
       schema = schema.add("c" + i, types[i], true);
     }
-    UnsafeExternalRowSorter.PrefixComputer byBucket = new UnsafeExternalRowSorter.PrefixComputer() {
+    boolean partitioned = spec().partition().length > 0;
+    int lead = BEFORE + (partitioned ? spec().partition()[0] : spec().trimmedKey()[0]);
+    UnsafeExternalRowSorter.PrefixComputer prefixes = new UnsafeExternalRowSorter.PrefixComputer() {
       private final Prefix result = new Prefix();
 
       @Override
       public Prefix computePrefix(InternalRow row) {
-        result.value = 0;
-        result.isNull = false;
+        long value = SortPrefix.of(row, lead, types[lead]);
+        result.value = partitioned ? value : (long) row.getInt(BUCKET) << SortPrefix.BITS | value;
         return result;
       }
     };
     long page = SparkEnv.get().memoryManager().pageSizeBytes();
-    return UnsafeExternalRowSorter.create(schema, ordering, PrefixComparators.LONG, byBucket, page, false);
+    return UnsafeExternalRowSorter.create(schema, ordering, PrefixComparators.LONG, prefixes, page, false);
   }
 
   @Override

@@ -6,7 +6,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -18,13 +17,14 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
   private final WriteSpec spec;
   private final Configuration conf;
   private final BucketHash hash;
-  private final String attempt = UUID.randomUUID().toString();
+  private final String attempt;
   private final List<Path> paths = new ArrayList<>();
   private final ArrayNode messages = JsonNodeFactory.instance.arrayNode();
 
-  OrcWriter(WriteSpec spec, Configuration conf) {
+  OrcWriter(WriteSpec spec, Configuration conf, String attempt) {
     this.spec = spec;
     this.conf = conf;
+    this.attempt = attempt;
     DataType[] types = new DataType[spec.bucketKey().length];
     for (int i = 0; i < types.length; i++) {
       types[i] = spec.fields().get(spec.bucketKey()[i]).type();
@@ -72,6 +72,7 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
   }
 
   DataFileWriter open(Bucket bucket) throws IOException {
+    // An aborted job is cleaned up by the id of the write, which every name starts with.
     // Not new Path(parent, child): a folder may hold characters that a relative URI may not.
     Path path = new Path(spec.location() + "/" + bucket.folder() + "/data-" + attempt + "-" + paths.size() + ".orc");
     paths.add(path);

@@ -8,10 +8,13 @@ import org.apache.spark.util.SerializableConfiguration;
 public final class OrcWrites {
   private OrcWrites() {}
 
-  /** The writer of one task attempt; partition, task and epoch are not in file names, which are unique by themselves. */
+  /** The writer of one task attempt: the write's id, the partition and the task make the names of its files unique. */
   public static OrcWriter writer(WriteSpec spec, SerializableConfiguration hadoop, int partition, long task, long epoch) {
+    String attempt = spec.writeId() + "-" + partition + "-" + task;
     try {
-      return spec.keyed() ? new KeyWriter(spec, hadoop.value()) : new AppendWriter(spec, hadoop.value());
+      return spec.keyed()
+          ? new KeyWriter(spec, hadoop.value(), attempt)
+          : new AppendWriter(spec, hadoop.value(), attempt);
     } catch (IOException failure) {
       throw new UncheckedIOException("cannot write task " + task + " of partition " + partition, failure);
     }

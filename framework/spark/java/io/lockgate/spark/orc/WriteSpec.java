@@ -15,6 +15,7 @@ public final class WriteSpec implements Serializable {
   /** A column of the table. */
   record Field(String name, int id, DataType type) implements Serializable {}
 
+  private final String writeId;
   private final String location;
   private final List<Field> fields;
   private final int[] partition;
@@ -33,6 +34,7 @@ public final class WriteSpec implements Serializable {
   private final boolean partitionLegacyName;
 
   private WriteSpec(JsonNode begin) {
+    writeId = begin.get("write_id").asText();
     location = begin.get("location").asText();
     fields = fields(begin.get("fields"));
     partition = ordinals(begin.path("partition_keys"));
@@ -99,6 +101,11 @@ public final class WriteSpec implements Serializable {
   private static long sizeOf(JsonNode size) {
     long bytes = size.asLong(0);
     return bytes > 0 ? bytes : DEFAULT_FILE_SIZE;
+  }
+
+  /** What the names of all files of this write start with, after "data-". */
+  String writeId() {
+    return writeId;
   }
 
   String location() {
