@@ -28,9 +28,8 @@ def audit_file(
     """Compare a file with the key name that each column should be encrypted with; reads the tail only.
 
     `plain` are columns stored in the clear, as by writers that ignore `orc.encrypt`. `outdated` are columns
-    under another key, or, with `keys`, under an older version than the current. Columns that the file does not
-    have are left out. `source` is what `EncryptedOrcFile` takes. No key is used; `keys` is only asked for current
-    versions.
+    under another key, or, with `keys`, under an older version than the current. Columns that the file lacks
+    are left out. `source` is what `EncryptedOrcFile` takes. `keys` is only asked for current versions.
     """
     opened = open_source(source, name)
     try:
