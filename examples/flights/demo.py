@@ -82,7 +82,6 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
     maintenance.queries(house, staged, others[-1], story)
     say("The same table with and without the key")
     maintenance.keyless(house, public, story)
-    close_all()
     house.spark.stop()
     return story
 
@@ -115,6 +114,7 @@ def main() -> int:
     except DataError as error:
         sys.exit(f"./dev demo: {error}")
     finally:
+        close_all()  # the lookups' caches lie in the folder
         if kept:
             print(f"\nThe lake is kept in {folder}")
         else:
