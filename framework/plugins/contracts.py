@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.table import Table
 
     from lockgate.framework.keys.provider import KeyProvider
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField
 
 

@@ -13,8 +13,9 @@ from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdo
 from lockgate.framework.spark.inspect import Statement, inspect_sql
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.catalog import Catalog
     from pyspark.sql import DataFrame, Row, SparkSession
+
+    from lockgate.framework.store.catalog import Catalog
 
 
 class Lake:

@@ -1,7 +1,8 @@
 """Every error that Lockgate raises on purpose, in one tree.
 
 Catch `LockgateError` for all of them. An error that resembles a built-in one is that one too, so that
-`except ValueError` keeps its meaning. Messages say what was wrong, where, and what to do; they never hold a key.
+`except ValueError` keeps its meaning. Messages say what was wrong, where, and what to do; they never hold a
+key.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class AlreadyExistsError(LockgateError):
 
 
 class CorruptFileError(LockgateError):
-    """Raised when a file is truncated, damaged or breaks its format; names the file and what is wrong in it."""
+    """Raised when a file is truncated, damaged or breaks its format; names the file and what is wrong."""
 
 
 class UnsupportedFormatError(LockgateError):
