@@ -82,6 +82,11 @@ def test_tables(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'db'" in capsys.readouterr().err
 
 
+def test_a_warehouse_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tables", "--warehouse", str(tmp_path / "nowhere")]) == 1
+    assert "there is no warehouse" in capsys.readouterr().err
+
+
 def test_call(warehouse: str, keys: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     where = ["--warehouse", warehouse, "--keys", keys]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import InputError, LockgateError
+from lockgate.errors import InputError, LockgateError, NotFoundError
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
@@ -110,7 +110,10 @@ def _catalog(options: argparse.Namespace) -> Catalog:
     from lockgate.framework.keys import provider_from
     from lockgate.framework.store import Catalog
 
-    return Catalog(options.warehouse, keys=provider_from(options.keys) if options.keys else None)
+    catalog = Catalog(options.warehouse, keys=provider_from(options.keys) if options.keys else None)
+    if not catalog.file_system.exists(catalog.warehouse):
+        raise NotFoundError(f"there is no warehouse at {catalog.warehouse}")
+    return catalog
 
 
 # --- call ---
