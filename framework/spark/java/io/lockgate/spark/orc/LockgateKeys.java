@@ -3,7 +3,6 @@ package io.lockgate.spark.orc;
 import java.io.IOException;
 import java.security.GeneralSecurityException;
 import java.security.Key;
-import java.security.SecureRandom;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,7 +12,6 @@ import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.orc.EncryptionAlgorithm;
-import org.apache.orc.impl.CryptoUtils;
 import org.apache.orc.impl.HadoopShims;
 import org.apache.orc.impl.KeyProvider;
 import org.apache.orc.impl.LocalKey;
@@ -21,7 +19,8 @@ import org.apache.orc.impl.LocalKey;
 /**
  * ORC's key provider for {@code orc.key.provider = lockgate:<scope>}: local keys come from {@link KeyService}.
  *
- * <p>ORC keeps providers in a static map under the whole of that setting, so each scope has its own.
+ * <p>ORC keeps providers in a static map under the whole of that setting, so each scope has its own. Lockgate's own readers
+ * and writers are handed their provider and do not use that map; Spark's ORC source does.
  */
 public final class LockgateKeys implements KeyProvider.Factory {
   private static final String KIND = "lockgate:";
@@ -41,15 +40,6 @@ public final class LockgateKeys implements KeyProvider.Factory {
         warm = true;
       }
       return PROVIDERS.computeIfAbsent(scope == null ? "" : scope, key -> new Scoped(scope));
-    }
-  }
-
-  /** Puts a scope's provider in ORC's unsynchronised static map under a lock, before several tasks ask for it at once. */
-  public static void prime(String scope, Configuration conf) throws IOException {
-    Configuration own = new Configuration(conf);
-    own.set("orc.key.provider", KIND + scope);
-    synchronized (PROVIDERS) {
-      CryptoUtils.getKeyProvider(own, new SecureRandom());
     }
   }
 
