@@ -48,6 +48,8 @@ def list_namespaces(context: Context, request: dict[str, Any]) -> list[list[str]
 def load_namespace(context: Context, request: dict[str, Any]) -> dict[str, str] | None:
     """Return the properties of a database, null if there is none."""
     namespace = request["namespace"]
+    if not namespace:
+        return {}
     if namespace == [SYSTEM_NAMESPACE]:
         return {"comment": "procedures: SHOW PROCEDURES, CALL"}
     known = context.requested_catalog().list_namespaces()
@@ -73,7 +75,7 @@ def drop_namespace(context: Context, request: dict[str, Any]) -> bool:
 
 def list_tables(context: Context, request: dict[str, Any]) -> list[str]:
     """List the tables of a database."""
-    if request["namespace"] == [SYSTEM_NAMESPACE]:
+    if request["namespace"] in ([], [SYSTEM_NAMESPACE]):
         return []
     return context.requested_catalog().list_tables(context.namespace())
 

@@ -45,9 +45,10 @@ class Context:
         """Return the database of the request; NamespaceNotFoundError unless it is one name."""
         namespace = self._request["namespace"]
         if len(namespace) != 1:
+            given = ".".join([self.catalog_name(), *namespace])
             raise NamespaceNotFoundError(
-                f"a table has one database, as in {self.catalog_name()}.db.t, "
-                f"not {'.'.join(namespace) or 'none'}"
+                f"a database is named {self.catalog_name()}.db, a table {self.catalog_name()}.db.t: "
+                f"{given} is neither a database nor that of a table"
             )
         return str(namespace[0])
 

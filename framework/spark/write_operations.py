@@ -15,7 +15,6 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.manifest import DataFileMeta
     from lockgate.framework.store.message import CommitMessage
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.split import Split
@@ -105,12 +104,8 @@ def _first_sequence(table: Table) -> int:
     """Return a sequence number above those of all live files; tables without a key do not compare them."""
     if not table.schema.primary_keys:
         return 0
-    return max((file.max_sequence_number for file in _live_files(table)), default=-1) + 1
-
-
-def _live_files(table: Table) -> list[DataFileMeta]:
-    snapshot = table.latest_snapshot()
-    return [] if snapshot is None else [entry.file for entry in table.live_entries(snapshot)]
+    live = table.manifests.live_files(table.latest_snapshot())
+    return max((entry.file.max_sequence_number for entry in live), default=-1) + 1
 
 
 def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +169,8 @@ def _buckets(table: Table) -> list[str]:
 
 
 def _live_names(table: Table) -> set[str]:
-    return {file.file_name for split in table.scan().splits for file in split.files}
+    live = table.manifests.live_files(table.latest_snapshot())
+    return {entry.file.file_name for entry in live}
 
 
 def _delete_files(table: Table, messages: Iterable[CommitMessage]) -> None:

@@ -31,6 +31,14 @@ def test_databases(spark: SparkSession) -> None:
     assert "made" not in names(spark, "SHOW DATABASES IN lake", "namespace")
 
 
+def test_databases_have_one_level(spark: SparkSession) -> None:
+    assert names(spark, "SHOW TABLES IN lake", "tableName") == []
+    with pytest.raises(AnalysisException, match=r"a database is named lake\.db"):
+        spark.sql("CREATE DATABASE lake.a.b")
+    with pytest.raises(AnalysisException, match=r"a table lake\.db\.t"):
+        spark.sql("SELECT * FROM lake.t")
+
+
 def test_the_system_database_holds_no_tables(spark: SparkSession) -> None:
     assert "sys" in names(spark, "SHOW DATABASES IN lake", "namespace")
     assert names(spark, "SHOW TABLES IN lake.sys", "tableName") == []
@@ -109,6 +117,23 @@ def test_create_table_as_select(spark: SparkSession, table: Callable[[str], str]
     assert spark.table(table("u")).count() == 5
     spark.range(7).writeTo(table("v")).create()
     assert spark.table(table("v")).count() == 7
+    spark.range(4).write.mode("overwrite").saveAsTable(table("u"))
+    spark.range(4).write.mode("append").saveAsTable(table("u"))
+    assert spark.table(table("u")).count() == 8
+    spark.sql(f"CREATE OR REPLACE TABLE {table('u')} AS SELECT 'x' AS other")
+    assert spark.table(table("u")).collect() == [("x",)]
+
+
+def test_nested_types(spark: SparkSession, table: Callable[[str], str]) -> None:
+    columns = "id INT, a ARRAY<INT>, m MAP<STRING, BIGINT>, s STRUCT<x: INT, y: STRUCT<z: STRING>>"
+    for name, properties in (("t", ""), ("k", "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')")):
+        spark.sql(f"CREATE TABLE {table(name)} ({columns}) {properties}")
+        spark.sql(f"""
+            INSERT INTO {table(name)} VALUES (1, array(1, NULL), map('k', 5L), struct(1, struct('q'))),
+                (2, NULL, NULL, NULL)""")
+        whole = sorted(spark.table(table(name)).collect(), key=lambda row: row.id)
+        assert whole == [(1, [1, None], {"k": 5}, (1, ("q",))), (2, None, None, None)]
+        assert spark.sql(f"SELECT s.y.z, a[0] FROM {table(name)} WHERE s.x = 1").collect() == [("q", 1)]
 
 
 REFUSED = [
