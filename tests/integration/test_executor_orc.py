@@ -168,6 +168,19 @@ def test_every_type_comes_back(spark: SparkSession, table: MakeName, key: bool) 
     assert _rows(spark.table(name)) == _rows(spark.sql(source))
 
 
+def test_fields_of_nested_columns_are_read_alone(spark: SparkSession, table: MakeName) -> None:
+    name = table("nested")
+    spark.sql(f"CREATE TABLE {name} ({TYPES})")
+    spark.sql(f"INSERT INTO {name} {VALUES.format(rows=200)}")
+    frame = spark.sql(f"SELECT nest.y.z, nest.y.w[0].v, pairs['7'] FROM {name} ORDER BY id")
+    scan = frame._jdf.queryExecution().optimizedPlan().collectLeaves().head()
+    assert "struct<y:struct<z:string" in scan.scan().readSchema().simpleString()
+    rows = frame.collect()
+    assert tuple(rows[5]) == ("5", datetime.date(2020, 2, 29), None)
+    assert tuple(rows[7]) == ("7", datetime.date(2020, 2, 29), 7)
+    assert tuple(rows[8]) == tuple(rows[9]) == (None, None, None)
+
+
 def test_ranges_of_a_file_hold_every_row_once(lake: Lake, spark: SparkSession, table: MakeName) -> None:
     name = table("ranges")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, txt STRING) TBLPROPERTIES ('target-file-size' = '4 mb')")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from lockgate.framework.keys import create_key_file
@@ -67,6 +68,20 @@ def test_one_jvm_tells_catalogs_with_and_without_keys_apart(
         # A column that needs no key is read with any.
         plain = people.replace("lake.", "wrongkeys.", 1)
         assert spark.sql(f"SELECT sum(id) FROM {plain}").first() == (1999 * 1000,)
+
+
+@pytest.mark.filterwarnings("ignore::lockgate.errors.MaskedDataWarning")
+def test_executors_read_what_python_encrypted(
+    lake: Lake, spark: SparkSession, people: str, lake_folder: Path
+) -> None:
+    _, database, name = people.split(".")
+    rows = {"id": range(5000, 5100), "ssn": ["p"] * 100, "email": [None, "e1"] * 50}
+    lake.catalog.load_table(f"{database}.{name}").append(pa.table(rows))
+    query = "SELECT count(*), count(email), min(ssn), max(ssn) FROM {} WHERE id >= 5000"
+    assert spark.sql(query.format(people)).first() == (100, 50, "p", "p")
+    _catalog(spark, "nokeys", lake_folder / "warehouse", None)
+    masked = people.replace("lake.", "nokeys.", 1)
+    assert spark.sql(query.format(masked)).first() == (100, 50, None, None)
 
 
 def test_no_plaintext_lies_in_the_files(lake: Lake, people: str) -> None:
