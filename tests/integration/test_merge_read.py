@@ -60,7 +60,10 @@ BUCKET_KEYS: list[tuple[tuple[DataType, ...], list[tuple[Any, ...]]]] = [
     ((TINYINT, SMALLINT, BOOLEAN), [(1, 2, True), (-1, -2, False), (None, None, None)]),
     ((FLOAT, DOUBLE), [(1.5, -2.25), (0.0, 1e300)]),
     ((DATE,), [(datetime.date(2013, 1, 1),), (datetime.date(1969, 12, 31),)]),
-    ((decimal(9, 2), decimal(30, 3)), [(Decimal("12.30"), Decimal("-123456789012345678901.234")), (None, None)]),
+    (
+        (decimal(9, 2), decimal(30, 3)),
+        [(Decimal("12.30"), Decimal("-123456789012345678901.234")), (None, None)],
+    ),
     (
         (timestamp(6), timestamp_ltz(6)),
         [
