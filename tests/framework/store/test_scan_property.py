@@ -47,7 +47,10 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "c": (pa.decimal128(6, 3), [None, Decimal("-0.001"), Decimal("0.000"), Decimal("111.321")]),
     "s": (pa.string(), [None, "", "a", "ab", "x" * 15 + "é", "x" * 16 + "yy", "x" * 15 + "￿" * 3]),
     "b": (pa.bool_(), [None, False, True]),
-    "t": (pa.timestamp("us"), [None, dt.datetime(1960, 1, 1), dt.datetime(2024, 1, 1, 0, 0, 0, 7)]),
+    "t": (
+        pa.timestamp("us"),
+        [None, dt.datetime(1960, 1, 1, 0, 0, 0, 500007), dt.datetime(2024, 1, 1, 0, 0, 0, 7)],
+    ),
     "z": (pa.timestamp("us", "UTC"), [None, dt.datetime(2024, 1, 1, 0, 0, 0, 7, tzinfo=dt.UTC)]),
 }
 SCHEMA = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
