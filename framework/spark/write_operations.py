@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, nearest
@@ -127,7 +127,7 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     )
     if epoch is not None and before is not None and snapshot.id <= before.id:
         # The epoch had been committed before this run of it: the table has the files of that run.
-        _delete_files(table, messages)
+        table.abort(messages)
     return {"snapshot_id": snapshot.id}
 
 
@@ -144,7 +144,7 @@ def abort(context: Context, request: dict[str, Any]) -> bool:
     driver. A task that still runs deletes its own: Spark denies it the commit.
     """
     table = context.table()
-    _delete_files(table, _messages(table, request))
+    table.abort(_messages(table, request))
     live = _live_names(table)
     for folder in _buckets(table):
         for file in table.file_system.list(folder):
@@ -171,15 +171,6 @@ def _buckets(table: Table) -> list[str]:
 def _live_names(table: Table) -> set[str]:
     live = table.manifests.live_files(table.latest_snapshot())
     return {entry.file.file_name for entry in live}
-
-
-def _delete_files(table: Table, messages: Iterable[CommitMessage]) -> None:
-    """Delete what `messages` added, unless it is live: a commit may succeed and yet seem to fail."""
-    live = _live_names(table)
-    for message in messages:
-        for file in message.added:
-            if file.file_name not in live:
-                table.file_system.delete(table.paths.data_file(message.partition, message.bucket, file))
 
 
 # --- overwriting and deleting whole partitions ---------------------------------------------------

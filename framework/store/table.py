@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from lockgate.errors import LockgateError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.consumer import Consumers
@@ -190,11 +191,20 @@ class Table:
         )
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
-        """Delete the files that `messages` would have added."""
+        """Delete the files that `messages` would have added, unless they are live.
+
+        A commit may succeed and yet seem to fail. Where that cannot be found out nothing is deleted: files
+        that nobody refers to do no harm.
+        """
+        try:
+            live = {entry.file.file_name for entry in self.manifests.live_files(self.latest_snapshot())}
+        except (LockgateError, OSError):
+            return
         for message in messages:
             for file in message.added:
-                with suppress(OSError):
-                    self.file_system.delete(self.paths.data_file(message.partition, message.bucket, file))
+                if file.file_name not in live:
+                    with suppress(OSError):
+                        self.file_system.delete(self.paths.data_file(message.partition, message.bucket, file))
 
     def append(self, data: Data) -> Snapshot:
         """Write rows and commit them; a key table takes the row with a known key as its new version."""

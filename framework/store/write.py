@@ -85,16 +85,6 @@ def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]
     return write_files(table, rows, kinds=pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows))
 
 
-def discard_files(table: Table, messages: Iterable[CommitMessage]) -> int:
-    """Delete the files of messages that will not be committed; return how many there were."""
-    deleted = 0
-    for message in messages:
-        for file in message.added:
-            path = table.paths.data_file(message.partition, message.bucket, file)
-            deleted += table.file_system.delete(path)
-    return deleted
-
-
 def check_rows_writable(schema: TableSchema) -> None:
     """Raise UnsupportedError or UnsupportedFormatError if rows cannot be written into tables of this
     schema."""
@@ -229,7 +219,7 @@ class _KeyWriter(_Writer):
 
     def abort(self) -> None:
         """Delete what was written."""
-        discard_files(self._table, self.close())
+        self._table.abort(self.close())
 
 
 class _AppendWriter(_Writer):
@@ -274,4 +264,4 @@ class _AppendWriter(_Writer):
         for writer in self._open.values():
             writer.abort()
         self._open.clear()
-        discard_files(self._table, self.close())
+        self._table.abort(self.close())

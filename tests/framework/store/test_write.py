@@ -29,7 +29,7 @@ from lockgate.framework.store.bucket import bucket_of
 from lockgate.framework.store.bucket_writer import BucketWriter
 from lockgate.framework.store.file_statistics import StatsMode, truncate_max
 from lockgate.framework.store.rows import file_field_ids, file_schema
-from lockgate.framework.store.write import delete_keys, discard_files, write_files
+from lockgate.framework.store.write import delete_keys, write_files
 from lockgate.pushdown import col
 
 SCHEMA = pa.schema(
@@ -343,9 +343,36 @@ def test_what_fails_leaves_no_files(tmp_path: Path) -> None:
 def test_written_files_can_be_discarded(tmp_path: Path) -> None:
     table = create(tmp_path)
     messages = write_files(table, make_rows([1]))
-    assert discard_files(table, messages) == 1
-    assert discard_files(table, messages) == 0
+    (file,) = Path(table.location).glob("bucket-0/*")
+    table.abort(messages)
+    table.abort(messages)
+    assert not file.exists()
     assert write_files(table, []) == []
+
+
+def test_files_of_a_commit_that_landed_are_not_discarded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit may succeed and yet seem to fail, as one that is interrupted right after it."""
+    table = create(tmp_path)
+
+    def interrupted(snapshot_id: int) -> None:
+        raise RuntimeError("interrupted")
+
+    monkeypatch.setattr(table.snapshot_files, "hint_latest", interrupted)
+    with pytest.raises(RuntimeError, match="interrupted"):
+        table.append(make_rows([1]))
+    assert table.read().num_rows == 1
+
+
+def test_nothing_is_discarded_where_the_table_cannot_be_read(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.append(make_rows([1]))
+    messages = write_files(table, make_rows([2]))
+    for manifest in Path(table.location).glob("manifest/*"):
+        manifest.write_bytes(b"")
+    table.abort(messages)
+    assert len(list(Path(table.location).glob("bucket-0/*"))) == 2
 
 
 def test_a_bucket_writer_checks_its_rows(tmp_path: Path) -> None:
