@@ -226,11 +226,8 @@ _FREE_KEYS = frozenset(
 )
 _FREE_PREFIXES = ("orc.", "lookup.", "option.", "lockgate.", "spark.")
 
-# `metadata.stats-mode` of one column; checked where statistics are made.
+# Options that exist once for each column; their values are checked where statistics are made.
 _COLUMN_STATS_MODE = re.compile(r"fields\..+\.stats-mode")
-
-# Options that exist once for each column.
-_OF_A_COLUMN = re.compile(r"fields\..+\.stats-mode")
 
 
 def register_option(option: Option[Any]) -> None:

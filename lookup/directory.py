@@ -23,7 +23,7 @@ import shutil
 import stat
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -284,17 +284,6 @@ class CacheDirectory:
         except FileNotFoundError:
             return False
         return status.st_ino == os.fstat(lock.fileno()).st_ino
-
-    @contextlib.contextmanager
-    def locked(self, timeout: float) -> Iterator[None]:
-        """Hold the right to write; raises LookupCacheError if another process keeps it too long (seconds)."""
-        deadline = time.monotonic() + timeout
-        while (lock := self.try_lock()) is None:
-            if time.monotonic() > deadline:
-                raise LookupCacheError(f"another process has been writing {self.path} for {timeout:.0f} s")
-            time.sleep(0.02)
-        with lock:
-            yield
 
 
 def _numbers(folder: Path) -> list[int]:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
-Bytes8 = npt.NDArray[np.uint8]
 Bools = npt.NDArray[np.bool_]
 
 # Below this share of all rows, a group of equally long rows is sliced one by one.

@@ -109,11 +109,6 @@ class CacheLayout:
         """Whether a key may have several rows."""
         return self.kind is not Kind.PRIMARY_KEY
 
-    @property
-    def answer_schema(self) -> pa.Schema:
-        """The columns that a lookup answers with, in its order."""
-        return pa.schema([self.row_schema.field(name) for name in self.columns])
-
     def to_json(self) -> dict[str, Any]:
         """What a reader must know, kept beside the cache."""
         primary = self.primary_schema

@@ -84,11 +84,6 @@ class ReadOnlyStore:
         """Read the values of `keys`, None where there is none; fastest when they are sorted and distinct."""
         return _read(self._db, keys)
 
-    @property
-    def cache_capacity(self) -> int:
-        """The bytes that the database's block cache may hold."""
-        return int(self._db.property_value("rocksdb.block-cache-capacity") or 0)
-
     def close(self) -> None:
         """Release the files."""
         self._db.close()

@@ -1,6 +1,6 @@
 """Where master keys live, and how local keys are wrapped under them."""
 
-from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, check_held, create_key_file
+from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, create_key_file
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
 from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
 from lockgate.framework.keys.spec import provider_from
@@ -14,7 +14,6 @@ __all__ = [
     "MemoryKeyProvider",
     "NoKeys",
     "add_key_version",
-    "check_held",
     "create_key_file",
     "parse_key_version",
     "provider_from",

@@ -17,7 +17,6 @@ from lockgate.errors import (
     AlreadyExistsError,
     InputError,
     KeyDeniedError,
-    KeyMissingError,
     KeyServiceError,
     nearest,
 )
@@ -223,11 +222,3 @@ def _entry(path: str, index: int, entry: object) -> tuple[tuple[str, int], bytes
             f"{where} has {len(key)} bytes, but {algorithm} needs {KeyAlgorithm[algorithm].key_length}"
         )
     return (name, version), key
-
-
-def check_held(provider: KeyProvider, names: Sequence[str]) -> None:
-    """Raise `KeyMissingError` unless `provider` holds a current version of each of `names`."""
-    held = provider.key_names()
-    for name in names:
-        if name not in held:
-            raise KeyMissingError(f"there is no key {name!r}{nearest(name, held)}")

@@ -9,7 +9,8 @@ from lockgate.framework.keys.cipher import aes_ctr
 BLOCK = 16
 # `update_into` asks for this much room after the output, though it writes nothing there.
 SLACK = BLOCK - 1
-MAX_COLUMN = MAX_STRIPE = (1 << 24) - 1
+# Stripes have three bytes of the counter.
+MAX_STRIPE = (1 << 24) - 1
 
 
 def initial_counter(column: int, kind: int, stripe: int, offset: int = 0) -> bytes:

@@ -13,7 +13,6 @@ from lockgate.framework.orc.layout import TypeKind
 
 _EPOCH = datetime.date(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1)
-_FLOATS = (TypeKind.FLOAT, TypeKind.DOUBLE)
 
 
 @dataclass(frozen=True)

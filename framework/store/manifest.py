@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.statistics import EMPTY_STATS, SimpleStats
-from lockgate.framework.types import DataType
 
 
 class FileKind(IntEnum):
@@ -60,12 +58,6 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
     write_cols_sequences: tuple[int, ...] | None = None
-
-    def value_stats_types(self, schema: TableSchema) -> tuple[DataType, ...]:
-        """Return the types of the columns in `value_stats`; `schema` is the one of `schema_id`."""
-        if self.value_stats_cols is None:
-            return tuple(field.type for field in schema.fields)
-        return schema.types_of(self.value_stats_cols)
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,6 @@ class SnapshotFiles:
         ids = self.ids()
         return ids[-1] if ids else None
 
-    def earliest_id(self) -> int | None:
-        """Return the id of the oldest snapshot; None if there is none."""
-        ids = self.ids()
-        return ids[0] if ids else None
-
     def latest(self) -> Snapshot | None:
         """Return the newest snapshot; None if there is none."""
         while True:

@@ -316,7 +316,9 @@ def test_a_state_of_another_time_can_be_built_beside(make_table: MakeTable) -> N
     table.commit([("-D", table.state(1)[3])])
     with open_lookup(table, "id") as lookup:
         directory = CacheDirectory(Path(lookup.status().directory))
-        with directory.locked(1):
+        lock = directory.try_lock()
+        assert lock is not None
+        with lock:
             side = builder.CacheBuilder(table, lookup.spec, directory)
             info = side.build(1, serve=False)
             side.close()
@@ -369,7 +371,9 @@ def test_caches_that_nobody_uses_are_removed(make_table: MakeTable) -> None:
     long_ago = time.time() - 7200
     for part in (paths[0], paths[0] / "readers", paths[0] / "generations"):
         os.utime(part, (long_ago, long_ago))
-    with CacheDirectory(paths[0]).locked(1):
+    lock = CacheDirectory(paths[0]).try_lock()
+    assert lock is not None
+    with lock:
         assert sweep_caches(root, 3600) == []
     os.utime(paths[0], (long_ago, long_ago))
     assert sweep_caches(root, 3600) == [paths[0]]

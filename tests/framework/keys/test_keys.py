@@ -29,7 +29,6 @@ from lockgate.framework.keys import (
     MemoryKeyProvider,
     NoKeys,
     add_key_version,
-    check_held,
     create_key_file,
     provider_from,
 )
@@ -75,9 +74,6 @@ def test_missing_wrong_and_no_keys() -> None:
     with pytest.raises(KeyMissingError, match="no keys were given"):
         NoKeys().decrypt_local_key(PII, bytes(16))
     assert NoKeys().key_names() == []
-    check_held(provider, ["pii"])
-    with pytest.raises(KeyMissingError, match="no key 'fin'"):
-        check_held(provider, ["pii", "fin"])
 
 
 @pytest.mark.parametrize(("name", "material"), [("pii", b"short"), ("pii@x", bytes(16)), ("@0", bytes(16))])

@@ -144,7 +144,7 @@ def test_hints_may_be_wrong(
     latest = table.latest_snapshot()
     assert latest is not None
     assert latest.id == 3
-    assert table.snapshot_files.earliest_id() == 1
+    assert table.snapshot_files.ids()[0] == 1
     assert [snapshot.id for snapshot in table.snapshots()] == [1, 2, 3]
 
 
