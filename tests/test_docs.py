@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import lockgate
+from lockgate import errors
 from lockgate.framework import options
 from lockgate.framework.plugins import hookspecs, plugins
 from lockgate.procedures import Procedure, find
@@ -83,10 +84,22 @@ def test_every_option_is_documented() -> None:
     assert sorted(set(options.KNOWN) - documented) == []
 
 
+def test_options_are_described_as_in_the_code() -> None:
+    rows = re.findall(r"^\| `([\w.-]+)` \| .*? \| (.*?) \|$", section("tables.md", "Options"), re.MULTILINE)
+    assert len(rows) > 20
+    assert {key: options.KNOWN[key].doc for key, _ in rows} == dict(rows)
+
+
 def test_every_public_name_is_documented() -> None:
     text = "\n".join([README, *PAGES.values()])
     missing = [name for name in lockgate.__all__ if not name.startswith("__") and name not in text]
     assert not missing
+
+
+def test_every_error_is_documented() -> None:
+    text = section("index.md", "Errors")
+    names = [name for name in vars(errors) if name.endswith(("Error", "Warning"))]
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
 def test_every_page_is_in_the_index() -> None:
@@ -94,11 +107,19 @@ def test_every_page_is_in_the_index() -> None:
     assert linked == set(PAGES) - {"index.md"}
 
 
+def anchors(page: Path) -> list[str]:
+    """Return the names by which the headings of a page are linked to, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in PAGES)])
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
-    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
-        assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+    for target, heading in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text):
+        found = (ROOT / page).parent / target if target else ROOT / page
+        assert found.exists(), f"{page} links to {target}"
+        assert not heading or heading in anchors(found), f"{page} links to {target}#{heading}"
 
 
 @pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}" for name in PAGES)])
