@@ -1,11 +1,13 @@
 """Where master keys live, and how local keys are wrapped under them."""
 
+from lockgate.framework.keys.jceks import JceksKeyProvider
 from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, create_key_file
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
 from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
 from lockgate.framework.keys.spec import provider_from
 
 __all__ = [
+    "JceksKeyProvider",
     "KeyAlgorithm",
     "KeyFileProvider",
     "KeyMetadata",

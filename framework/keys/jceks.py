@@ -1,0 +1,213 @@
+"""Master keys in a Java JCEKS key store, as Hadoop's `hadoop key` command and its KMS keep them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lockgate.errors import InputError, KeyDeniedError, KeyMissingError, KeyServiceError, OptionError, nearest
+from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
+from lockgate.framework.keys.provider import KeyProvider, MasterKeys
+
+PASSWORD_VARIABLE = "HADOOP_KEYSTORE_PASSWORD"
+_PASSWORD_FILE = "password-file"
+# What Hadoop uses where nobody chose a password (JavaKeyStoreProvider.KEYSTORE_PASSWORD_DEFAULT).
+_DEFAULT_PASSWORD = "none"
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+_State = tuple[int, int, int]
+
+
+class JceksKeyProvider(KeyProvider):
+    """Holds the AES keys of a JCEKS key store, whose entries Hadoop names `name@version`.
+
+    The password comes from the first line of `password_file`, which only its owner may read, else from the
+    environment variable HADOOP_KEYSTORE_PASSWORD, else it is Hadoop's default `none`. It is never part of a
+    setting. A changed key store is read again, so a rolled key takes effect in a running process. Keys are
+    decrypted when they are first used, which takes a tenth of a second or so each.
+
+    Needs the extra `lockgate[jceks]`. Raises `KeyServiceError` if the store is absent or damaged or pyjks is
+    not installed, and `KeyDeniedError` for a wrong password or files that may not be read.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, password_file: str | os.PathLike[str] | None = None
+    ) -> None:
+        self._path = str(Path(path).absolute())
+        self._password_file = None if password_file is None else str(Path(password_file).absolute())
+        self._lock = threading.Lock()
+        self._load()
+
+    def key_names(self) -> list[str]:
+        with self._lock:
+            self._refresh()
+            return sorted({name for name, _ in self._entries})
+
+    def current_key(self, name: str) -> KeyMetadata:
+        with self._lock:
+            self._refresh()
+            versions = [version for held, version in self._entries if held == name]
+            if not versions:
+                names = sorted({held for held, _ in self._entries})
+                raise KeyMissingError(f"{self._holder} has no key {name!r}{nearest(name, names)}")
+            newest = max(versions)
+            return KeyMetadata(name, newest, KeyAlgorithm.of_length(len(self._material(name, newest))))
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        with self._lock:
+            self._refresh()
+            if (key.name, key.version) not in self._entries:
+                versions = [f"{name}@{version}" for name, version in sorted(self._entries)]
+                raise KeyMissingError(f"{self._holder} has no key {key}{nearest(str(key), versions)}")
+            held = MasterKeys({(key.name, key.version): self._material(key.name, key.version)}, self._holder)
+        return held.unwrap(key, encrypted)
+
+    @property
+    def path(self) -> str:
+        """Where the key store is."""
+        return self._path
+
+    @property
+    def spec(self) -> str:
+        option = "" if self._password_file is None else f"?{_PASSWORD_FILE}={self._password_file}"
+        return f"jceks:{self._path}{option}"
+
+    def __repr__(self) -> str:
+        versions = ", ".join(f"{name}@{version}" for name, version in sorted(self._entries))
+        return f"JceksKeyProvider({self._path!r}: {versions})"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        # Only paths travel; the other process must have the file and the password itself.
+        return jceks_provider, (self.spec,)
+
+    @property
+    def _holder(self) -> str:
+        return f"the key store {self._path}"
+
+    def _refresh(self) -> None:
+        if _state(self._path) != self._state:
+            self._load()
+
+    def _load(self) -> None:
+        jks = _pyjks()
+        password = _password(self._password_file)
+        self._state = _state(self._path)
+        content = _content(self._path)
+        try:
+            store = jks.KeyStore.loads(content, password, try_decrypt_keys=False)
+        except jks.util.KeystoreSignatureException:
+            raise KeyDeniedError(
+                f"{self._holder} does not open with this password, or is damaged; the password is read from "
+                f"{PASSWORD_VARIABLE} or from the file named by ?{_PASSWORD_FILE}="
+            ) from None
+        except Exception as error:  # pyjks lets through whatever its parsers of Java's formats raise.
+            raise KeyServiceError(
+                f"{self._holder} is not a JCEKS key store, or is damaged ({type(error).__name__})"
+            ) from None
+        self._entries: dict[tuple[str, int], Any] = {}
+        self._materials: dict[tuple[str, int], bytes] = {}
+        for alias, entry in store.entries.items():
+            name, separator, version = alias.rpartition("@")
+            # The entry named like the key, without a version, is Hadoop's description of it.
+            if separator and name and version.isdecimal() and isinstance(entry, jks.SecretKeyEntry):
+                self._entries[name, int(version)] = entry
+
+    def _material(self, name: str, version: int) -> bytes:
+        held = self._materials.get((name, version))
+        if held is None:
+            entry = self._entries[name, version]
+            try:
+                if not entry.is_decrypted():
+                    entry.decrypt(_password(self._password_file))
+                held = bytes(entry.key)
+                KeyAlgorithm.of_length(len(held))
+            except InputError as error:
+                raise KeyServiceError(f"key {name}@{version} of {self._holder}: {error}") from None
+            except Exception as error:
+                raise KeyDeniedError(
+                    f"key {name}@{version} of {self._holder} does not open with the store's password "
+                    f"({type(error).__name__})"
+                ) from None
+            self._materials[name, version] = held
+        return held
+
+
+def jceks_provider(text: str) -> JceksKeyProvider:
+    """Make a provider from `jceks:/path/kms.keystore` or `jceks:/path/kms.keystore?password-file=/path`.
+
+    Hadoop's spelling `jceks://file/path` names the same file. Raises `OptionError` for other options.
+    """
+    rest, _, query = text.partition(":")[2].partition("?")
+    if rest.startswith("//file/"):
+        rest = rest.removeprefix("//file")
+    elif rest.startswith("///"):
+        rest = rest.removeprefix("//")
+    elif rest.startswith("//"):
+        raise OptionError(
+            "a JCEKS key store is read from a local file: write jceks:/path or jceks://file/path"
+        )
+    if not rest:
+        raise OptionError("a JCEKS key store needs a path, as in jceks:/path/kms.keystore")
+    password_file: str | None = None
+    for option in filter(None, query.split("&")):
+        name, _, value = option.partition("=")
+        if name != _PASSWORD_FILE or not value:
+            # What stands here may be a password that has no business here, so it is not shown.
+            raise OptionError(
+                f"a jceks: setting has one option, {_PASSWORD_FILE}=PATH; a password itself is never part of "
+                f"a setting: use that file or the environment variable {PASSWORD_VARIABLE}"
+            )
+        password_file = value
+    return JceksKeyProvider(rest, password_file=password_file)
+
+
+def _pyjks() -> ModuleType:
+    try:
+        import jks
+    except ImportError:
+        raise KeyServiceError(
+            "JCEKS key stores are read by pyjks, which is not installed; run: pip install 'lockgate[jceks]'"
+        ) from None
+    module: ModuleType = jks
+    return module
+
+
+def _password(file: str | None) -> str:
+    if file is None:
+        return os.environ.get(PASSWORD_VARIABLE) or _DEFAULT_PASSWORD
+    try:
+        with open(file, encoding="utf-8") as opened:
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+            if mode & _OTHERS:
+                raise KeyDeniedError(
+                    f"the password file {file} may be read by others (mode {mode:04o}) and is refused; "
+                    f"run: chmod 600 {file}"
+                )
+            return opened.readline().rstrip("\r\n")
+    except KeyDeniedError:
+        raise
+    except PermissionError:
+        raise KeyDeniedError(f"this user may not read the password file {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise KeyServiceError(f"the password file {file} cannot be read ({type(error).__name__})") from None
+
+
+def _state(path: str) -> _State:
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise KeyServiceError(f"the key store {path} cannot be found: {error.strerror}") from None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except PermissionError:
+        raise KeyDeniedError(f"this user may not read the key store {path}") from None
+    except OSError as error:
+        raise KeyServiceError(f"the key store {path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,131 @@
+"""Java key stores: Apache's own opens, and neither key nor password shows anywhere."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from lockgate.errors import KeyDeniedError, KeyMissingError, KeyServiceError, OptionError
+from lockgate.framework.keys import JceksKeyProvider, KeyAlgorithm, KeyMetadata, provider_from
+from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
+from lockgate.framework.keys.plugin import lockgate_key_providers
+from lockgate.framework.orc import EncryptedOrcFile
+
+TESTDATA = os.environ.get("LOCKGATE_TESTDATA")
+PASSWORD = "ORC_KEY"
+PII = KeyMetadata("pii", 0, KeyAlgorithm.AES_CTR_256)
+
+needs_store = pytest.mark.skipif(
+    TESTDATA is None,
+    reason="needs apache/orc's examples/encrypted in $LOCKGATE_TESTDATA/orc-encrypted, which is not set",
+)
+
+
+@pytest.fixture
+def folder() -> Path:
+    assert TESTDATA is not None
+    return Path(TESTDATA, "orc-encrypted")
+
+
+@pytest.fixture
+def store(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of Apache's key store, and its password in the environment."""
+    pytest.importorskip("jks")
+    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
+    return Path(shutil.copy(folder / "kms.keystore", tmp_path / "kms.keystore"))
+
+
+@needs_store
+def test_apaches_key_opens_apaches_file(folder: Path, store: Path) -> None:
+    provider = lockgate_key_providers()["jceks"](f"jceks:{store}")
+    assert provider.key_names() == ["pii"]
+    assert provider.current_key("pii") == PII
+    with EncryptedOrcFile(folder / "sample1.orc", provider, strict=True) as file:
+        assert file.read().column("ssn").to_pylist() == ["123456789"]
+    local = provider.create_local_key(PII)
+    assert provider.decrypt_local_key(PII, local.encrypted) == local.plain
+
+
+@needs_store
+def test_the_scheme_comes_with_lockgate(store: Path) -> None:
+    assert isinstance(provider_from(f"jceks:{store}"), JceksKeyProvider)
+    assert isinstance(provider_from(f"jceks://file{store}"), JceksKeyProvider)
+    assert isinstance(provider_from(f"jceks://{store}"), JceksKeyProvider)
+
+
+@needs_store
+def test_a_password_file(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, "another")
+    file = tmp_path / "password"
+    file.write_text(f"{PASSWORD}\n")
+    file.chmod(0o644)
+    spec = f"jceks:{store}?password-file={file}"
+    with pytest.raises(KeyDeniedError, match="chmod 600"):
+        provider_from(spec)
+    file.chmod(0o600)
+    provider = provider_from(spec)
+    assert provider.current_key("pii") == PII
+    assert provider.spec == spec
+    with pytest.raises(KeyServiceError, match=r"password file .* cannot be read"):
+        provider_from(f"{spec}-absent")
+
+
+@needs_store
+def test_nothing_secret_is_shown_or_travels(store: Path) -> None:
+    provider = JceksKeyProvider(store)
+    provider.current_key("pii")
+    material = provider._materials["pii", 0]
+    carried = pickle.dumps(provider)
+    assert material not in carried
+    assert PASSWORD.encode() not in carried
+    assert pickle.loads(carried).current_key("pii") == PII
+    assert repr(provider) == f"JceksKeyProvider({str(store)!r}: pii@0)"
+    assert PASSWORD not in provider.spec
+
+
+@needs_store
+def test_a_wrong_password(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, "guessed-password")
+    with pytest.raises(KeyDeniedError, match=PASSWORD_VARIABLE) as caught:
+        JceksKeyProvider(store)
+    assert "guessed-password" not in str(caught.value)
+    monkeypatch.delenv(PASSWORD_VARIABLE)
+    with pytest.raises(KeyDeniedError):
+        JceksKeyProvider(store)
+
+
+@needs_store
+def test_missing_keys_and_damaged_stores(store: Path) -> None:
+    provider = JceksKeyProvider(store)
+    with pytest.raises(KeyMissingError, match="no key 'pi'; did you mean 'pii'"):
+        provider.current_key("pi")
+    with pytest.raises(KeyMissingError, match="no key pii@1"):
+        provider.decrypt_local_key(KeyMetadata("pii", 1, KeyAlgorithm.AES_CTR_256), bytes(32))
+    whole = store.read_bytes()
+    for content in (b"", b"junk", whole[:100], whole[:-30]):
+        store.write_bytes(content)
+        with pytest.raises((KeyServiceError, KeyDeniedError), match="key store"):
+            provider.key_names()
+    store.unlink()
+    with pytest.raises(KeyServiceError, match="cannot be found"):
+        provider.key_names()
+
+
+@pytest.mark.parametrize(
+    "spec", ["jceks:", "jceks://hdfs@namenode/kms", "jceks:/a?password=hunter2", "jceks:/a?hunter2"]
+)
+def test_settings_that_are_refused(spec: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        lockgate_key_providers()["jceks"](spec)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_without_pyjks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "jks", None)
+    with pytest.raises(KeyServiceError, match=r"pip install 'lockgate\[jceks\]'"):
+        JceksKeyProvider(tmp_path / "kms.keystore")
