@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import CorruptFileError, InputError
+from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.store.evolution import convert, stored_name, stored_type
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, MergePlan, merge_tables
-from lockgate.framework.store.rows import file_schema
-from lockgate.framework.store.scan import ScanPlan, plan_scan
+from lockgate.framework.store.scan import ScanPlan
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.split import Split
 from lockgate.framework.types import to_arrow
-from lockgate.pushdown import AlwaysTrue, Predicate, columns_of, to_arrow_expression
+from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -29,24 +28,13 @@ if TYPE_CHECKING:
 _SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8()}
 
 
-def read_table(
-    table: Table,
-    plan: ScanPlan | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    predicate: Predicate | None = None,
-    snapshot_id: int | None = None,
-    limit: int | None = None,
-    strict: bool = False,
-) -> pa.Table:
-    """Read rows into memory; the order of rows is unspecified.
+def read_table(table: Table, plan: ScanPlan, *, strict: bool = False) -> pa.Table:
+    """Read the rows of a plan into memory; the order of rows is unspecified.
 
-    Give either a `plan` or what to plan. Columns come in the order asked for. Encrypted columns whose key is
-    missing are read as masks, with a warning and metadata `lockgate.masked` on the field, unless `strict`:
-    then KeyMissingError is raised before any data is read. Raises ColumnNotFoundError and
-    UnsupportedTypeError if the query does not fit the schema.
+    Columns come in the order asked for. Encrypted columns whose key is missing are read as masks, with a
+    warning and metadata `lockgate.masked` on the field, unless `strict`: then KeyMissingError is raised
+    before any data is read. Raises CorruptFileError for files that are not what the metadata says.
     """
-    plan = _planned(table, plan, columns, predicate, snapshot_id, limit)
     reader = SplitReader(table, plan, strict=strict)
     parts = list(reader.tables())
     if not reader.columns:
@@ -55,60 +43,18 @@ def read_table(
     return pa.concat_tables([part.cast(reader.schema) for part in parts] or [reader.schema.empty_table()])
 
 
-def read_batches(
-    table: Table,
-    plan: ScanPlan | None = None,
-    *,
-    columns: Sequence[str] | None = None,
-    predicate: Predicate | None = None,
-    snapshot_id: int | None = None,
-    limit: int | None = None,
-    strict: bool = False,
-) -> Iterator[pa.RecordBatch]:
-    """Read rows batch by batch; arguments and errors are those of `read_table`.
+def read_batches(table: Table, plan: ScanPlan, *, strict: bool = False) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a plan batch by batch; errors are those of `read_table`.
 
     In memory at a time: one stripe, or the files of one split where rows must be merged.
     """
-    plan = _planned(table, plan, columns, predicate, snapshot_id, limit)
     for part in SplitReader(table, plan, strict=strict).tables():
-        yield from part.to_batches()
-
-
-def read_raw_batches(
-    table: Table, partition: tuple[Any, ...], bucket: int, file: DataFileMeta, *, strict: bool = True
-) -> Iterator[pa.RecordBatch]:
-    """Read one data file as it is, unmerged, for rewriting: the columns of `file_schema`.
-
-    Those are `_KEY_*`, `_SEQUENCE_NUMBER` and `_VALUE_KIND` before the value columns in key tables. Strict
-    unless said otherwise: KeyMissingError is raised rather than masks read.
-    """
-    reader = FileReader(table, table.schema, strict=strict)
-    path = table.paths.data_file(partition, bucket, file)
-    values = dict(zip(table.schema.partition_keys, partition, strict=True))
-    for part in reader.parts(path, file, file_schema(table.schema).names, values):
         yield from part.to_batches()
 
 
 def no_columns(rows: int) -> pa.Table:
     """Return a table of so many rows without columns."""
     return pa.table({"": pa.nulls(rows)}).select([])
-
-
-def _planned(
-    table: Table,
-    plan: ScanPlan | None,
-    columns: Sequence[str] | None,
-    predicate: Predicate | None,
-    snapshot_id: int | None,
-    limit: int | None,
-) -> ScanPlan:
-    if plan is None:
-        return plan_scan(table, predicate, columns=columns, snapshot_id=snapshot_id, limit=limit)
-    if any(wish is not None for wish in (columns, predicate, snapshot_id, limit)):
-        raise InputError(
-            "a plan holds columns, predicate, snapshot and limit already; give either it or them"
-        )
-    return plan
 
 
 class SplitReader:

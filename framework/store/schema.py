@@ -175,10 +175,7 @@ class TableSchema:
         Raises CorruptFileError if it is damaged and UnsupportedFormatError if its version is newer than ours,
         both naming `path`.
         """
-        content = load_json(data, path)
-        version = content.get("version", 1)
-        if not isinstance(version, int) or version > CURRENT_VERSION:
-            raise UnsupportedFormatError(f"{path}: schema version {version} is newer than {CURRENT_VERSION}")
+        content, version = load_versioned(data, path, "schema", CURRENT_VERSION)
         try:
             return _parse(content, version)
         except KeyError as missing:
@@ -229,3 +226,18 @@ def load_json(data: bytes, path: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise CorruptFileError(f"{path} does not hold a JSON object")
     return content
+
+
+def load_versioned(data: bytes, path: str, what: str, newest: int) -> tuple[dict[str, Any], int]:
+    """Parse a metadata file that holds one JSON object, and return its format's version too.
+
+    Raises CorruptFileError if it is damaged and UnsupportedFormatError if its version is above `newest`, both
+    naming `path`.
+    """
+    content = load_json(data, path)
+    version = content.get("version", 1)
+    if not isinstance(version, int):
+        raise CorruptFileError(f"{path}: the {what} has the version {version!r}")
+    if version > newest:
+        raise UnsupportedFormatError(f"{path}: {what} version {version} is newer than {newest}")
+    return content, version

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from lockgate.errors import CorruptFileError, UnsupportedFormatError
-from lockgate.framework.store.schema import load_json
+from lockgate.framework.store.schema import load_versioned
 
 FIRST_SNAPSHOT_ID = 1
 CURRENT_VERSION = 3
@@ -79,12 +79,7 @@ class Snapshot:
         Raises CorruptFileError if it is damaged and UnsupportedFormatError if its version is newer than ours,
         both naming `path`.
         """
-        content = load_json(data, path)
-        version = content.get("version", 1)
-        if not isinstance(version, int) or version > CURRENT_VERSION:
-            raise UnsupportedFormatError(
-                f"{path}: snapshot version {version} is newer than {CURRENT_VERSION}"
-            )
+        content, version = load_versioned(data, path, "snapshot", CURRENT_VERSION)
         values = {
             attribute: content[name]
             for attribute, name in _JSON_NAMES.items()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from lockgate.errors import LockgateError
+from lockgate.errors import InputError, LockgateError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.consumer import Consumers
@@ -110,18 +110,13 @@ class Table:
         limit: int | None = None,
         strict: bool = False,
     ) -> pa.Table:
-        """Return the rows of a plan, or of the newest snapshot; see `read.read_table`."""
+        """Return the rows of a plan, or of the newest snapshot; see `read.read_table`.
+
+        Give either a `plan` or what to plan, as for `scan`; both are an InputError.
+        """
         from lockgate.framework.store.read import read_table
 
-        return read_table(
-            self,
-            plan,
-            columns=columns,
-            predicate=predicate,
-            snapshot_id=snapshot_id,
-            limit=limit,
-            strict=strict,
-        )
+        return read_table(self, self._planned(plan, predicate, columns, snapshot_id, limit), strict=strict)
 
     def read_batches(
         self,
@@ -136,15 +131,23 @@ class Table:
         """Yield what `read` returns, piece by piece."""
         from lockgate.framework.store.read import read_batches
 
-        return read_batches(
-            self,
-            plan,
-            columns=columns,
-            predicate=predicate,
-            snapshot_id=snapshot_id,
-            limit=limit,
-            strict=strict,
-        )
+        return read_batches(self, self._planned(plan, predicate, columns, snapshot_id, limit), strict=strict)
+
+    def _planned(
+        self,
+        plan: ScanPlan | None,
+        predicate: Predicate | None,
+        columns: Sequence[str] | None,
+        snapshot_id: int | None,
+        limit: int | None,
+    ) -> ScanPlan:
+        if plan is None:
+            return self.scan(predicate, columns=columns, snapshot_id=snapshot_id, limit=limit)
+        if any(wish is not None for wish in (columns, predicate, snapshot_id, limit)):
+            raise InputError(
+                "a plan holds columns, predicate, snapshot and limit already; give either it or them"
+            )
+        return plan
 
     def changes(self, after: int, upto: int, *, columns: Sequence[str] | None = None) -> Iterator[Change]:
         """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`."""

@@ -17,7 +17,6 @@ from lockgate.framework.store.grouping import group_codes, groups, last_of_each
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.merge import KEY_PREFIX, RowKind, merge_plan, sort_by_key
 from lockgate.framework.store.message import CommitMessage
-from lockgate.framework.store.read import read_table
 from lockgate.framework.store.rows import check_not_null, conform_rows, with_system_columns
 from lockgate.framework.store.scan import check_readable
 from lockgate.framework.store.schema import TableSchema
@@ -76,7 +75,7 @@ def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]
             f"{table.identifier} has no primary key, so rows cannot be deleted; overwrite partitions"
         )
     if isinstance(keys, Predicate):
-        rows = read_table(table, predicate=keys, strict=True)
+        rows = table.read(predicate=keys, strict=True)
     else:
         missing = [name for name in schema.primary_keys if name not in keys.column_names]
         if missing:

@@ -9,8 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, SimpleStats, Table
+from lockgate.framework.store import (
+    Catalog,
+    CommitMessage,
+    DataFileMeta,
+    FileSource,
+    Schema,
+    SimpleStats,
+    Table,
+)
+from lockgate.framework.store.bucket_writer import BucketWriter
+from lockgate.framework.store.merge import merge_tables
+from lockgate.framework.store.read import FileReader
+from lockgate.framework.store.rows import file_schema
+from lockgate.framework.store.split import by_bucket
 
+RawRows = Callable[..., pa.Table]
 MakeTable = Callable[..., Table]
 MakeMessage = Callable[..., CommitMessage]
 
@@ -88,6 +102,41 @@ def message() -> MakeMessage:
         return CommitMessage(partition, bucket, total_buckets, added, deleted)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def raw_rows() -> RawRows:
+    """Read a data file as it is: unmerged, with the columns that files of key tables add."""
+
+    def read(table: Table, file: DataFileMeta, partition: tuple[Any, ...] = (), bucket: int = 0) -> pa.Table:
+        path = table.paths.data_file(partition, bucket, file)
+        values = dict(zip(table.schema.partition_keys, partition, strict=True))
+        reader = FileReader(table, table.schema, strict=True)
+        return reader.whole(path, file, file_schema(table.schema).names, values)
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def compact(raw_rows: RawRows) -> Callable[[Table], None]:
+    """Merge each bucket into one file of the highest level, as a full compaction does."""
+
+    def run(table: Table) -> None:
+        plan = table.scan().merge_plan
+        assert plan is not None
+        messages = []
+        for entries in by_bucket(table.manifests.live_files(table.latest_snapshot())):
+            where = (entries[0].partition, entries[0].bucket)
+            parts = [raw_rows(table, entry.file, *where) for entry in entries]
+            with BucketWriter(table, *where, level=5, file_source=FileSource.COMPACT) as writer:
+                writer.write(merge_tables(plan, parts, ordered=True))
+                added = writer.close()
+            deleted = tuple(entry.file for entry in entries)
+            messages.append(CommitMessage(*where, entries[0].total_buckets, added, deleted))
+        if messages:
+            table.commit(messages, kind="COMPACT")
+
+    return run
 
 
 @pytest.fixture

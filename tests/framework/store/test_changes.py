@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import ColumnNotFoundError, InputError, SnapshotNotFoundError
-from lockgate.framework.store import Catalog, CommitMessage, FileSource, Schema, Table
+from lockgate.framework.store import Catalog, CommitMessage, Schema, Table
 from lockgate.framework.store.bucket_writer import BucketWriter
 from lockgate.framework.store.changes import read_changes
-from lockgate.framework.store.merge import merge_tables
-from lockgate.framework.store.read import read_raw_batches
 from lockgate.framework.store.write import write_files
 
 SCHEMA = pa.schema([("id", pa.int32()), ("part", pa.string()), ("v", pa.int64())])
@@ -33,18 +32,7 @@ def sorted_rows(change: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in change.rows.to_pylist()), key=repr)
 
 
-def compact(table: Table) -> None:
-    plan = table.scan()
-    assert plan.merge_plan is not None
-    files = plan.splits[0].files
-    parts = [pa.Table.from_batches(list(read_raw_batches(table, (), 0, file))) for file in files]
-    with BucketWriter(table, (), 0, level=5, file_source=FileSource.COMPACT) as writer:
-        writer.write(merge_tables(plan.merge_plan, parts, ordered=True))
-        added = writer.close()
-    table.commit([CommitMessage((), 0, 1, added, files)], kind="COMPACT")
-
-
-def test_a_key_table(tmp_path: Path) -> None:
+def test_a_key_table(tmp_path: Path, compact: Callable[[Table], None]) -> None:
     table = create(tmp_path, primary_keys=["id"], options={"bucket": "1"})
     table.append(make_rows([1, 2]))
     table.append(make_rows([2, 3], v=5))

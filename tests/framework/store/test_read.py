@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import MASKED, write_table
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
 from lockgate.framework.store.evolution import convert
-from lockgate.framework.store.read import read_raw_batches
 from lockgate.framework.types import BIGINT, INT, STRING, DataField, array, row
 from lockgate.pushdown import col
+
+RawRows = Callable[..., pa.Table]
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64()), pa.field("ssn", pa.string(), nullable=False), pa.field("v", pa.int32())]
@@ -96,7 +98,7 @@ def test_a_plan_is_read_as_it_is(tmp_path: Path) -> None:
         table.read(plan, columns=["id"])
 
 
-def test_masks_are_marked_unless_strict(tmp_path: Path) -> None:
+def test_masks_are_marked_unless_strict(tmp_path: Path, raw_rows: RawRows) -> None:
     create(tmp_path, KEYS, primary_keys=["id"], options=ENCRYPT).append(make_rows(1, 2))
     assert make_catalog(tmp_path, KEYS).load_table("db.t").read(strict=True)["ssn"].to_pylist() == [
         "s1",
@@ -120,7 +122,7 @@ def test_masks_are_marked_unless_strict(tmp_path: Path) -> None:
         next(table.read_batches(strict=True))
     (split,) = table.scan().splits
     with pytest.raises(KeyMissingError):
-        next(read_raw_batches(table, (), 0, split.files[0]))
+        raw_rows(table, split.files[0])
 
 
 def test_a_strict_read_fails_before_the_first_file(tmp_path: Path) -> None:
@@ -134,12 +136,12 @@ def test_a_strict_read_fails_before_the_first_file(tmp_path: Path) -> None:
         next(batches)
 
 
-def test_raw_batches_have_the_system_columns(tmp_path: Path) -> None:
+def test_files_have_the_system_columns(tmp_path: Path, raw_rows: RawRows) -> None:
     table = create(tmp_path, primary_keys=["id"], options={"bucket": "1"})
     table.append(make_rows(2, 1))
     table.delete(pa.table({"id": [1]}))
     files = [file for split in table.scan().splits for file in split.files]
-    found = [pa.Table.from_batches(list(read_raw_batches(table, (), 0, file))) for file in files]
+    found = [raw_rows(table, file) for file in files]
     assert found[0].column_names == ["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND", "id", "ssn", "v"]
     assert found[1].to_pylist() == [
         {"_KEY_id": 1, "_SEQUENCE_NUMBER": 2, "_VALUE_KIND": 3, "id": 1, "ssn": None, "v": None}

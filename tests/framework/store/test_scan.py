@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,8 @@ from lockgate.errors import (
     UnsupportedError,
     UnsupportedTypeError,
 )
-from lockgate.framework.store import Catalog, CommitMessage, FileSource, Schema, Table
-from lockgate.framework.store.bucket_writer import BucketWriter
-from lockgate.framework.store.merge import merge_tables
+from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.pruning import FileStatistics, possible_values
-from lockgate.framework.store.read import read_raw_batches
 from lockgate.framework.store.scan import apply_filters, plan_scan
 from lockgate.framework.types import INT
 from lockgate.pushdown import AlwaysFalse, ColumnStatistics, all_of, any_of, col, from_json
@@ -44,21 +42,6 @@ def create(catalog: Catalog, **layout: Any) -> Table:
 def make_rows(ids: list[int], *, v: int = 0, day: dt.date = DAYS[0], s: str | None = None) -> pa.Table:
     count = len(ids)
     return pa.table({"id": ids, "day": [day] * count, "v": [v] * count, "s": [s] * count}).cast(SCHEMA)
-
-
-def compact(table: Table) -> None:
-    """Merge every bucket into one file of level 5, as a full compaction does."""
-    plan = table.scan().merge_plan
-    assert plan is not None
-    messages = []
-    for split in table.scan().splits:
-        where = (tuple(split.partition.values()), split.bucket)
-        parts = [pa.Table.from_batches(list(read_raw_batches(table, *where, file))) for file in split.files]
-        with BucketWriter(table, *where, level=5, file_source=FileSource.COMPACT) as writer:
-            writer.write(merge_tables(plan, parts, ordered=True))
-            added = writer.close()
-        messages.append(CommitMessage(*where, table.schema.bucket_count, added, split.files))
-    table.commit(messages, kind="COMPACT")
 
 
 def files(table: Table, *args: Any, **options: Any) -> int:
@@ -132,7 +115,7 @@ def test_possible_values() -> None:
     assert possible_values(col("a") == "x", "a", INT) is None
 
 
-def test_an_older_row_does_not_come_back(catalog: Catalog) -> None:
+def test_an_older_row_does_not_come_back(catalog: Catalog, compact: Callable[[Table], None]) -> None:
     """Statistics of values leave out one of two overlapping files never, of which one hides the other's
     rows."""
     table = create(catalog, primary_keys=["id"], options={"bucket": "1"})
@@ -160,7 +143,9 @@ def test_files_are_left_out_by_key(catalog: Catalog) -> None:
     assert table.read(predicate=col("id") == 4)["v"].to_pylist() == [1]
 
 
-def test_sections_are_split_and_clean_files_are_not_merged(catalog: Catalog) -> None:
+def test_sections_are_split_and_clean_files_are_not_merged(
+    catalog: Catalog, compact: Callable[[Table], None]
+) -> None:
     table = create(catalog, primary_keys=["id"], options={"bucket": "1"})
     table.append(make_rows([1, 2, 3]))
     compact(table)

@@ -17,12 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lockgate.framework.store import Catalog, CommitMessage, FileSource, Schema, Table
-from lockgate.framework.store.bucket_writer import BucketWriter
-from lockgate.framework.store.merge import merge_tables
-from lockgate.framework.store.read import read_raw_batches
-from lockgate.framework.store.scan import plan_scan
-from lockgate.framework.store.split import by_bucket
+from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.pushdown import (
     AlwaysTrue,
     And,
@@ -120,27 +115,6 @@ steps = st.lists(
 )
 
 
-def compact(table: Table) -> None:
-    """Merge each bucket into a file of the highest level, as a compaction does."""
-    snapshot = table.latest_snapshot()
-    messages = []
-    plan = plan_scan(table).merge_plan
-    assert plan is not None
-    for entries in by_bucket(table.manifests.live_files(snapshot)):
-        first = entries[0]
-        where = (first.partition, first.bucket)
-        parts = [
-            pa.Table.from_batches(list(read_raw_batches(table, *where, entry.file))) for entry in entries
-        ]
-        with BucketWriter(table, *where, level=5, file_source=FileSource.COMPACT) as writer:
-            writer.write(merge_tables(plan, parts, ordered=True))
-            added = writer.close()
-        deleted = tuple(entry.file for entry in entries)
-        messages.append(CommitMessage(*where, first.total_buckets, added, deleted))
-    if messages:
-        table.commit(messages, kind="COMPACT")
-
-
 class Model:
     """The rows a table should have."""
 
@@ -185,7 +159,9 @@ def catalog(tmp_path: Path) -> Catalog:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_pushed_result_is_that_of_a_full_scan(catalog: Catalog, layout: str, data: st.DataObject) -> None:
+def test_pushed_result_is_that_of_a_full_scan(
+    catalog: Catalog, compact: Callable[[Table], None], layout: str, data: st.DataObject
+) -> None:
     keys = LAYOUTS[layout].get("primary_keys", [])
     table = catalog.create_table(f"db.t{next(numbers)}", Schema.from_arrow(SCHEMA, **LAYOUTS[layout]))
     model = Model(keys)
