@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import LookupCacheError, SnapshotNotFoundError
+from lockgate.errors import KeyMissingError, LookupCacheError, SnapshotNotFoundError
+from lockgate.framework.orc import MASKED
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage
 from lockgate.lookup.options import CACHE_DISK, FULL_LOAD_THRESHOLD, lookup_options
 from lockgate.lookup.runs import Runs
-from lockgate.lookup.spec import CacheLayout, Kind, LookupSpec, layout_of
+from lockgate.lookup.spec import CacheLayout, Kind, LookupSpec, layout_of, masked_in
 from lockgate.lookup.steps import Step, make_step
 from lockgate.lookup.storage import WritableStore, write_sorted
 from lockgate.pushdown import filter_table
@@ -72,6 +73,7 @@ class CacheBuilder:
         self.spec = spec
         self.directory = directory
         self.layout: CacheLayout = layout_of(spec, table.schema)
+        self._masked = frozenset(masked_in(table, self.layout))
         self._options = lookup_options(table.options, spec.options)
         self._progress = progress or (lambda rows: None)
         self._store: WritableStore | None = None
@@ -92,8 +94,8 @@ class CacheBuilder:
         """Make the state at a snapshot readable, if it is not yet.
 
         With `serve` it becomes the current one even if a newer one was, as after a rollback; without, only if
-        it is newer. Raises SnapshotNotFoundError if the snapshot is gone and LookupCacheError if there is not
-        enough disk.
+        it is newer. Raises SnapshotNotFoundError if the snapshot is gone, LookupCacheError if there is not
+        enough disk, and KeyMissingError if a column turns out to be masked whose key seemed to be held.
         """
         snapshot = self.table.snapshot(snapshot_id)
         known = self.directory.generation(snapshot_id)
@@ -178,6 +180,7 @@ class CacheBuilder:
         return written
 
     def _step(self, store: WritableStore, rows: pa.Table) -> Step:
+        self._check_masks(rows.schema)
         kinds = rows.column("_VALUE_KIND")
         return make_step(self.layout, store, self._batch(rows), kinds, self._matching(rows))
 
@@ -251,10 +254,20 @@ class CacheBuilder:
         names = list(self.layout.read_columns)
         batches = self.table.read_batches(columns=names, predicate=self.spec.where, snapshot_id=snapshot_id)
         for batch in batches:
+            self._check_masks(batch.schema)
             rows = pa.Table.from_batches([batch]).select(names)
             if self.spec.where is not None:
                 rows = filter_table(rows, self.spec.where)
             yield from rows.combine_chunks().to_batches(max_chunksize=_SLICE_ROWS)
+
+    def _check_masks(self, schema: pa.Schema) -> None:
+        # The cache's name says which columns are masks; others would be taken for values, also by later jobs.
+        for member in schema:
+            if MASKED in (member.metadata or {}) and member.name not in self._masked:
+                raise KeyMissingError(
+                    f"column {member.name!r} of {self.spec.identifier} can only be read as its mask: the "
+                    "version of its key that the files were written with is not held, or denied"
+                )
 
     # --- disk --------------------------------------------------------------------------------------------
 

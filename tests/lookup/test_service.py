@@ -17,6 +17,7 @@ import pytest
 
 from lockgate.errors import (
     CorruptFileError,
+    KeyMissingError,
     LookupCacheError,
     LookupTimeoutError,
     MaskedDataWarning,
@@ -458,3 +459,18 @@ def test_the_cache_is_closed_to_others(world: World) -> None:
     directory = CacheDirectory(lookup.directory.path)
     for path in (directory.path, directory.path.parent):
         assert path.stat().st_mode & 0o077 == 0
+
+
+def test_masks_never_get_into_a_cache_of_values(world: World) -> None:
+    folder = str(world.folder / "warehouse")
+    world.catalog = Catalog(folder, keys=KEY)
+    world.create(**{"orc.encrypt": "pii:name", "orc.mask": "nullify:name"}).append(rows(range(10), 1))
+    options = {"lookup.cache-dir": str(world.folder / "cache")}
+    # The key's name is held, its version that the file was written with is not.
+    rolled = Catalog(folder, keys=MemoryKeyProvider({"pii@1": b"fedcba9876543210"})).load_table("db.dim")
+    missing = pytest.raises(KeyMissingError, match=r"'name' of .* only be read as its mask")
+    with missing, pytest.warns(MaskedDataWarning):
+        open_lookup(rolled, "id", options=options)
+    with open_lookup(world.catalog.load_table("db.dim"), "id", options=options) as lookup:
+        found = lookup.get(pa.record_batch({"id": pa.array([3])})).rows
+    assert found.column("name").to_pylist() == ["name-3"]
