@@ -21,6 +21,8 @@ from lockgate.framework.spark.explain import ScanReports
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockgate.framework.store.table import Table
+
 Handler = Callable[[Any, dict[str, Any]], object]
 
 # A reply above this many characters goes through a file: py4j would escape and copy it several times.
@@ -51,6 +53,8 @@ class Brain:
         self.scopes = KeyScopes()
         self.catalogs = Catalogs(self.scopes)
         self.reports = ScanReports()
+        # By the id of a write that has begun: the table as its files are written for.
+        self.writes: dict[str, Table] = {}
         self._session: SparkSession | None = None
 
     def use_session(self, session: SparkSession) -> None:
@@ -80,7 +84,7 @@ class Brain:
             # Not one of ours, so worth a look; a traceback names code, never the values in it.
             _log.warning("operation %s failed", operation, exc_info=True)
             return _error(type(error).__name__, f"{type(error).__name__}: {error}")
-        except BaseException as error:
+        except BaseException as error:  # an interrupt must not unwind through the JVM's call
             return _error(type(error).__name__, f"interrupted by {type(error).__name__}")
 
     def answer(self, operation: str, request: dict[str, Any]) -> object:

@@ -30,8 +30,10 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     options = table.options
     encrypts = bool(encrypted_columns(table))
     buckets = schema.bucket_count
+    write_id = str(uuid.uuid4())
+    context.brain.writes[write_id] = table
     return {
-        "write_id": str(uuid.uuid4()),
+        "write_id": write_id,
         "location": context.hadoop_path(table, table.location),
         "schema_id": schema.id,
         "fields": [
@@ -110,7 +112,8 @@ def _first_sequence(table: Table) -> int:
 
 def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
-    table = context.table()
+    # As it was when the write began: the files are of its schema, and not of a table made anew in its place.
+    table = context.brain.writes.pop(request["write_id"], None) or context.table()
     messages = _messages(table, request)
     epoch = request["epoch"]
     if not messages and epoch is None and request["mode"] in ("append", "delete", "dynamic"):
@@ -143,6 +146,7 @@ def abort(context: Context, request: dict[str, Any]) -> bool:
     That includes files of tasks that ended while the job was failing, whose messages never reached the
     driver. A task that still runs deletes its own: Spark denies it the commit.
     """
+    context.brain.writes.pop(request["write_id"], None)
     table = context.table()
     table.abort(_messages(table, request))
     live = _live_names(table)

@@ -1,0 +1,49 @@
+"""Writes as the connector asks for them, without Spark."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import CommitConflictError
+from lockgate.framework.spark.brain import Brain
+from lockgate.framework.store import Catalog, Schema
+
+SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64()), ("v", pa.string())]))
+FIELDS = [{"name": "id", "type": "long"}, {"name": "v", "type": "string"}]
+
+
+def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Path) -> None:
+    brain = Brain()
+    warehouse = str(tmp_path / "warehouse")
+    handle = brain.answer("catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}})
+    assert isinstance(handle, dict)
+    catalog = Catalog(warehouse)
+    catalog.create_namespace("db")
+    catalog.create_table("db.t", SCHEMA)
+    request: dict[str, Any] = {
+        "catalog": handle["handle"],
+        "namespace": ["db"],
+        "name": "t",
+        "mode": "append",
+        "filters": [],
+        "query_id": "q",
+        "schema": {"fields": FIELDS},
+    }
+    begun = brain.answer("write.begin", request)
+    assert isinstance(begun, dict)
+    catalog.drop_table("db.t")
+    time.sleep(0.002)
+    catalog.create_table("db.t", SCHEMA)
+    file = {"name": "data-gone-0.orc", "size": 1, "rows": 1}
+    message = {"bucket": 0, "total_buckets": -1, "file": file}
+    end = {**request, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
+    with pytest.raises(CommitConflictError, match="created again"):
+        brain.answer("write.commit", end)
+    assert catalog.load_table("db.t").latest_snapshot() is None
+    assert brain.answer("write.abort", end) is True
+    assert not brain.writes
