@@ -263,4 +263,5 @@ def _function(
     make: Any = arrow_udf  # its overloads know only fixed numbers of columns
     made = make(look_up, ArrayType(struct) if many else struct)
     # Its result is used several times: a deterministic function would be evaluated for each.
-    return made.asNondeterministic()  # type: ignore[no-any-return]
+    unfolded: Callable[..., Column] = made.asNondeterministic()
+    return unfolded

@@ -215,7 +215,7 @@ def main() -> None:
     opening = commands.get()
     try:
         owner = Owner.open(opening, keys, sender.send, commands)
-    except Exception as error:
+    except Exception as error:  # the driver must hear of it, whatever it is
         sender.send({"event": "failed", "snapshot": None, "error": error_to_json(error)})
         sys.exit(1)
     owner.run()

@@ -139,4 +139,5 @@ class Rows:
 
 def _equal_rows(words: UInt64s, width: int) -> list[bytes]:
     # The void type keeps trailing zero bytes; numpy's bytes type would strip them.
-    return words.view(f"V{width * 8}").tolist()  # type: ignore[no-any-return]
+    values: list[bytes] = words.view(f"V{width * 8}").tolist()
+    return values

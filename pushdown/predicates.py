@@ -214,6 +214,7 @@ class Column:
     A literal is a Python value or a `pyarrow.Scalar`; None compares as null does in SQL (never true).
     """
 
+    # Comparing makes a predicate instead of a bool, against what `object` promises; so columns have no hash.
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, *path: str) -> None:

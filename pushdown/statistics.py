@@ -96,7 +96,7 @@ def _bounds(found: ColumnStatistics, literals: list[pa.Scalar]) -> _Bounds | Non
     high = plain(found.max) if found.max is not None and found.max.is_valid else None
     if low is not None and is_nan(low) and found.nan_count != 0:
         low = None  # a writer that met NaN first may have kept it as both bounds
-    if high is not None and pa.types.is_floating(found.max.type) and found.nan_count != 0:  # type: ignore[union-attr]
+    if isinstance(high, float) and found.nan_count != 0:
         high = None
     return _Bounds(low, high)
 

@@ -105,7 +105,7 @@ def compare(left: Plain, right: Plain) -> int:
     one, other = is_nan(left), is_nan(right)
     if one or other:
         return int(one) - int(other)
-    return int(left > right) - int(left < right)  # type: ignore[operator]
+    return int(left > right) - int(left < right)  # type: ignore[operator]  # see `comparable`
 
 
 class Place(enum.Enum):
@@ -192,7 +192,7 @@ def _placed_float(value: Plain, kind: pa.DataType) -> Placed:
         try:
             near = dtype(float(value))
         except OverflowError:  # an integer beyond the largest double
-            near = dtype(math.copysign(math.inf, value))  # type: ignore[arg-type]
+            near = dtype(math.copysign(math.inf, value))  # type: ignore[arg-type]  # an int
         if is_nan(float(near)):
             return Placed(Place.AT, pa.scalar(float("nan"), kind))
         # The detour over double rounds twice, so the neighbour may be one step off in either direction.

@@ -1,5 +1,8 @@
 """The local disk."""
 
+# Paths come as strings and go as strings, some of them often: `os` is used where `Path` would cost time.
+# ruff: noqa: PTH103, PTH105, PTH108, PTH120
+
 from __future__ import annotations
 
 import os
@@ -38,7 +41,7 @@ class LocalFileSystem:
             _link_new(temporary, path)
         finally:
             with suppress(FileNotFoundError):
-                os.unlink(temporary)  # noqa: PTH108 (a string path on a hot path)
+                os.unlink(temporary)
 
     def write_new(self, path: str, data: bytes) -> None:
         with self.create(path) as file:
@@ -50,10 +53,10 @@ class LocalFileSystem:
             with open(temporary, "xb") as file:
                 file.write(data)
                 _persist(file)
-            os.replace(temporary, path)  # noqa: PTH105
+            os.replace(temporary, path)
         except BaseException:
             with suppress(FileNotFoundError):
-                os.unlink(temporary)  # noqa: PTH108
+                os.unlink(temporary)
             raise
         _persist_folder(path)
 
@@ -75,7 +78,7 @@ class LocalFileSystem:
 
     def delete(self, path: str) -> bool:
         try:
-            os.unlink(path)  # noqa: PTH108
+            os.unlink(path)
         except FileNotFoundError:
             return False
         return True
@@ -90,7 +93,7 @@ class LocalFileSystem:
 
 def _temporary_path(path: str) -> str:
     folder, name = os.path.split(path)
-    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    os.makedirs(folder, exist_ok=True)
     return f"{folder}/{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}.tmp"
 
 
@@ -101,7 +104,7 @@ def _persist(file: BinaryIO) -> None:
 
 def _persist_folder(path: str) -> None:
     """Make a new name durable, not only the content behind it."""
-    descriptor = os.open(os.path.dirname(path), os.O_RDONLY)  # noqa: PTH120
+    descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -23,7 +23,7 @@ def resolve(
     text = os.fspath(location)
     scheme = urlsplit(text).scheme if "://" in text or text.startswith("file:") else ""
     if scheme in ("", "file", "local"):
-        path = unquote(urlsplit(text).path) if scheme else os.path.expanduser(text)  # noqa: PTH111
+        path = unquote(urlsplit(text).path) if scheme else os.path.expanduser(text)  # noqa: PTH111 - a string is returned
         return LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 (links stay as they are)
     try:
         file_system = FsspecFileSystem(scheme, options)

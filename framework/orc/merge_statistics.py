@@ -87,8 +87,9 @@ def _timestamps(into: proto.Message, parts: Sequence[proto.Message]) -> None:
         low, high = f"minimum{zone}", f"maximum{zone}"
         if _known(low, parts) is None or _known(high, parts) is None:
             continue
-        first = min(parts, key=lambda part, low=low: (getattr(part, low), part.minimum_nanos))  # type: ignore[misc]
-        last = max(parts, key=lambda part, high=high: (getattr(part, high), _nanos_or_all(part)))  # type: ignore[misc]
+        starts = [(getattr(part, low), part.minimum_nanos) for part in parts]
+        ends = [(getattr(part, high), _nanos_or_all(part)) for part in parts]
+        first, last = parts[starts.index(min(starts))], parts[ends.index(max(ends))]
         setattr(into, low, getattr(first, low))
         setattr(into, high, getattr(last, high))
         # The nanoseconds belong to the bounds; absent ones mean the widest.

@@ -85,7 +85,7 @@ class _ArrowSink:
         if not self.discard:
             try:
                 self._output.write(data)
-            except BaseException as error:
+            except BaseException as error:  # raised later: Arrow would wrap it here
                 self.error, self.discard = error, True
         return length
 

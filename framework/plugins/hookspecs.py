@@ -27,6 +27,8 @@ PROJECT = "lockgate"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
+# Specifications have no bodies, since pluggy only looks at their signatures; hence the ignored `empty-body`.
+
 
 @hookspec
 def lockgate_procedures() -> Sequence[Procedure]:  # type: ignore[empty-body]

@@ -88,7 +88,7 @@ class PluginManager:
             origin = f"distribution {distribution!r} ({entry_point.value})"
             try:
                 plugin = entry_point.load()
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 raise PluginError(
                     f"plugin {entry_point.name!r} from {origin} cannot be imported: "
                     f"{type(error).__name__}: {_one_line(error)}; repair or uninstall it, "
@@ -139,7 +139,7 @@ class PluginManager:
             plugin = implementation.plugin_name
             try:
                 added = items(implementation.function())
-            except Exception as error:
+            except Exception as error:  # a plugin may raise anything
                 raise PluginError(
                     f"plugin {plugin!r} from {self._origin[plugin]}: {hook}() failed: "
                     f"{type(error).__name__}: {_one_line(error)}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockgate.errors import KeyMissingError, NotFoundError, OptionError, nearest
+from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 
 if TYPE_CHECKING:
@@ -72,13 +72,6 @@ def strict(scope: str) -> str:
 def is_strict(scope: str) -> bool:
     """Tell whether `scope` came from `strict`."""
     return scope.endswith(_STRICT)
-
-
-def require_current_key(provider: KeyProvider | None, name: str) -> None:
-    """Raise KeyMissingError unless `provider` can encrypt under the key `name`."""
-    if provider is None:
-        raise KeyMissingError(f"there is no key {name!r}: no keys were given; pass keys=file:/path/keys.json")
-    provider.current_key(name)
 
 
 @dataclass(frozen=True)

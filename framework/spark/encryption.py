@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lockgate.errors import KeyMissingError
+from lockgate.framework.keys import NoKeys
 from lockgate.framework.options import ORC_ENCRYPT
-from lockgate.framework.spark.catalogs import require_current_key
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -47,4 +47,4 @@ def require_keys(table: Table, columns: Iterable[str], purpose: str) -> None:
 def require_write_keys(table: Table) -> None:
     """Raise KeyMissingError unless every key that `orc.encrypt` names is at hand."""
     for key in sorted(set(encrypted_columns(table).values())):
-        require_current_key(table.keys, key)
+        (table.keys or NoKeys()).current_key(key)

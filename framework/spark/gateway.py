@@ -36,7 +36,7 @@ def register(spark: SparkSession, brain: Brain) -> None:
     bridge = _bridge(spark)
     check_version(str(bridge.version()), int(bridge.protocol()))
     # Streams and subqueries call from threads of the JVM's own, which need the callback server.
-    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]  # pyspark's own
     brain.use_session(spark)
     complaint = bridge.register(brain, VERSION, BRIDGE_PROTOCOL)
     if complaint is not None:
@@ -65,7 +65,8 @@ def _bridge(spark: SparkSession) -> Any:
         raise BridgeError(
             "Lockgate needs the driver in this process; a Spark Connect session has its driver elsewhere"
         )
-    bridge = spark.sparkContext._jvm.io.lockgate.spark.Bridge  # type: ignore[union-attr]
+    jvm: Any = spark.sparkContext._jvm
+    bridge = jvm.io.lockgate.spark.Bridge
     # py4j takes an unknown class for a package.
     if type(bridge).__name__ != "JavaClass":
         raise BridgeError(
