@@ -88,14 +88,17 @@ class CacheLayout:
 
     @cached_property
     def key_codec(self) -> KeyCodec:
+        """Encodes the columns joined by, as the key of a cache's entry."""
         return KeyCodec(self.key_schema)
 
     @cached_property
     def row_codec(self) -> RowCodec:
+        """Encodes the cached columns of a row."""
         return RowCodec(self.row_schema)
 
     @cached_property
     def primary_codec(self) -> KeyCodec:
+        """Encodes the primary key, by which the join key of a row is remembered."""
         assert self.primary_schema is not None
         return KeyCodec(self.primary_schema, PRIMARY_SPACE)
 

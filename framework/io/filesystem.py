@@ -18,6 +18,7 @@ class FileInfo:
 
     @property
     def name(self) -> str:
+        """The last part of the path."""
         return self.path.rsplit("/", 1)[-1]
 
 

@@ -106,6 +106,7 @@ class TableSchema:
 
     @cached_property
     def field_names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
         return tuple(member.name for member in self.fields)
 
     @cached_property
@@ -132,6 +133,7 @@ class TableSchema:
 
     @property
     def has_primary_key(self) -> bool:
+        """Whether the newest row of each key wins."""
         return bool(self.primary_keys)
 
     @cached_property

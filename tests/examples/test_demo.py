@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,9 @@ def test_every_check_holds_and_nothing_is_left(tmp_path):
         fetch()
     except DataError as error:
         pytest.skip(str(error))
-    before = set(Path(os.environ.get("TMPDIR", "/tmp")).glob("lockgate-demo-*"))
+    before = set(Path(tempfile.gettempdir()).glob("lockgate-demo-*"))
     done = run("--page", tmp_path / "page.html")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout
     assert "lookup join" in (tmp_path / "page.html").read_text()
-    assert set(Path(os.environ.get("TMPDIR", "/tmp")).glob("lockgate-demo-*")) <= before
+    assert set(Path(tempfile.gettempdir()).glob("lockgate-demo-*")) <= before
