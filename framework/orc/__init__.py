@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
     from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
     from lockgate.framework.orc.statistics import ColumnStatistics
+    from lockgate.framework.orc.transform import decrypt_file, encrypt_file, rekey
     from lockgate.framework.orc.variants import EncryptedColumn
     from lockgate.framework.orc.writer import OrcWriter, WrittenFile, write_batches, write_table
 
@@ -25,9 +26,12 @@ _MODULES = {
     "OrcWriter": "writer",
     "WrittenFile": "writer",
     "audit_file": "audit",
+    "decrypt_file": "transform",
+    "encrypt_file": "transform",
     "parse_encrypt": "options",
     "parse_encryption": "options",
     "parse_mask": "options",
+    "rekey": "transform",
     "with_field_ids": "field_ids",
     "write_batches": "writer",
     "write_table": "writer",
@@ -44,9 +48,12 @@ __all__ = [
     "OrcWriter",
     "WrittenFile",
     "audit_file",
+    "decrypt_file",
+    "encrypt_file",
     "parse_encrypt",
     "parse_encryption",
     "parse_mask",
+    "rekey",
     "with_field_ids",
     "write_batches",
     "write_table",

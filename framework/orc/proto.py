@@ -24,6 +24,7 @@ __all__ = [
     "Metadata",
     "PostScript",
     "RowIndex",
+    "StringPair",
     "StripeFooter",
     "StripeInformation",
     "Type",
@@ -137,6 +138,7 @@ Footer: Any = _CLASSES["Footer"]
 Metadata: Any = _CLASSES["Metadata"]
 PostScript: Any = _CLASSES["PostScript"]
 RowIndex: Any = _CLASSES["RowIndex"]
+StringPair: Any = _CLASSES["StringPair"]
 StripeFooter: Any = _CLASSES["StripeFooter"]
 StripeInformation: Any = _CLASSES["StripeInformation"]
 Type: Any = _CLASSES["Type"]

@@ -17,7 +17,7 @@ def stripe_statistics(source: Source, tail: Tail, variants: Variants) -> list[di
     metadata = read_metadata(source, tail)
     if metadata is None:
         return []
-    decrypted = _decrypted(source, tail, variants)
+    decrypted = decrypted_statistics(source, tail, variants)
     found: list[dict[str, ColumnStatistics]] = []
     for index, stripe in enumerate(metadata.stripe_stats):
         rows = tail.footer.stripes[index].number_of_rows
@@ -55,7 +55,7 @@ def read_metadata(source: Source, tail: Tail) -> proto.Message | None:
     return metadata
 
 
-def _decrypted(source: Source, tail: Tail, variants: Variants) -> dict[int, list[proto.Message]]:
+def decrypted_statistics(source: Source, tail: Tail, variants: Variants) -> dict[int, list[proto.Message]]:
     """The statistics of each encrypted column whose key is held, one message a stripe."""
     found: dict[int, list[proto.Message]] = {}
     offset = tail.stripe_statistics_offset
