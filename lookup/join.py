@@ -28,8 +28,8 @@ from lockgate.errors import (
 from lockgate.framework.types import from_spark_json, to_arrow, to_spark_json
 from lockgate.lookup.keycodec import type_mismatch, widens
 from lockgate.lookup.options import CACHE_MEMORY, lookup_options
-from lockgate.lookup.pin import SNAPSHOT_COLUMN, SPEC_OPTION
-from lockgate.lookup.spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
+from lockgate.lookup.pin import CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
+from lockgate.lookup.spec import CacheLayout, LookupSpec, cache_id, layout_of, warn_of_masks
 from lockgate.lookup.tables import directory_for
 from lockgate.lookup.worker import answer
 
@@ -214,6 +214,7 @@ def _joined(
     pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
     pin = (
         stream.sparkSession.read.option(SPEC_OPTION, json.dumps(spec.to_json()))
+        .option(CACHE_OPTION, cache_id(dimension, spec))
         .table(f"`{name[0]}`.`{name[1]}`.`{name[2]}$pin`")
         .select(functions.col(SNAPSHOT_COLUMN).alias(pinned))
     )

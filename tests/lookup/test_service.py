@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -30,8 +31,10 @@ from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup import running
 from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.pin import CACHE_OPTION, SPEC_OPTION, PinTable
 from lockgate.lookup.pins import Pins
 from lockgate.lookup.service import Lookup
+from lockgate.lookup.spec import cache_id
 from lockgate.lookup.tables import make_spec, open_lookup
 from lockgate.lookup.worker import answer
 
@@ -233,6 +236,7 @@ DRIVER = """
 import sys, time
 from lockgate.framework.store.catalog import Catalog
 from lockgate.lookup.service import Lookup
+from lockgate.lookup.spec import cache_id
 from lockgate.lookup.tables import make_spec
 
 catalog = Catalog(sys.argv[1])
@@ -474,3 +478,17 @@ def test_masks_never_get_into_a_cache_of_values(world: World) -> None:
     with open_lookup(world.catalog.load_table("db.dim"), "id", options=options) as lookup:
         found = lookup.get(pa.record_batch({"id": pa.array([3])})).rows
     assert found.column("name").to_pylist() == ["name-3"]
+
+
+def test_a_dimension_made_anew_is_not_answered_from_the_cache_of_the_old_one(world: World) -> None:
+    spec = make_spec(world.create(), "id")
+    options = {
+        SPEC_OPTION: json.dumps(spec.to_json()),
+        CACHE_OPTION: cache_id(world.catalog.load_table("db.dim"), spec),
+    }
+    world.catalog.drop_table("db.dim")
+    time.sleep(0.002)
+    world.create()
+    context: Any = None  # not asked for anything
+    with pytest.raises(LookupCacheError, match="dropped and created again"):
+        PinTable().rows(context, world.catalog.load_table("db.dim"), options, {})
