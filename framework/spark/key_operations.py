@@ -12,7 +12,11 @@ from lockgate.framework.spark.context import Context
 
 
 def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Unwrap the local key of a file; a missing master key is an answer, in a strict scope an error."""
+    """Unwrap the local key of a file.
+
+    A missing master key is an answer, in a strict scope an error; so is a missing version of a key that is
+    held.
+    """
     provider = context.brain.scopes.provider(request["scope"])
     key = KeyMetadata(request["name"], int(request["version"]), _algorithm(request["algorithm"]))
     try:
@@ -22,6 +26,9 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             raise KeyMissingError(
                 f"{error}; what is read here decides what is written, and without the key that would be masks"
             ) from None
+        if key.name in provider.key_names():
+            # The table's columns are shown as open, so masks would be taken for values.
+            raise
         return {"missing": True}
     return {"plain": base64.b64encode(plain).decode()}
 
