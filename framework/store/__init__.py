@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.snapshot import CommitKind, Snapshot
     from lockgate.framework.store.statistics import EMPTY_STATS, SimpleStats
     from lockgate.framework.store.table import Table
+    from lockgate.framework.store.tags import Tag
 
 _HOMES = {
     "Catalog": "catalog",
@@ -37,6 +38,7 @@ _HOMES = {
     "SimpleStats": "statistics",
     "Snapshot": "snapshot",
     "TableSchema": "schema",
+    "Tag": "tags",
 }
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "Snapshot",
     "Table",
     "TableSchema",
+    "Tag",
 ]
 
 

@@ -6,6 +6,7 @@ with snapshots and tags of its own over the same data.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,13 +39,41 @@ def read_index_manifest(table: Table, name: str) -> IndexManifest:
 
 def protected_snapshots(table: Table) -> list[Snapshot]:
     """Return the snapshots that tags and branches hold, whether or not they have expired."""
-    found = _snapshots_in(table, f"{table.location}/tag", "tag-")
-    for branch in table.file_system.list(f"{table.location}/branch"):
-        found += _snapshots_in(table, f"{branch.path}/snapshot", "snapshot-")
-        found += _snapshots_in(table, f"{branch.path}/tag", "tag-")
+    found = list(tagged_snapshots(table).values())
+    for line in branch_lines(table):
+        found += line
     return found
 
 
-def _snapshots_in(table: Table, folder: str, prefix: str) -> list[Snapshot]:
-    paths = [info.path for info in table.file_system.list(folder) if info.name.startswith(prefix)]
-    return [Snapshot.from_bytes(table.file_system.read_bytes(path), path) for path in paths]
+def tagged_snapshots(table: Table) -> dict[str, Snapshot]:
+    """Return what the tags of the table itself hold, by the tag's name."""
+    return _snapshots_in(table, f"{table.location}/tag", "tag-")
+
+
+def branch_lines(table: Table) -> list[list[Snapshot]]:
+    """Return the snapshots of each branch in order, and each snapshot that a branch's tag holds by itself."""
+    lines = []
+    for branch in table.file_system.list(f"{table.location}/branch"):
+        line = _snapshots_in(table, f"{branch.path}/snapshot", "snapshot-").values()
+        lines.append(sorted(line, key=lambda snapshot: snapshot.id))
+        lines += [[snapshot] for snapshot in _snapshots_in(table, f"{branch.path}/tag", "tag-").values()]
+    return [line for line in lines if line]
+
+
+def _snapshots_in(table: Table, folder: str, prefix: str) -> dict[str, Snapshot]:
+    """Return the snapshots in the files of a folder, by what follows `prefix` in the file's name.
+
+    A file that is renamed during a listing may be missed under both names, so the folder is listed until
+    nothing in it moves.
+    """
+    paths: dict[str, str] | None = None
+    found: dict[str, Snapshot] = {}
+    while True:
+        infos = table.file_system.list(folder)
+        listed = {info.name.removeprefix(prefix): info.path for info in infos if info.name.startswith(prefix)}
+        if listed == paths:
+            return found
+        paths, found = listed, {}
+        for name, path in listed.items():
+            with suppress(FileNotFoundError):
+                found[name] = Snapshot.from_bytes(table.file_system.read_bytes(path), path)

@@ -121,19 +121,20 @@ def plan_scan(
     *,
     columns: Sequence[str] | None = None,
     snapshot_id: int | None = None,
+    tag: str | None = None,
     limit: int | None = None,
     push_down: FilterPushDown | None = None,
 ) -> ScanPlan:
-    """Plan a scan of the latest snapshot, or of `snapshot_id`.
+    """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag, whose snapshot may have expired.
 
     `push_down` is what was answered to an engine about its filters, for the report; by default it is made
     from `predicate`. Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit
-    the schema, SnapshotNotFoundError, and UnsupportedError for features of the table that are not
-    implemented.
+    the schema, SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that
+    are not implemented.
     """
-    snapshot = table.latest_snapshot() if snapshot_id is None else table.snapshot(snapshot_id)
+    snapshot = _wanted_snapshot(table, snapshot_id, tag)
     schema = table.schema
-    if snapshot_id is not None and snapshot is not None:
+    if (snapshot_id is not None or tag is not None) and snapshot is not None:
         schema = table.schema_of(snapshot.schema_id)
     if limit is not None and limit < 0:
         raise InputError(f"a limit cannot be negative: {limit}")
@@ -285,6 +286,14 @@ def _count(entries: Sequence[ManifestEntry]) -> Count:
     return Count.of(
         (entry.partition, entry.bucket, entry.file.row_count, entry.file.file_size) for entry in entries
     )
+
+
+def _wanted_snapshot(table: Table, snapshot_id: int | None, tag: str | None) -> Snapshot | None:
+    if snapshot_id is not None and tag is not None:
+        raise InputError(f"give either snapshot_id ({snapshot_id}) or tag ({tag!r}), not both")
+    if tag is not None:
+        return table.tag(tag).snapshot
+    return table.latest_snapshot() if snapshot_id is None else table.snapshot(snapshot_id)
 
 
 def _report(

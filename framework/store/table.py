@@ -25,9 +25,12 @@ from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.snapshot_files import SnapshotFiles
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.changes import Change
     from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.tags import Released, Tag
     from lockgate.pushdown import Predicate
 
 # What may be written: a table, or batches of one schema.
@@ -93,12 +96,13 @@ class Table:
         *,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
+        tag: str | None = None,
         limit: int | None = None,
     ) -> ScanPlan:
-        """Plan a scan of the newest snapshot, or of `snapshot_id`; see `scan.plan_scan`."""
+        """Plan a scan of the newest snapshot, of `snapshot_id` or of a tag; see `scan.plan_scan`."""
         from lockgate.framework.store.scan import plan_scan
 
-        return plan_scan(self, predicate, columns=columns, snapshot_id=snapshot_id, limit=limit)
+        return plan_scan(self, predicate, columns=columns, snapshot_id=snapshot_id, tag=tag, limit=limit)
 
     def read(
         self,
@@ -107,6 +111,7 @@ class Table:
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
         snapshot_id: int | None = None,
+        tag: str | None = None,
         limit: int | None = None,
         strict: bool = False,
     ) -> pa.Table:
@@ -116,7 +121,9 @@ class Table:
         """
         from lockgate.framework.store.read import read_table
 
-        return read_table(self, self._planned(plan, predicate, columns, snapshot_id, limit), strict=strict)
+        return read_table(
+            self, self._planned(plan, predicate, columns, snapshot_id, tag, limit), strict=strict
+        )
 
     def read_batches(
         self,
@@ -125,13 +132,16 @@ class Table:
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
         snapshot_id: int | None = None,
+        tag: str | None = None,
         limit: int | None = None,
         strict: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Yield what `read` returns, piece by piece."""
         from lockgate.framework.store.read import read_batches
 
-        return read_batches(self, self._planned(plan, predicate, columns, snapshot_id, limit), strict=strict)
+        return read_batches(
+            self, self._planned(plan, predicate, columns, snapshot_id, tag, limit), strict=strict
+        )
 
     def _planned(
         self,
@@ -139,11 +149,12 @@ class Table:
         predicate: Predicate | None,
         columns: Sequence[str] | None,
         snapshot_id: int | None,
+        tag: str | None,
         limit: int | None,
     ) -> ScanPlan:
         if plan is None:
-            return self.scan(predicate, columns=columns, snapshot_id=snapshot_id, limit=limit)
-        if any(wish is not None for wish in (columns, predicate, snapshot_id, limit)):
+            return self.scan(predicate, columns=columns, snapshot_id=snapshot_id, tag=tag, limit=limit)
+        if any(wish is not None for wish in (columns, predicate, snapshot_id, tag, limit)):
             raise InputError(
                 "a plan holds columns, predicate, snapshot and limit already; give either it or them"
             )
@@ -234,6 +245,51 @@ class Table:
         except Exception:
             self.abort(messages)
             raise
+
+    # --- tags --------------------------------------------------------------------------------
+
+    def tags(self) -> list[Tag]:
+        """Return all tags, in the order of their snapshots."""
+        from lockgate.framework.store.tags import load_tags
+
+        return load_tags(self)
+
+    def tag(self, name: str) -> Tag:
+        """Return a tag; TagNotFoundError offers the nearest names."""
+        from lockgate.framework.store.tags import load_tag
+
+        return load_tag(self, name)
+
+    def create_tag(
+        self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
+    ) -> Tag:
+        """Name the newest snapshot, or `snapshot_id`; see `tags.create_tag`.
+
+        `retained` is noted for engines that delete tags by age.
+        """
+        from lockgate.framework.store.tags import create_tag, new_tag
+
+        return create_tag(self, new_tag(self, name, snapshot_id, retained))
+
+    def replace_tag(
+        self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
+    ) -> Released:
+        """Let a tag name the newest snapshot, or `snapshot_id`; see `tags.replace_tag`."""
+        from lockgate.framework.store.tags import new_tag, replace_tag
+
+        return replace_tag(self, new_tag(self, name, snapshot_id, retained))
+
+    def rename_tag(self, name: str, target: str) -> Tag:
+        """Give a tag another name; see `tags.rename_tag`."""
+        from lockgate.framework.store.tags import rename_tag
+
+        return rename_tag(self, name, target)
+
+    def delete_tag(self, name: str) -> Released:
+        """Delete a tag with the files that only it held; see `tags.delete_tags`."""
+        from lockgate.framework.store.tags import delete_tags
+
+        return delete_tags(self, [name])
 
     # --- consumers ---------------------------------------------------------------------------
 

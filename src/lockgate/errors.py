@@ -54,12 +54,16 @@ class SnapshotNotFoundError(NotFoundError):
     """Raised when a snapshot does not exist, because it has expired or was never written."""
 
 
+class TagNotFoundError(NotFoundError):
+    """Raised when a table has no tag of that name."""
+
+
 class ProcedureNotFoundError(NotFoundError):
     """Raised when no procedure of that name is registered."""
 
 
 class AlreadyExistsError(LockgateError):
-    """Raised when a database or table is created that exists."""
+    """Raised when a database, table or tag is created that exists."""
 
 
 # --- data at rest --------------------------------------------------------------------------------
