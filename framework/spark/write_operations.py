@@ -11,12 +11,14 @@ from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, n
 from lockgate.framework.options import FILE_COMPRESSION, ORC_COMPRESS, ORC_ENCRYPT, ORC_MASK, TARGET_FILE_SIZE
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import encrypted_columns, require_write_keys
+from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
     from lockgate.framework.store.message import CommitMessage
     from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.schema import TableSchema
     from lockgate.framework.store.split import Split
     from lockgate.framework.store.table import Table
 
@@ -26,6 +28,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     table = context.table()
     schema = table.schema
     _check_rows(table, request)
+    _check_keys(schema)
     require_write_keys(table)
     options = table.options
     encrypts = bool(encrypted_columns(table))
@@ -81,6 +84,19 @@ def _check_rows(table: Table, request: Mapping[str, Any]) -> None:
             raise InputError(
                 f"column {column.name!r} of table {table.identifier} is of type {_text(wanted)}, "
                 f"the rows have {_text(given)}: cast it"
+            )
+
+
+def _check_keys(schema: TableSchema) -> None:
+    """Refuse keys that Spark's tasks would hash and order otherwise than the rest of the world.
+
+    Spark has one precision of timestamps, microseconds; a coarser one has another binary form.
+    """
+    for name in dict.fromkeys((*schema.primary_keys, *schema.bucket_keys)):
+        kind = schema.field(name).type
+        if kind.is_timestamp and (kind.precision or 0) <= COMPACT_TIMESTAMP_PRECISION:
+            raise UnsupportedError(
+                f"key column {name!r} is a {kind}, which Spark cannot write: declare it with precision 6"
             )
 
 

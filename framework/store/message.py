@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lockgate.errors import InputError
+from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.schema import TableSchema, wall_clock_millis
 from lockgate.framework.store.statistics import SimpleStats
-from lockgate.framework.types import value_from_json, value_to_json
+from lockgate.framework.types import DataType, value_from_json, value_to_json
 
 
 @dataclass(frozen=True)
@@ -138,4 +140,21 @@ def _stats_of(schema: TableSchema, names: tuple[str, ...], columns: Mapping[str,
     def values(bound: str) -> tuple[Any, ...]:
         return tuple(value_from_json(schema.field(name).type, columns[name].get(bound)) for name in names)
 
-    return SimpleStats(values("min"), values("max"), tuple(columns[name].get("nulls") for name in names))
+    highest = (
+        _rounded_up(schema.field(name).type, value) for name, value in zip(names, values("max"), strict=True)
+    )
+    return SimpleStats(values("min"), tuple(highest), tuple(columns[name].get("nulls") for name in names))
+
+
+def _rounded_up(kind: DataType, value: Any) -> Any:
+    """Return an upper bound that stays one when a manifest keeps only the milliseconds of its type.
+
+    Spark knows no TIMESTAMP(3) and writes microseconds into such a column.
+    """
+    finer = value.microsecond % 1000 if kind.is_timestamp and value is not None else 0
+    if not finer or (kind.precision or 0) > COMPACT_TIMESTAMP_PRECISION:
+        return value
+    try:
+        return value + datetime.timedelta(microseconds=1000 - finer)
+    except OverflowError:
+        return None

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import CommitConflictError
+from lockgate.errors import CommitConflictError, UnsupportedError
 from lockgate.framework.spark.brain import Brain
 from lockgate.framework.store import Catalog, Schema
 
@@ -17,23 +17,32 @@ SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64()), ("v", pa.string())]))
 FIELDS = [{"name": "id", "type": "long"}, {"name": "v", "type": "string"}]
 
 
-def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Path) -> None:
-    brain = Brain()
-    warehouse = str(tmp_path / "warehouse")
+def opened(brain: Brain, folder: Path) -> tuple[Catalog, dict[str, Any]]:
+    """A warehouse and what every request about the table `db.t` of it holds."""
+    warehouse = str(folder / "warehouse")
     handle = brain.answer("catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}})
     assert isinstance(handle, dict)
     catalog = Catalog(warehouse)
     catalog.create_namespace("db")
+    request = {"catalog": handle["handle"], "namespace": ["db"], "name": "t", "mode": "append"}
+    return catalog, {**request, "filters": [], "query_id": "q"}
+
+
+def test_a_key_of_coarse_times_is_refused(tmp_path: Path) -> None:
+    brain = Brain()
+    catalog, request = opened(brain, tmp_path)
+    columns = pa.schema([("at", pa.timestamp("ms")), ("v", pa.string())])
+    catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("at",)))
+    request["schema"] = {"fields": [{"name": "at", "type": "timestamp_ntz"}, FIELDS[1]]}
+    with pytest.raises(UnsupportedError, match="key column 'at' is a TIMESTAMP"):
+        brain.answer("write.begin", request)
+
+
+def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Path) -> None:
+    brain = Brain()
+    catalog, request = opened(brain, tmp_path)
     catalog.create_table("db.t", SCHEMA)
-    request: dict[str, Any] = {
-        "catalog": handle["handle"],
-        "namespace": ["db"],
-        "name": "t",
-        "mode": "append",
-        "filters": [],
-        "query_id": "q",
-        "schema": {"fields": FIELDS},
-    }
+    request["schema"] = {"fields": FIELDS}
     begun = brain.answer("write.begin", request)
     assert isinstance(begun, dict)
     catalog.drop_table("db.t")

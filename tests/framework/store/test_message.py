@@ -88,3 +88,17 @@ def test_bad_messages(table: Table) -> None:
         CommitMessage.from_json({**frame, "file": {**good, "min_key": []}}, table.schema)
     with pytest.raises(ColumnNotFoundError, match="'prise'"):
         CommitMessage.from_json({**frame, "file": {**good, "stats": {"prise": {}}}}, table.schema)
+
+
+def test_an_upper_bound_is_not_cut_below_its_values(make_table: Callable[..., Table]) -> None:
+    table = make_table(columns={"ms": pa.timestamp("ms"), "us": pa.timestamp("us")})
+    stats = {"min": 1_500, "max": 1_500, "nulls": 0}
+    file = {"name": "data-1.orc", "size": 1, "rows": 1, "stats": {"ms": stats, "us": stats}}
+    read = CommitMessage.from_json({"bucket": 0, "total_buckets": -1, "file": file}, table.schema)
+    kept = read.added[0].value_stats
+    epoch = datetime.datetime(1970, 1, 1)
+    assert [bound - epoch for bound in kept.max] == [
+        datetime.timedelta(milliseconds=2),
+        datetime.timedelta(microseconds=1500),
+    ]
+    assert {bound - epoch for bound in kept.min} == {datetime.timedelta(microseconds=1500)}
