@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc
 import pytest
 
 from lockgate.cli import main
@@ -43,7 +44,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"lockgate {VERSION}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["keys"], ["no-such-command"], ["tables"], ["call"]])
+@pytest.mark.parametrize("arguments", [[], ["keys"], ["orc"], ["no-such-command"], ["tables"], ["call"]])
 def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -144,3 +145,69 @@ def test_it_starts_without_spark() -> None:
     hooked = f"import atexit, sys; atexit.register(lambda: print('pyspark' in sys.modules)); {code}"
     done = subprocess.run([sys.executable, "-c", hooked], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A plain ORC file."""
+    path = tmp_path / "plain.orc"
+    pyarrow.orc.write_table(ROWS, path)
+    return path
+
+
+def test_orc_there_and_back(plain: Path, keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file, back = str(plain.with_name("file.orc")), plain.with_name("back.orc")
+    assert main(["orc", "encrypt", str(plain), file, "--keys", keys, "--encrypt", "pii:name"]) == 0
+    assert "2 rows, encrypted: name" in capsys.readouterr().out
+    assert pyarrow.orc.read_table(file)["name"].to_pylist() == [None, None]
+    before = Path(file).read_bytes()
+    renamed = ["--rename", "pii=fin", "--overwrite", "--json"]
+    assert main(["orc", "rekey", file, file, "--keys", keys, *renamed]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["rows"], printed["encrypted_columns"]) == (2, ["name"])
+    assert Path(file).read_bytes() != before
+    assert main(["orc", "decrypt", file, str(back), "--keys", keys]) == 0
+    assert pyarrow.orc.read_table(back).equals(ROWS)
+
+
+def test_orc_inspect(plain: Path, keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(plain.with_name("file.orc"))
+    assert main(["orc", "encrypt", str(plain), file, "--keys", keys, "--encrypt", "pii:name"]) == 0
+    capsys.readouterr()
+    assert main(["orc", "inspect", file]) == 0
+    printed = capsys.readouterr().out
+    assert "not held" in printed
+    assert "Without a key, whoever has this file knows" in printed
+    assert main(["orc", "inspect", file, "--keys", keys, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(each["name"], each["minimum"]) for each in found["columns"]] == [("id", 1), ("name", "a")]
+    assert found["encrypted"][0]["key"] == "pii@0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["inspect", "absent.orc"], "there is no file absent.orc"),
+        (["inspect", "{keys}"], "is not a valid ORC file"),
+        (["encrypt", "{plain}", "{plain}", "--keys", "{keys}", "--encrypt", "pii:name"], "--overwrite"),
+        (["encrypt", "{plain}", "{new}", "--keys", "{keys}", "--encrypt", "pii:nam"], "did you mean 'name'"),
+        (["decrypt", "{plain}", "{new}", "--keys", "{keys}"], "nothing to decrypt"),
+        (["rekey", "{plain}", "{new}", "--keys", "{keys}", "--rename", "pii"], "not written OLD=NEW"),
+        (
+            ["encrypt", "{plain}", "{new}/x/y", "--keys", "{keys}", "--encrypt", "pii:name"],
+            "/x/y: No such file",
+        ),
+    ],
+)
+def test_errors_of_orc_are_one_line(
+    plain: Path, keys: str, capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    capsys.readouterr()
+    new = plain.with_name("new.orc")
+    assert main(["orc", *(each.format(plain=plain, keys=keys, new=new) for each in arguments)]) == 1
+    printed = capsys.readouterr()
+    assert complaint in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.out == ""
+    assert not new.exists()
+    assert pyarrow.orc.read_table(plain).equals(ROWS)

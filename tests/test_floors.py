@@ -28,6 +28,7 @@ FLOORS = (
     {"framework.store"},
     {"framework.spark"},
     {"procedures", "lookup"},
+    {"cli_orc"},
     {"cli", ""},
 )
 # Within one floor, what may use what; nothing else there may.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lockgate.framework.orc.audit import Audit, audit_file
     from lockgate.framework.orc.field_ids import with_field_ids
+    from lockgate.framework.orc.inspection import Inspection, inspect_file
     from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
     from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
     from lockgate.framework.orc.statistics import ColumnStatistics
@@ -22,12 +23,14 @@ _MODULES = {
     "EncryptedColumn": "variants",
     "EncryptedOrcFile": "reader",
     "Encryption": "options",
+    "Inspection": "inspection",
     "Mask": "options",
     "OrcWriter": "writer",
     "WrittenFile": "writer",
     "audit_file": "audit",
     "decrypt_file": "transform",
     "encrypt_file": "transform",
+    "inspect_file": "inspection",
     "parse_encrypt": "options",
     "parse_encryption": "options",
     "parse_mask": "options",
@@ -44,12 +47,14 @@ __all__ = [
     "EncryptedColumn",
     "EncryptedOrcFile",
     "Encryption",
+    "Inspection",
     "Mask",
     "OrcWriter",
     "WrittenFile",
     "audit_file",
     "decrypt_file",
     "encrypt_file",
+    "inspect_file",
     "parse_encrypt",
     "parse_encryption",
     "parse_mask",

@@ -1,4 +1,4 @@
-"""The command `lockgate`: keys, tables and procedures from the shell, without Spark.
+"""The command `lockgate`: keys, ORC files, tables and procedures from the shell, without Spark.
 
 Exit codes: 0 done, 1 refused or failed (one line on standard error says why), 2 wrong usage.
 """
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lockgate.cli_orc import add_orc
 from lockgate.errors import InputError, LockgateError, NotFoundError
 from lockgate.framework.version import VERSION
 
@@ -40,6 +41,7 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_keys(commands.add_parser("keys", help="make and list encryption keys"))
     _add_tables(commands.add_parser("tables", help="list the tables of a warehouse"))
+    add_orc(commands.add_parser("orc", help="look into ORC files, encrypt, decrypt and rekey them"))
     call = commands.add_parser("call", help="run a procedure", description="Run a procedure on a warehouse.")
     _add_call(call, texts)
     return parser

@@ -1,0 +1,266 @@
+"""What is in an ORC file: layout, stripes, encrypted columns, statistics, and what it reveals keyless."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.orc.layout import Compression, StreamKind, TypeKind
+from lockgate.framework.orc.reader import EncryptedOrcFile
+from lockgate.framework.orc.reveals import EncryptedPart, count, reveals
+from lockgate.framework.orc.source import Source, open_source
+from lockgate.framework.orc.stripe import Stripe, read_stripe
+from lockgate.framework.orc.tail import Tail, read_tail
+from lockgate.framework.orc.types import TypeTree
+from lockgate.framework.orc.variants import Variants
+
+_WRITERS = ("ORC Java", "ORC C++", "Presto", "Scritchley Go", "Trino", "cuDF")
+_NESTED_NAMES = {TypeKind.LIST: ("_elem",), TypeKind.MAP: ("_key", "_value")}
+_BLOOM_FILTERS = frozenset({StreamKind.BLOOM_FILTER, StreamKind.BLOOM_FILTER_UTF8})
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes in bytes, and how the file was written."""
+
+    size: int
+    rows: int
+    compression: str
+    block_size: int
+    row_index_stride: int
+    writer: str
+    footer_bytes: int
+    metadata_bytes: int
+    encrypted_statistics_bytes: int
+
+
+@dataclass(frozen=True)
+class InspectedColumn:
+    """A top-level column; `true_statistics` is False if they are those of its mask."""
+
+    name: str
+    type: str
+    encrypted: bool
+    true_statistics: bool
+    minimum: Any
+    maximum: Any
+    null_count: int | None
+
+
+@dataclass(frozen=True)
+class InspectedStripe:
+    """A stripe: where it is, and how its bytes are shared out."""
+
+    offset: int
+    rows: int
+    index_bytes: int
+    data_bytes: int
+    encrypted_bytes: int
+    footer_bytes: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that `inspect_file` found."""
+
+    name: str
+    layout: Layout
+    columns: tuple[InspectedColumn, ...]
+    encrypted: tuple[EncryptedPart, ...]
+    stripes: tuple[InspectedStripe, ...]
+    metadata: tuple[str, ...]
+    reveals: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values that JSON can hold; dates, times and decimals are text, bytes hex."""
+        found = _plain(dataclasses.asdict(self))
+        assert isinstance(found, dict)
+        return found
+
+    def __str__(self) -> str:
+        layout = self.layout
+        lines = [
+            f"{self.name}: {count(layout.size, 'byte')}, {count(layout.rows, 'row')}, {layout.compression}, "
+            f"written by {layout.writer}",
+            f"tail: footer {layout.footer_bytes:,} bytes, statistics of stripes "
+            f"{layout.metadata_bytes:,} in the clear and {layout.encrypted_statistics_bytes:,} encrypted",
+        ]
+        columns = [
+            (
+                each.name,
+                each.type,
+                "encrypted" if each.encrypted else "plain",
+                _shown(each.minimum),
+                _shown(each.maximum),
+                _shown(each.null_count),
+                "" if each.true_statistics else "(of the mask)",
+            )
+            for each in self.columns
+        ]
+        parts = [
+            (each.column, each.key, each.cipher, each.mask, "held" if each.open else "not held")
+            for each in self.encrypted
+        ]
+        stripes = [tuple(f"{number:,}" for number in dataclasses.astuple(each)) for each in self.stripes]
+        lines += _table("Columns", ("name", "type", "stored", "minimum", "maximum", "nulls", ""), columns)
+        if parts:
+            lines += _table("Encrypted", ("column", "key", "cipher", "mask", "key is"), parts)
+        heads = ("offset", "rows", "index", "data", "encrypted", "footer")
+        lines += _table("Stripes", heads, stripes)
+        lines += ["", "Without a key, whoever has this file knows"]
+        lines += [f"  * {sentence}" for sentence in self.reveals]
+        return "\n".join(map(_printable, lines))
+
+
+def inspect_file(source: Any, keys: KeyProvider | str | None = None) -> Inspection:
+    """Describe an ORC file, encrypted or not, from its tail and the footers of its stripes; no data is read.
+
+    `source` and `keys` are what `EncryptedOrcFile` takes. Statistics are true where the key is held. A
+    missing key is no error; a wrong one is a `WrongKeyError`, and damage a `CorruptFileError`.
+    """
+    provider = provider_from(keys)
+    opened = open_source(source)
+    try:
+        tail = read_tail(opened)
+        variants = Variants(tail, provider)
+        stripes = [read_stripe(opened, tail, index) for index in range(tail.stripes)]
+        parts = _parts(tail, variants, stripes)
+        columns = _columns(EncryptedOrcFile(opened, provider), tail, variants)
+        metadata = tuple(str(item.name) for item in tail.footer.metadata)
+        return Inspection(
+            tail.name,
+            _layout(opened, tail),
+            columns,
+            parts,
+            tuple(_stripe(tail, stripe) for stripe in stripes),
+            metadata,
+            tuple(reveals(tail, parts, metadata)),
+        )
+    finally:
+        opened.close()
+
+
+def _layout(source: Source, tail: Tail) -> Layout:
+    footer, postscript = tail.footer, tail.postscript
+    writer = _WRITERS[footer.writer] if footer.writer < len(_WRITERS) else f"writer number {footer.writer}"
+    return Layout(
+        source.size,
+        int(footer.number_of_rows),
+        Compression(tail.codec).name,
+        int(tail.block_size),
+        int(footer.row_index_stride),
+        f"{writer} {footer.software_version}".strip(),
+        int(postscript.footer_length),
+        int(postscript.metadata_length),
+        int(postscript.stripe_statistics_length),
+    )
+
+
+def _columns(file: EncryptedOrcFile, tail: Tail, variants: Variants) -> tuple[InspectedColumn, ...]:
+    roots, found = set(variants.roots()), []
+    for field, top in zip(file.schema, tail.types.top_levels(), strict=True):
+        statistics = file.statistics.get(field.name)
+        encrypted = 0 in roots or not roots.isdisjoint(tail.types.subtree(top))
+        found.append(
+            InspectedColumn(
+                field.name,
+                str(field.type),
+                encrypted,
+                not ({0, top} & roots) or variants.variant_of(top) is not None,
+                None if statistics is None else statistics.minimum,
+                None if statistics is None else statistics.maximum,
+                None if statistics is None else statistics.null_count,
+            )
+        )
+    return tuple(found)
+
+
+def _parts(tail: Tail, variants: Variants, stripes: list[Stripe]) -> tuple[EncryptedPart, ...]:
+    masks = {root: each.mask for root, each in zip(variants.roots(), variants.columns(), strict=True)}
+    found = []
+    for number in range(len(variants)):
+        root, key = variants.root(number), variants.key(number)
+        streams = [[each for each in stripe.streams if each.variant == number] for stripe in stripes]
+        encodings = [stripe.footer.encryption[number].encoding for stripe in stripes]
+        kinds = [{each.kind for each in listed if each.column == root} for listed in streams]
+        found.append(
+            EncryptedPart(
+                column=_path(tail.types, root),
+                key=str(key),
+                cipher=key.algorithm.name,
+                mask=masks[root],
+                open=variants.variant_of(root) == number,
+                stored_bytes=sum(each.length for listed in streams for each in listed),
+                dictionary_entries=tuple(
+                    max((int(each.dictionary_size) for each in listed), default=0) for listed in encodings
+                ),
+                stripes_with_nulls=sum(StreamKind.PRESENT in listed for listed in kinds),
+                bloom_filters=any(listed & _BLOOM_FILTERS for listed in kinds),
+            )
+        )
+    return tuple(found)
+
+
+def _path(types: TypeTree, column: int) -> str:
+    """A column as `orc.encrypt` spells it: `a.b`, `list._elem`, `map._value`."""
+    names: list[str] = []
+    here = 0
+    while here != column:
+        type_ = types.types[here]
+        kind = TypeKind(type_.kind)
+        for index, child in enumerate(type_.subtypes):
+            if child <= column <= types.last[child]:
+                fixed = _NESTED_NAMES.get(kind, ())
+                named = type_.field_names if kind is TypeKind.STRUCT else fixed
+                names.append(str(named[index]) if index < len(named) else str(index))
+                here = child
+                break
+    return ".".join(names) or types.top_name(0)
+
+
+def _stripe(tail: Tail, stripe: Stripe) -> InspectedStripe:
+    information = tail.footer.stripes[stripe.index]
+    encrypted = sum(each.length for each in stripe.streams if each.variant is not None)
+    return InspectedStripe(
+        int(information.offset),
+        int(information.number_of_rows),
+        int(information.index_length),
+        int(information.data_length),
+        encrypted,
+        int(information.footer_length),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _shown(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= 32 else f"{text[:31]}…"
+
+
+def _printable(line: str) -> str:
+    """A line without what could steer a terminal: names and values come from whoever wrote the file."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line)
+
+
+def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (heads, *rows)
+    ]
+    return ["", title, *lines]
