@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import InputError, MaskedDataWarning
+from lockgate.errors import InputError, MaskedDataWarning, UnsupportedError
 from lockgate.framework.spark.catalog_operations import system_table
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 _SNAPSHOT_OPTION = "scan.snapshot-id"
+# Paimon's: data files keep keys in their value columns only.
+_THIN_MODE = "data-file.thin-mode"
 
 
 def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -127,6 +129,8 @@ def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) ->
 
 def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool) -> dict[str, Any]:
     merging = any(split.merge for split in planned.splits)
+    if merging:
+        _check_key_columns(table, planned)
     scope = None if table.keys is None else context.brain.scopes.register(table.keys)
     return {
         "snapshot_id": planned.snapshot_id or 0,
@@ -138,6 +142,16 @@ def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool
         "schemas": {str(number): _fields(schema) for number, schema in planned.schemas.items()},
         "splits": [_split(context, table, planned.schema, split) for split in planned.splits],
     }
+
+
+def _check_key_columns(table: Table, planned: ScanPlan) -> None:
+    """Refuse files without key columns, whose rows the connector would take for rows of one key."""
+    for schema in planned.schemas.values():
+        if schema.options.get(_THIN_MODE, "false").strip().lower() == "true":
+            raise UnsupportedError(
+                f"table {table.identifier} has option {_THIN_MODE!r} = 'true': Spark cannot merge its files; "
+                "Table.read() in Python can"
+            )
 
 
 def _fields(schema: TableSchema) -> list[dict[str, Any]]:

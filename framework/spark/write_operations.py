@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, nearest
-from lockgate.framework.options import FILE_COMPRESSION, ORC_COMPRESS, ORC_ENCRYPT, ORC_MASK, TARGET_FILE_SIZE
+from lockgate.framework.options import (
+    FILE_COMPRESSION,
+    ORC_COMPRESS,
+    ORC_ENCRYPT,
+    ORC_MASK,
+    PARTITION_DEFAULT_NAME,
+    PARTITION_LEGACY_NAME,
+    TARGET_FILE_SIZE,
+)
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import encrypted_columns, require_write_keys
 from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
@@ -58,6 +66,9 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         "key_scope": context.brain.scopes.register(table.keys) if encrypts and table.keys else None,
         "compression": options.get_option(ORC_COMPRESS) or options.get_option(FILE_COMPRESSION),
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
+        # Folders that other parts name otherwise would hold files that nobody finds.
+        "partition_default_name": options.get_option(PARTITION_DEFAULT_NAME),
+        "partition_legacy_name": options.get_option(PARTITION_LEGACY_NAME),
     }
 
 

@@ -56,3 +56,28 @@ def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Pa
     assert catalog.load_table("db.t").latest_snapshot() is None
     assert brain.answer("write.abort", end) is True
     assert not brain.writes
+
+
+def test_tasks_name_the_folders_of_partitions_as_the_table_does(tmp_path: Path) -> None:
+    brain = Brain()
+    catalog, request = opened(brain, tmp_path)
+    options = {"partition.default-name": "nothing", "partition.legacy-name": "false"}
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    catalog.create_table("db.t", Schema.from_arrow(columns, partition_keys=("v",), options=options))
+    begun = brain.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
+    assert isinstance(begun, dict)
+    assert (begun["partition_default_name"], begun["partition_legacy_name"]) == ("nothing", False)
+
+
+def test_files_without_key_columns_are_not_merged_by_spark(tmp_path: Path) -> None:
+    brain = Brain()
+    catalog, request = opened(brain, tmp_path)
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("id",)))
+    schema = Path(table.location) / "schema" / "schema-0"  # as Paimon makes it
+    schema.write_text(schema.read_text().replace('"bucket"', '"data-file.thin-mode": "true", "bucket"'))
+    scan = {**request, "scan_id": "s", "columns": ["id"], "options": {}, "snapshot_id": 0}
+    assert isinstance(brain.answer("scan.plan", scan), dict)
+    table.append(pa.table({"id": [1], "v": ["a"]}))
+    with pytest.raises(UnsupportedError, match="thin-mode"):
+        brain.answer("scan.plan", {**scan, "snapshot_id": 1})
