@@ -58,7 +58,7 @@ class Tag:
         content = load_json(data, path)
         try:
             created, retained = _local_time(content.get(_CREATED)), _duration(content.get(_RETAINED))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise CorruptFileError(f"{path}: {error}") from None
         return cls(name, Snapshot.from_bytes(data, path), created, retained)
 

@@ -1,13 +1,24 @@
-"""The procedures that come with Lockgate, one module each."""
+"""The procedures that come with Lockgate, one module each or close family."""
 
 from __future__ import annotations
 
 from lockgate.procedures.builtin.compact import Compact
 from lockgate.procedures.builtin.expire_snapshots import ExpireSnapshots
 from lockgate.procedures.builtin.migrate_table import MigrateTable
+from lockgate.procedures.builtin.remove_orphan_files import RemoveOrphanFiles
+from lockgate.procedures.builtin.tags import CreateTag, DeleteTag, RenameTag, ReplaceTag
 from lockgate.procedures.procedure import Procedure
 
 
 def builtin_procedures() -> list[Procedure]:
     """Return one instance of each."""
-    return [Compact(), ExpireSnapshots(), MigrateTable()]
+    return [
+        Compact(),
+        CreateTag(),
+        DeleteTag(),
+        ExpireSnapshots(),
+        MigrateTable(),
+        RemoveOrphanFiles(),
+        RenameTag(),
+        ReplaceTag(),
+    ]
