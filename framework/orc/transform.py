@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,10 +139,13 @@ def _replacing(sink: str | os.PathLike[str] | Sink) -> Iterator[Output]:
     if not isinstance(sink, (str, os.PathLike)):
         yield Output(sink)
         return
-    path = Path(sink)
+    path = Path(sink).resolve()
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     output = Output(temporary)
     try:
+        if path.exists():
+            # Before anything is in it: whoever might not read the old file may not read the new one.
+            shutil.copymode(path, temporary)
         yield output
         output.close()
         temporary.replace(path)

@@ -23,8 +23,13 @@ from lockgate.errors import (
     WrongKeyError,
 )
 from lockgate.framework.keys import MemoryKeyProvider, NoKeys
-from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, encrypt_file, rekey, write_table
+from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, encrypt_file, proto, rekey, write_table
+from lockgate.framework.orc.cipher import crypt
+from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.layout import StreamKind
+from lockgate.framework.orc.merge_statistics import merge_statistics
 from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.stripe_statistics import decrypted_statistics, read_metadata
 
 TESTDATA = os.environ.get("LOCKGATE_TESTDATA")
 NEW = MemoryKeyProvider({"pii@0": b"a" * 16, "pii@3": b"b" * 32, "fin@0": b"c" * 32, "aaa@1": b"d" * 16})
@@ -108,6 +113,19 @@ def test_rekey_in_place(encrypted: bytes, keys: MemoryKeyProvider, tmp_path: Pat
     rekey(path, path, keys, new_keys=NEW)
     assert contents(path.read_bytes(), NEW) == contents(encrypted, keys)
     assert [each.name for each in tmp_path.iterdir()] == ["people.orc"]
+
+
+def test_a_replaced_file_keeps_its_mode_and_its_links(
+    encrypted: bytes, keys: MemoryKeyProvider, tmp_path: Path
+) -> None:
+    path, link = tmp_path / "people.orc", tmp_path / "link.orc"
+    path.write_bytes(encrypted)
+    path.chmod(0o600)
+    link.symlink_to(path)
+    decrypt_file(path, link, keys)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert pyarrow.orc.read_table(path).num_rows == 1000
 
 
 @pytest.mark.parametrize("function", [rekey, decrypt_file])
@@ -207,6 +225,74 @@ def test_an_empty_file(written: Callable[..., bytes], people: pa.Table, keys: Me
     after = rewritten(rekey, before, keys, new_keys=NEW)
     assert contents(after, NEW) == contents(before, keys)
     assert pyarrow.orc.ORCFile(pa.BufferReader(rewritten(decrypt_file, after, NEW))).nrows == 0
+
+
+def merged(files: list[bytes], keys: MemoryKeyProvider) -> bytes:
+    """Files put together as ORC's Java library merges them: each brings its stripes, their keys and numbers.
+
+    Only the statistics are encrypted anew, under a footer key that no stripe has.
+    """
+    opened = [EncryptedOrcFile(data, keys, strict=True) for data in files]
+    tails, first = [file._tail for file in opened], opened[0]
+    codec, block = tails[0].codec, tails[0].block_size
+    footer, metadata = proto.Footer(), proto.Metadata()
+    footer.CopyFrom(tails[0].footer)
+    footer.number_of_rows = sum(tail.footer.number_of_rows for tail in tails)
+    del footer.stripes[:], footer.statistics[:]
+    footer.statistics.extend(
+        map(merge_statistics, zip(*(tail.footer.statistics for tail in tails), strict=True))
+    )
+    out = bytearray(b"ORC")
+    for file in opened:
+        metadata.stripe_stats.extend(read_metadata(file._source, file._tail).stripe_stats)
+        for stripe in file._tail.footer.stripes:
+            length = stripe.index_length + stripe.data_length + stripe.footer_length
+            footer.stripes.add().CopyFrom(stripe)
+            footer.stripes[-1].offset = len(out)
+            out += file._source.read_at(stripe.offset, length)
+    start, place = len(out), len(footer.stripes) + 1
+    stripes = [decrypted_statistics(file._source, file._tail, file._variants) for file in opened]
+    for number, variant in enumerate(footer.encryption.variants):
+        local = keys.create_local_key(first._variants.key(number))
+        variant.encrypted_key = local.encrypted
+        both = [file._variants.statistics[number] for file in opened]
+        whole = proto.FileStatistics(column=map(merge_statistics, zip(*both, strict=True)))
+        content = frame(codec, whole.SerializeToString(), block)
+        variant.file_statistics = crypt(local.plain, variant.root, StreamKind.FILE_STATISTICS, place, content)
+        for stream in variant.stripe_statistics:
+            each = [message for part in stripes for message in part[stream.column]]
+            content = frame(codec, proto.ColumnarStripeStatistics(col_stats=each).SerializeToString(), block)
+            stream.length = len(content)
+            out += crypt(local.plain, stream.column, StreamKind.STRIPE_STATISTICS, place, content)
+    postscript = proto.PostScript()
+    postscript.CopyFrom(tails[0].postscript)
+    postscript.stripe_statistics_length = len(out) - start
+    for field, message in (("metadata_length", metadata), ("footer_length", footer)):
+        content = frame(codec, message.SerializeToString(), block)
+        setattr(postscript, field, len(content))
+        out += content
+    ending = postscript.SerializeToString()
+    return bytes(out + ending + bytes([len(ending)]))
+
+
+def test_a_merged_file_whose_stripes_have_keys_of_their_own(
+    written: Callable[..., bytes], people: pa.Table, keys: MemoryKeyProvider
+) -> None:
+    before = merged([written(), written(people.slice(500))], keys)
+    with EncryptedOrcFile(before, keys, strict=True) as file:
+        assert file.read().num_rows == 1500
+        assert 1 in [file._variants.stripe_id(index) for index in range(1, file.num_stripes)]
+    after = rewritten(rekey, before, keys, new_keys=NEW)
+    assert contents(after, NEW) == contents(before, keys)
+    with EncryptedOrcFile(after, NEW) as file:
+        assert [file._variants.stripe_id(index) for index in range(file.num_stripes)] == [
+            *range(1, file.num_stripes + 1)
+        ]
+    plain = rewritten(decrypt_file, before, keys)
+    whole = pa.concat_tables([people, people.slice(500)])
+    read = pyarrow.orc.ORCFile(pa.BufferReader(plain)).read()
+    assert read["ssn"].equals(whole["ssn"])
+    assert read["salary"].equals(whole["salary"])
 
 
 def test_a_column_under_two_keys_is_refused(
