@@ -164,7 +164,22 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     from lockgate.framework.store.message import CommitMessage
 
-    return [CommitMessage.from_json(message, table.schema) for message in request["messages"]]
+    messages = request["messages"]
+    for message in messages:
+        message["file"] |= {"stats": _kept_statistics(table, message["file"].get("stats", {}))}
+    return [CommitMessage.from_json(message, table.schema) for message in messages]
+
+
+def _kept_statistics(table: Table, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of the statistics that tasks send, which are of all columns, what the table's options keep."""
+    from lockgate.framework.store.file_statistics import stats_modes
+
+    modes = stats_modes(table.schema)
+    return {
+        name: column if modes[name].bounds else {**column, "min": None, "max": None}
+        for name, column in found.items()
+        if name in modes
+    }
 
 
 def abort(context: Context, request: dict[str, Any]) -> bool:

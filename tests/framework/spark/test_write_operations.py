@@ -81,3 +81,28 @@ def test_files_without_key_columns_are_not_merged_by_spark(tmp_path: Path) -> No
     table.append(pa.table({"id": [1], "v": ["a"]}))
     with pytest.raises(UnsupportedError, match="thin-mode"):
         brain.answer("scan.plan", {**scan, "snapshot_id": 1})
+
+
+def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> None:
+    brain = Brain()
+    catalog, request = opened(brain, tmp_path)
+    options = {"metadata.stats-mode": "none", "fields.id.stats-mode": "counts"}
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("db.t", Schema.from_arrow(columns, options=options))
+    begun = brain.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
+    assert isinstance(begun, dict)
+    stats = {
+        "id": {"min": 7, "max": 7, "nulls": 1},
+        "v": {"min": "hush", "max": "hush", "nulls": 0},
+    }
+    message = {
+        "bucket": 0,
+        "total_buckets": -1,
+        "file": {"name": "a.orc", "size": 1, "rows": 2, "stats": stats},
+    }
+    end = {**request, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
+    brain.answer("write.commit", end)
+    (entry,) = table.manifests.live_files(table.latest_snapshot())
+    assert entry.file.value_stats_cols == ("id",)
+    kept = entry.file.value_stats
+    assert (kept.min, kept.max, kept.null_counts) == ((None,), (None,), (1,))
