@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import InputError, NamespaceNotFoundError, NotFoundError, TableNotFoundError, nearest
+from lockgate.errors import (
+    InputError,
+    NamespaceNotFoundError,
+    NotFoundError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    TagNotFoundError,
+    UnsupportedError,
+    nearest,
+)
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import masked_columns
@@ -96,9 +105,7 @@ def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
     """Return the snapshot id to read; 0 is the state before the first snapshot."""
     if "version" in request:
-        if not request["version"].isdecimal():
-            raise InputError(f"VERSION AS OF takes the number of a snapshot, not {request['version']!r}")
-        return table.snapshot(int(request["version"])).id
+        return _snapshot_called(table, request["version"])
     if "timestamp" in request:
         millis = request["timestamp"] // 1000
         earlier = [snapshot.id for snapshot in table.snapshots() if snapshot.time_millis <= millis]
@@ -107,6 +114,33 @@ def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
         return max(earlier)
     latest = table.latest_snapshot()
     return 0 if latest is None else latest.id
+
+
+def _snapshot_called(table: Table, version: str) -> int:
+    """Return the snapshot of a number or of a tag; a number is a tag only where no snapshot has it."""
+    from lockgate.framework.store.references import held_snapshot
+
+    if not version.isdecimal():
+        try:
+            tagged = table.tag(version).snapshot
+        except (TagNotFoundError, InputError) as error:
+            raise NotFoundError(
+                f"VERSION AS OF takes the number of a snapshot or the name of a tag, not {version!r}: {error}"
+            ) from None
+    else:
+        try:
+            return held_snapshot(table, int(version)).id
+        except SnapshotNotFoundError as missing:
+            try:
+                tagged = table.tag(version).snapshot
+            except TagNotFoundError:
+                raise missing from None
+    if held_snapshot(table, tagged.id) != tagged:
+        raise UnsupportedError(
+            f"after a rollback another snapshot has number {tagged.id}: read tag {version!r} by "
+            "Table.read(tag=...)"
+        )
+    return tagged.id
 
 
 def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]:

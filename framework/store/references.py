@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockgate.errors import CorruptFileError
+from lockgate.errors import CorruptFileError, SnapshotNotFoundError
 from lockgate.framework.store.avro import read_container
 from lockgate.framework.store.snapshot import Snapshot
 
@@ -48,6 +48,17 @@ def protected_snapshots(table: Table) -> list[Snapshot]:
 def tagged_snapshots(table: Table) -> dict[str, Snapshot]:
     """Return what the tags of the table itself hold, by the tag's name."""
     return _snapshots_in(table, f"{table.location}/tag", "tag-")
+
+
+def held_snapshot(table: Table, snapshot_id: int) -> Snapshot:
+    """Return a snapshot that exists, or has expired and is held by a tag; SnapshotNotFoundError otherwise."""
+    try:
+        return table.snapshot(snapshot_id)
+    except SnapshotNotFoundError:
+        for snapshot in tagged_snapshots(table).values():
+            if snapshot.id == snapshot_id:
+                return snapshot
+        raise
 
 
 def branch_lines(table: Table) -> list[list[Snapshot]]:

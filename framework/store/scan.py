@@ -16,6 +16,7 @@ from lockgate.framework import options as known
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.merge import MergePlan, merge_plan
 from lockgate.framework.store.pruning import BucketPruner, PartitionPruner, ValuePruner
+from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.framework.store.split import (
@@ -125,7 +126,7 @@ def plan_scan(
     limit: int | None = None,
     push_down: FilterPushDown | None = None,
 ) -> ScanPlan:
-    """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag, whose snapshot may have expired.
+    """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag; a tagged snapshot may have expired.
 
     `push_down` is what was answered to an engine about its filters, for the report; by default it is made
     from `predicate`. Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit
@@ -293,7 +294,7 @@ def _wanted_snapshot(table: Table, snapshot_id: int | None, tag: str | None) -> 
         raise InputError(f"give either snapshot_id ({snapshot_id}) or tag ({tag!r}), not both")
     if tag is not None:
         return table.tag(tag).snapshot
-    return table.latest_snapshot() if snapshot_id is None else table.snapshot(snapshot_id)
+    return table.latest_snapshot() if snapshot_id is None else held_snapshot(table, snapshot_id)
 
 
 def _report(

@@ -21,7 +21,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.store.needed import NeededFiles, data_files_of, metadata_files_of
-from lockgate.framework.store.references import tagged_snapshots
+from lockgate.framework.store.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.schema import load_json
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.framework.store.table import Table
@@ -184,14 +184,7 @@ def _snapshot_to_tag(table: Table, snapshot_id: int | None) -> Snapshot:
         if latest is None:
             raise SnapshotNotFoundError(f"{table.identifier} has no snapshot yet that a tag could name")
         return latest
-    try:
-        return table.snapshot(snapshot_id)
-    except SnapshotNotFoundError:
-        # An expired one may live on in another tag.
-        for snapshot in tagged_snapshots(table).values():
-            if snapshot.id == snapshot_id:
-                return snapshot
-        raise
+    return held_snapshot(table, snapshot_id)
 
 
 def create_tag(table: Table, tag: Tag) -> Tag:

@@ -82,7 +82,7 @@ def test_one_query_sees_one_snapshot(spark: SparkSession, table: Named, lake: La
     assert spark.table(name).count() == 15
     with pytest.raises(AnalysisException):
         spark.sql(f"SELECT * FROM {name} VERSION AS OF 99").collect()
-    with pytest.raises(AnalysisException, match="number of a snapshot"):
+    with pytest.raises(AnalysisException, match="number of a snapshot or the name of a tag"):
         spark.sql(f"SELECT * FROM {name} VERSION AS OF 'x'").collect()
 
 

@@ -36,6 +36,16 @@ class Referee:
         self._run("read", self._warehouse, table, str(out))
         return _load(out)
 
+    def read_tag(self, table: str, tag: str) -> pa.Table:
+        """Return the rows of a table at a tag."""
+        out = self._scratch / "read.arrow"
+        self._run("read_tag", self._warehouse, table, tag, str(out))
+        return _load(out)
+
+    def create_tag(self, table: str, tag: str, snapshot_id: int) -> None:
+        """Tag a snapshot, to be kept for two days."""
+        self._run("create_tag", self._warehouse, table, tag, str(snapshot_id))
+
     def write(self, table: str, rows: pa.Table, *, overwrite: bool = False) -> None:
         """Append rows to a table, or replace its rows."""
         self._run("write", self._warehouse, table, self._store(rows), "overwrite" if overwrite else "")

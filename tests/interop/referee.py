@@ -6,6 +6,8 @@ referee.py create WAREHOUSE TABLE IN OPTIONS     create a table of the columns i
                                                  JSON {"primary_keys", "partition_keys", "options"}
 referee.py read_all TABLES FOLDER                read the tables of a JSON list of (warehouse, table) into
                                                  FOLDER/<number>.arrow; prints a JSON object of what failed
+referee.py read_tag WAREHOUSE TABLE TAG OUT      the rows at a tag, as an Arrow file
+referee.py create_tag WAREHOUSE TABLE TAG ID     tag a snapshot
 referee.py buckets IN OUT COUNT                  the bucket of each row by each of its columns
 """
 
@@ -33,7 +35,19 @@ def table_of(warehouse, name):
 
 
 def read(warehouse, name, out):
-    builder = table_of(warehouse, name).new_read_builder()
+    read_from(table_of(warehouse, name), out)
+
+
+def read_tag(warehouse, name, tag, out):
+    read_from(table_of(warehouse, name).copy({"scan.tag-name": tag}), out)
+
+
+def create_tag(warehouse, name, tag, snapshot_id):
+    table_of(warehouse, name).create_tag(tag, snapshot_id=int(snapshot_id), time_retained="2 d")
+
+
+def read_from(table, out):
+    builder = table.new_read_builder()
     splits = builder.new_scan().plan().splits()
     store(builder.new_read().to_arrow(splits), out)
 

@@ -101,8 +101,9 @@ def test_expiry_spares_what_a_tag_holds(table: Table) -> None:
     assert table.scan(tag="second").snapshot_id == 2
     assert [batch.num_rows for batch in table.read_batches(tag="second")] == [1]
     assert ids(table) == [4]
+    assert ids(table, snapshot_id=2) == [2]
     with pytest.raises(SnapshotNotFoundError):
-        table.read(snapshot_id=2)
+        table.read(snapshot_id=3)
     with pytest.raises(InputError, match="not both"):
         table.read(snapshot_id=4, tag="second")
 
