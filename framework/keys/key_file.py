@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import json
 import os
 import secrets
 import stat
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from lockgate.errors import (
@@ -97,6 +99,8 @@ def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: in
         file.write(_dump(keys))
         file.flush()
         os.fsync(file.fileno())
+    with _changing(Path(path).absolute().parent):
+        pass  # the name is durable as well
     return KeyFileProvider(path)
 
 
@@ -108,22 +112,39 @@ def add_key_version(path: str | os.PathLike[str], name: str, bits: int | None = 
     """
     where = Path(path).absolute()
     _check_name(name)
-    keys = _read(str(where))
-    held = {version: material for (key, version), material in keys.items() if key == name}
-    newest = max(held, default=-1)
-    length = _algorithm_of_bits(bits).key_length if bits else len(held[newest]) if held else 16
-    keys[name, newest + 1] = secrets.token_bytes(length)
-    descriptor, temporary = tempfile.mkstemp(dir=where.parent, prefix=".keys-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_dump(keys))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(where)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    _read(str(where))  # for its errors, before the folder is touched
+    with _changing(where.parent):
+        keys = _read(str(where))
+        held = {version: material for (key, version), material in keys.items() if key == name}
+        newest = max(held, default=-1)
+        length = _algorithm_of_bits(bits).key_length if bits else len(held[newest]) if held else 16
+        keys[name, newest + 1] = secrets.token_bytes(length)
+        descriptor, temporary = tempfile.mkstemp(dir=where.parent, prefix=".keys-")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_dump(keys))
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(where)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
     return KeyMetadata(name, newest + 1, KeyAlgorithm.of_length(length))
+
+
+@contextmanager
+def _changing(folder: Path) -> Iterator[None]:
+    """Let one process at a time change the key files of a folder, and make the change durable.
+
+    Of two who add a version at once, one would otherwise lose its key, and all that was encrypted with it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _algorithm_of_bits(bits: int) -> KeyAlgorithm:

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,13 @@ def test_keys_do_not_travel(path: Path) -> None:
     for key in json.loads(path.read_text())["keys"]:
         assert base64.b64decode(key["material"]) not in content
     assert pickle.loads(content).spec == provider.spec
+
+
+def test_versions_that_are_added_at_once_are_all_kept(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    create_key_file(path, ["pii"])
+    with ThreadPoolExecutor(8) as pool:
+        added = list(pool.map(lambda _: add_key_version(path, "pii"), range(16)))
+    assert sorted(key.version for key in added) == list(range(1, 17))
+    assert KeyFileProvider(path).current_key("pii").version == 16
+    assert [entry.name for entry in tmp_path.iterdir()] == ["keys.json"]
