@@ -252,7 +252,10 @@ class CacheBuilder:
 
     def _read(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
         names = list(self.layout.read_columns)
-        batches = self.table.read_batches(columns=names, predicate=self.spec.where, snapshot_id=snapshot_id)
+        # The cache was laid out by the table's schema, which may be newer than the snapshot's.
+        batches = self.table.read_batches(
+            columns=names, predicate=self.spec.where, snapshot_id=snapshot_id, own_schema=False
+        )
         for batch in batches:
             self._check_masks(batch.schema)
             rows = pa.Table.from_batches([batch]).select(names)

@@ -55,13 +55,18 @@ class GenerationInfo:
     built_millis: int
 
 
+def own_folder(path: Path) -> Path:
+    """Make a folder, private if it is new; raises LookupCacheError if it belongs to another user."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.stat().st_uid != os.getuid():
+        raise LookupCacheError(f"{path} belongs to another user; choose a folder with lookup.cache-dir")
+    return path
+
+
 def private_folder(path: Path) -> Path:
     """Make a folder that only this user can enter; raises LookupCacheError if it belongs to another."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    status = path.stat()
-    if status.st_uid != os.getuid():
-        raise LookupCacheError(f"{path} belongs to another user; choose a folder with lookup.cache-dir")
-    if stat.S_IMODE(status.st_mode) & 0o077:
+    own_folder(path)
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
         path.chmod(0o700)
     return path
 
@@ -90,7 +95,8 @@ class CacheDirectory:
 
     def ensure(self) -> None:
         """Make the folder, closed to other users, if it is missing or was removed."""
-        private_folder(private_folder(self.path.parent) / self.path.name)
+        # The folder above may be the user's own and hold other things: it is left as it is.
+        private_folder(own_folder(self.path.parent) / self.path.name)
         for part in ("generations", "wanted", "readers"):
             (self.path / part).mkdir(exist_ok=True)
 

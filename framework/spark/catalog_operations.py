@@ -18,6 +18,7 @@ from lockgate.errors import (
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import masked_columns
+from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.types import to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -99,7 +100,10 @@ def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     if suffix:
         schema = system_table(suffix).schema(context, table)
         return {"system": True, "name": context.full_name(), "schema": to_spark_json(schema)}
-    return describe(context, table, _wanted_snapshot(table, request))
+    snapshot_id = _wanted_snapshot(table, request)
+    if "version" in request or "timestamp" in request:
+        table = table.with_schema(held_snapshot(table, snapshot_id).schema_id)
+    return describe(context, table, snapshot_id)
 
 
 def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
@@ -118,8 +122,6 @@ def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
 
 def _snapshot_called(table: Table, version: str) -> int:
     """Return the snapshot of a number or of a tag; a number is a tag only where no snapshot has it."""
-    from lockgate.framework.store.references import held_snapshot
-
     if not version.isdecimal():
         try:
             tagged = table.tag(version).snapshot

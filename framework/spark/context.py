@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lockgate.errors import NamespaceNotFoundError
+from lockgate.errors import NamespaceNotFoundError, TableNotFoundError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,5 +70,14 @@ class Context:
         return unquote(uri) if uri.startswith("file:") else uri
 
     def table(self) -> Table:
-        """Load the table of the request; TableNotFoundError offers the nearest names."""
-        return self.requested_catalog().load_table(self.identifier())
+        """Load the table of the request, under the schema that Spark analysed the query with.
+
+        Raises TableNotFoundError, with the nearest names, also if another table has taken its place since.
+        """
+        table = self.requested_catalog().load_table(self.identifier())
+        if self._request.get("table_id", table.table_id) != table.table_id:
+            raise TableNotFoundError(
+                f"table {self.full_name()} was dropped and created again after the query was analysed; "
+                "make the DataFrame or start the stream anew"
+            )
+        return table.with_schema(self._request.get("schema_id", table.schema.id))

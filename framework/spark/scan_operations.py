@@ -81,6 +81,7 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
         snapshot_id=snapshot_id,
         limit=request.get("limit"),
         push_down=context.brain.reports.filters(request["scan_id"]).pushed,
+        own_schema=False,
     )
 
 

@@ -125,17 +125,21 @@ def plan_scan(
     tag: str | None = None,
     limit: int | None = None,
     push_down: FilterPushDown | None = None,
+    own_schema: bool = True,
 ) -> ScanPlan:
     """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag; a tagged snapshot may have expired.
 
-    `push_down` is what was answered to an engine about its filters, for the report; by default it is made
-    from `predicate`. Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit
-    the schema, SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that
-    are not implemented.
+    A snapshot that is named is read with the schema it was committed with, or with that of `table` if not
+    `own_schema`: a table may have been altered since. `push_down` is what was answered to an engine about its
+    filters, for the report; by default it is made from `predicate`.
+
+    Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit the schema,
+    SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that are not
+    implemented.
     """
     snapshot = _wanted_snapshot(table, snapshot_id, tag)
     schema = table.schema
-    if (snapshot_id is not None or tag is not None) and snapshot is not None:
+    if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
         schema = table.schema_of(snapshot.schema_id)
     if limit is not None and limit < 0:
         raise InputError(f"a limit cannot be negative: {limit}")

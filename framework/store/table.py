@@ -72,6 +72,12 @@ class Table:
 
     # --- state -------------------------------------------------------------------------------
 
+    def with_schema(self, schema_id: int) -> Table:
+        """Return the table as it is under one of its schemas, for a query that was analysed with it."""
+        if schema_id == self.schema.id:
+            return self
+        return Table(self.identifier, self.location, self.schema_of(schema_id), self.file_system, self.keys)
+
     def schema_of(self, schema_id: int) -> TableSchema:
         """Return the schema of an id; CorruptFileError if its file is missing or damaged."""
         return self.schema if schema_id == self.schema.id else self.schema_files.load(schema_id)
@@ -98,11 +104,20 @@ class Table:
         snapshot_id: int | None = None,
         tag: str | None = None,
         limit: int | None = None,
+        own_schema: bool = True,
     ) -> ScanPlan:
         """Plan a scan of the newest snapshot, of `snapshot_id` or of a tag; see `scan.plan_scan`."""
         from lockgate.framework.store.scan import plan_scan
 
-        return plan_scan(self, predicate, columns=columns, snapshot_id=snapshot_id, tag=tag, limit=limit)
+        return plan_scan(
+            self,
+            predicate,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            limit=limit,
+            own_schema=own_schema,
+        )
 
     def read(
         self,
@@ -135,13 +150,13 @@ class Table:
         tag: str | None = None,
         limit: int | None = None,
         strict: bool = False,
+        own_schema: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield what `read` returns, piece by piece."""
+        """Yield what `read` returns, piece by piece; `own_schema` as for `scan`."""
         from lockgate.framework.store.read import read_batches
 
-        return read_batches(
-            self, self._planned(plan, predicate, columns, snapshot_id, tag, limit), strict=strict
-        )
+        planned = self._planned(plan, predicate, columns, snapshot_id, tag, limit, own_schema)
+        return read_batches(self, planned, strict=strict)
 
     def _planned(
         self,
@@ -151,9 +166,17 @@ class Table:
         snapshot_id: int | None,
         tag: str | None,
         limit: int | None,
+        own_schema: bool = True,
     ) -> ScanPlan:
         if plan is None:
-            return self.scan(predicate, columns=columns, snapshot_id=snapshot_id, tag=tag, limit=limit)
+            return self.scan(
+                predicate,
+                columns=columns,
+                snapshot_id=snapshot_id,
+                tag=tag,
+                limit=limit,
+                own_schema=own_schema,
+            )
         if any(wish is not None for wish in (columns, predicate, snapshot_id, tag, limit)):
             raise InputError(
                 "a plan holds columns, predicate, snapshot and limit already; give either it or them"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from lockgate.errors import AlreadyExistsError, InputError
+from lockgate.errors import AlreadyExistsError, InputError, ProcedureError
 from lockgate.framework.keys import NoKeys
 from lockgate.framework.options import ORC_ENCRYPT
 from lockgate.framework.orc import parse_encrypt
@@ -100,7 +100,8 @@ class MigrateTable(Procedure):
             context.catalog.drop_table(target)
             raise
         if arguments["delete_origin"]:
-            _delete_origin(context, source)
+            now = find_source(context, arguments["source_type"], arguments["table"])
+            _delete_origin(context, source, now)
         return [_counts(inspected, adoptable, others, rewritten, snapshot.id)]
 
 
@@ -144,8 +145,15 @@ def _adopt(threads: int, source: Source, table: Table, files: Sequence[Inspected
     return _parallel(threads, lambda item: adopt(source, table, item[1], item[0]), numbered)
 
 
-def _delete_origin(context: ProcedureContext, source: Source) -> None:
+def _delete_origin(context: ProcedureContext, source: Source, now: Source) -> None:
+    """Drop the origin, unless rows came after its files were listed: those are not in the new table."""
+    later = {file.path for file in now.files} - {file.path for file in source.files}
     if source.table is not None:
+        if later:
+            raise ProcedureError(
+                f"{source.name} was migrated but not dropped: {len(later)} files were added meanwhile, for "
+                f"instance {min(later)}; stop its writers and copy those rows before dropping it"
+            )
         context.spark.sql(f"DROP TABLE {source.table}")
         return
     for file in source.files:

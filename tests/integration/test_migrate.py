@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from lockgate.framework.store import Catalog
+from lockgate.procedures.builtin import migrate_table as migrate_module
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -172,6 +174,28 @@ def test_without_the_key_nothing_happens(
     with pytest.raises(KeyMissingError, match="pii"):
         call(keyless, "migrate_table", "spark", source, target_table=f"{database}.t")
     assert lake.catalog.list_tables(database) == []
+
+
+def test_an_origin_that_grows_meanwhile_is_kept(
+    lake: Lake,
+    spark: SparkSession,
+    database: str,
+    origin: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = f"spark_catalog.{origin('USING ORC AS SELECT id FROM range(3)')}"
+    adopt = migrate_module.adopt
+
+    def append_and_adopt(*arguments: Any) -> Any:
+        spark.sql(f"INSERT INTO {source} VALUES (99)")
+        return adopt(*arguments)
+
+    monkeypatch.setattr(migrate_module, "_threads", lambda _: 1)
+    monkeypatch.setattr(migrate_module, "adopt", append_and_adopt)
+    with pytest.raises(AnalysisException, match="not dropped"):
+        migrate(lake, source, f"{database}.t", delete_origin=True)
+    assert spark.table(source).count() > 3
+    assert lake.table(f"{database}.t").count() == 3
 
 
 def test_delete_origin(lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -84,6 +85,43 @@ def test_one_query_sees_one_snapshot(spark: SparkSession, table: Named, lake: La
         spark.sql(f"SELECT * FROM {name} VERSION AS OF 99").collect()
     with pytest.raises(AnalysisException, match="number of a snapshot or the name of a tag"):
         spark.sql(f"SELECT * FROM {name} VERSION AS OF 'x'").collect()
+
+
+def test_a_table_that_was_altered_without_a_snapshot(
+    spark: SparkSession, table: Named, lake: Lake, database: str
+) -> None:
+    """As other engines alter tables: a new schema, but the snapshot was committed with the one before."""
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v STRING)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    stored = lake.catalog.load_table(f"{database}.t")
+    before = stored.latest_snapshot()
+    assert before is not None
+    number, renamed = stored.schema.fields
+    fields = (number, replace(renamed, name="w"), DataField(stored.schema.highest_field_id + 1, "x", BIGINT))
+    stored.schema_files.create(replace(stored.schema, id=1, fields=fields, highest_field_id=fields[-1].id))
+    answered = spark.sql(f"SELECT * FROM {name} WHERE w > 'a'")
+    assert answered.columns == ["id", "w", "x"]
+    assert [tuple(row) for row in answered.collect()] == [(2, "b", None)]
+    travelled = spark.sql(f"SELECT * FROM {name} VERSION AS OF {before.id} WHERE v = 'a'")
+    assert travelled.columns == ["id", "v"]
+    assert [tuple(row) for row in travelled.collect()] == [(1, "a")]
+    keys = spark.range(1, 4)
+    joined = lake.lookup_join(keys, f"{database}.t", on="id", select=["w", "x"])
+    assert {tuple(row) for row in joined.collect()} == {(1, "a", None), (2, "b", None), (3, None, None)}
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c', 30)")
+    assert [row.x for row in spark.sql(f"SELECT x FROM {name} ORDER BY id").collect()] == [None, None, 30]
+
+
+def test_a_table_that_was_created_again(spark: SparkSession, table: Named) -> None:
+    name = table("t")
+    spark.range(3).writeTo(name).create()
+    analysed = spark.table(name).where("id > 0")
+    analysed._jdf.queryExecution().analyzed()
+    spark.sql(f"DROP TABLE {name}")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT)")
+    with pytest.raises(AnalysisException, match=r"(?i)created again|table.*id"):
+        analysed.collect()
 
 
 def test_time_travel_by_time(spark: SparkSession, table: Named) -> None:

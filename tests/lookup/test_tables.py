@@ -413,3 +413,14 @@ def test_keys_of_a_wrong_type_name_both_types(make_table: MakeTable) -> None:
             lookup.get(pa.RecordBatch.from_pydict({"x": ["3"]}))
         narrow = lookup.get(pa.RecordBatch.from_pydict({"id": pa.array([3], pa.int8())}))
         assert narrow.matched.to_pylist() == [True]
+
+
+def test_a_cache_leaves_the_folder_above_as_it_is(make_table: MakeTable, tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o755)
+    table = small(make_table)
+    with open_lookup(table, "id", options={"lookup.cache-dir": str(shared)}) as lookup:
+        directory = Path(lookup.status().directory)
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o755

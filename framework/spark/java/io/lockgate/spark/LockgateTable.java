@@ -30,6 +30,11 @@ class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
 
   LockgateTable(ObjectNode request, JsonNode spec) {
     this.request = request;
+    // What is asked later is about this very table, under the schema that the query is analysed with.
+    if (spec.hasNonNull("table_id")) {
+      request.set("table_id", spec.get("table_id"));
+      request.set("schema_id", spec.get("schema_id"));
+    }
     this.spec = spec;
     this.schema = Values.schemaFromJson(spec.get("schema"));
   }
