@@ -11,6 +11,7 @@ true. Questions about predicates are answered by the visitors of the neighbourin
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -146,7 +147,7 @@ def _flat(kind: type[And] | type[Or], predicates: Iterable[Predicate]) -> Iterat
             yield predicate
 
 
-class PredicateVisitor(Generic[T]):
+class PredicateVisitor(ABC, Generic[T]):
     """Answers one question about a predicate; subclasses say what each kind of node means."""
 
     def visit(self, predicate: Predicate) -> T:
@@ -166,25 +167,25 @@ class PredicateVisitor(Generic[T]):
                 return self.constant(False)
         raise InputError(f"not a predicate: {predicate!r}")
 
+    @abstractmethod
     def comparison(self, node: Comparison) -> T:
         """Answer for a comparison."""
-        raise NotImplementedError
 
+    @abstractmethod
     def conjunction(self, children: list[T]) -> T:
         """Answer for an AND, given its children's answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def disjunction(self, children: list[T]) -> T:
         """Answer for an OR, given its children's answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def negation(self, child: T) -> T:
         """Answer for a NOT, given its child's answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def constant(self, value: bool) -> T:
         """Answer for AlwaysTrue and AlwaysFalse."""
-        raise NotImplementedError
 
 
 class _Columns(PredicateVisitor[frozenset[FieldPath]]):
