@@ -7,10 +7,11 @@ checks that the changes still fit, and tries again.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ from lockgate.framework.store.snapshot import (
     CommitKind,
     Snapshot,
 )
+from lockgate.framework.store.streams import noted_progress, own_progress, progress_after, with_progress
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
@@ -239,23 +241,38 @@ class _Attempts:
         """Return the snapshot that an earlier try of the same stream made."""
         if head is None or not self.request.is_stream:
             return None
-        for snapshot_id in range(head.id, self._seen_snapshot, -1):
-            if not self.table.snapshot_files.exists(snapshot_id):
-                break
-            snapshot = self.table.snapshot(snapshot_id)
-            if snapshot.commit_user != self.request.user:
-                continue
-            if snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
-                continue
-            same = snapshot.commit_identifier == self.request.identifier and (
-                snapshot.commit_kind is self.request.kind
-            )
-            if same or snapshot.commit_identifier > self.request.identifier:
-                return snapshot
-            if snapshot.commit_identifier < self.request.identifier:
+        request = self.request
+        for snapshot in self._snapshots_back(head, self._seen_snapshot):
+            if snapshot.commit_user == request.user and (own := own_progress(snapshot)) is not None:
+                if own.covers(request.identifier, request.kind):
+                    return snapshot
+                if own.identifier < request.identifier:
+                    break
+            # What the stream committed may have expired; its note is handed on.
+            noted = noted_progress(snapshot)
+            if noted is not None:
+                last = noted.get(request.user)
+                if last is not None and last.covers(request.identifier, request.kind):
+                    return self._snapshot_or(last.snapshot_id, snapshot)
                 break
         self._seen_snapshot = head.id
         return None
+
+    def _snapshots_back(self, head: Snapshot | None, until: int = 0) -> Iterator[Snapshot]:
+        """Go from a snapshot back to the oldest that exists, or to the one after `until`."""
+        if head is None or head.id <= until:
+            return
+        yield head
+        for snapshot_id in range(head.id - 1, until, -1):
+            try:
+                yield self.table.snapshot(snapshot_id)
+            except SnapshotNotFoundError:
+                return
+
+    def _snapshot_or(self, snapshot_id: int, other: Snapshot) -> Snapshot:
+        with suppress(SnapshotNotFoundError):
+            return self.table.snapshot(snapshot_id)
+        return other
 
     def _checked_changes(self, head: Snapshot | None, schema: TableSchema) -> tuple[ManifestEntry, ...]:
         """Return all changes, with what an overwrite replaces; CommitConflictError if they do not fit."""
@@ -351,7 +368,9 @@ class _Attempts:
             statistics=head.statistics if head else None,
             next_row_id=head.next_row_id if head else None,
         )
-        return snapshot, base_list
+        progress = progress_after(self._snapshots_back(head))
+        properties = with_progress(None, progress, self.request.user, own_progress(snapshot))
+        return dataclasses.replace(snapshot, properties=properties), base_list
 
     def _delta_list(self, changes: tuple[ManifestEntry, ...]) -> tuple[str, int]:
         if self._delta is None or self._delta[0] != changes:
