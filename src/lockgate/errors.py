@@ -73,6 +73,13 @@ class CorruptFileError(LockgateError):
     """Raised when a file is truncated, damaged or breaks its format; names the file and what is wrong."""
 
 
+class IntegrityError(CorruptFileError):
+    """Raised when the tags of a file do not fit its bytes, or are missing where they are required.
+
+    Somebody changed the file, a disk or a copy damaged it, or its tags were stripped.
+    """
+
+
 class UnsupportedFormatError(LockgateError):
     """Raised when a file or table is valid but of a version, codec or feature that is not supported."""
 
