@@ -6,23 +6,23 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.orc
 
-from lockgate.errors import CorruptFileError, InputError, MaskedDataWarning, UnsupportedTypeError
+from lockgate.errors import InputError, MaskedDataWarning
 from lockgate.framework.keys import KeyProvider, provider_from
-from lockgate.framework.orc.image import Projection, empty_image, stripe_image
+from lockgate.framework.orc.decoder import ArrowDecoder
+from lockgate.framework.orc.decoding import OpenFile, StripeDecoder, TimestampUnit, rows_only
+from lockgate.framework.orc.image import Projection, empty_image
 from lockgate.framework.orc.layout import corrupt
+from lockgate.framework.orc.parallel import in_order, thread_count
 from lockgate.framework.orc.predicate import RowFilter
-from lockgate.framework.orc.source import MemorySource, open_source
+from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.statistics import ColumnStatistics, column_statistics
-from lockgate.framework.orc.stripe import Stripe, read_stripe
-from lockgate.framework.orc.stripe_keys import prove_stripe_keys
 from lockgate.framework.orc.stripe_statistics import stripe_statistics
 from lockgate.framework.orc.tail import read_tail
-from lockgate.framework.orc.timestamps import decode_wide, in_microseconds, to_microseconds
+from lockgate.framework.orc.timestamps import in_microseconds
 from lockgate.framework.orc.variants import EncryptedColumn, Variants
 
 MASKED = b"lockgate.masked"
@@ -54,13 +54,16 @@ class EncryptedOrcFile:
         keys: Any = None,
         strict: bool = False,
         *,
-        timestamp_unit: Literal["ns", "us"] = "ns",
+        timestamp_unit: TimestampUnit = "ns",
         name: str | None = None,
+        threads: int | None = None,
     ) -> None:
         if timestamp_unit not in ("ns", "us"):
             raise InputError(f"timestamp_unit is 'ns' or 'us', not {timestamp_unit!r}")
         self._unit = timestamp_unit
+        self._threads = thread_count(threads)
         provider: KeyProvider = provider_from(keys)
+        self._decoder = ArrowDecoder()
         self._source = open_source(source, name)
         try:
             self._tail = read_tail(self._source)
@@ -86,7 +89,6 @@ class EncryptedOrcFile:
 
     def close(self) -> None:
         """Release the file; tables already read stay valid."""
-        self.__dict__.pop("_direct", None)
         self._source.close()
 
     @property
@@ -150,7 +152,7 @@ class EncryptedOrcFile:
         schema = self._output_schema(columns)
         tables = list(self._tables(columns, predicate))
         if not schema.names:
-            return _rows_only(sum(table.num_rows for table in tables))
+            return rows_only(sum(table.num_rows for table in tables))
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def iter_batches(
@@ -167,12 +169,9 @@ class EncryptedOrcFile:
         needed = [*output.names, *(rows.columns if rows else ())]
         projection = Projection.of(self._tail, needed)
         schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
-        for index in range(self.num_stripes):
-            if rows is not None and not self._may_match(rows, index):
-                continue
-            table = self._stripe(index, projection, schema)
-            if rows is not None:
-                table = rows.apply(table)
+        stripes = [index for index in range(self.num_stripes) if rows is None or self._may_match(rows, index)]
+        decoder = StripeDecoder(self._file, projection, schema, rows)
+        for table in in_order(decoder.decode, stripes, self._threads):
             yield table.select(output.names)
 
     def _may_match(self, rows: RowFilter, index: int) -> bool:
@@ -180,59 +179,9 @@ class EncryptedOrcFile:
             return True
         return rows.may_match(self.stripe_statistics[index], self._tail.footer.stripes[index].number_of_rows)
 
-    def _stripe(self, index: int, projection: Projection, schema: pa.Schema) -> pa.Table:
-        rows = int(self._tail.footer.stripes[index].number_of_rows)
-        if not schema.names:
-            return _rows_only(rows)
-        stripe = read_stripe(self._source, self._tail, index)
-        prove_stripe_keys(self._source, self._tail, self._variants, stripe)
-        try:
-            table = self._decode(stripe, projection)
-        except pa.ArrowInvalid as error:
-            if "nanosecond" not in str(error):
-                raise self._undecodable(index, error) from error
-            table = self._decode_wide(stripe, projection)
-        if table.num_rows != rows:
-            raise self._undecodable(index, f"it has {table.num_rows} rows, not {rows}")
-        columns = table.columns
-        if self._unit == "us":
-            columns = [
-                to_microseconds(column, field.type) for column, field in zip(columns, schema, strict=True)
-            ]
-        return pa.Table.from_arrays(columns, schema=schema)
-
-    def _decode(self, stripe: Stripe, projection: Projection) -> pa.Table:
-        try:
-            if self._direct is not None and projection.plain:
-                return pa.Table.from_batches([self._direct.read_stripe(stripe.index, projection.names)])
-            image = stripe_image(self._source, self._tail, self._variants, stripe, projection)
-            return pyarrow.orc.ORCFile(pa.BufferReader(image)).read()
-        except pa.ArrowInvalid:
-            raise
-        except (OSError, pa.ArrowException) as error:
-            raise self._undecodable(stripe.index, error) from error
-
-    def _decode_wide(self, stripe: Stripe, projection: Projection) -> pa.Table:
-        if self._unit != "us":
-            raise UnsupportedTypeError(
-                f"{self.name} holds a time beyond the years 1677 to 2262, which nanoseconds cannot hold; "
-                'open the file with timestamp_unit="us"'
-            )
-        try:
-            return decode_wide(self._tail, stripe, projection, lambda wanted: self._decode(stripe, wanted))
-        except pa.ArrowInvalid as error:
-            raise self._undecodable(stripe.index, error) from error
-
-    def _undecodable(self, index: int, reason: object) -> CorruptFileError:
-        offset = self._tail.footer.stripes[index].offset
-        return corrupt(self.name, offset, f"stripe {index} does not decode ({reason})")
-
     @cached_property
-    def _direct(self) -> Any:
-        """Arrow's own reader, for a file in memory without encryption: it saves the copying into an image."""
-        if len(self._variants) or not isinstance(self._source, MemorySource):
-            return None
-        return pyarrow.orc.ORCFile(self._source.arrow_file())
+    def _file(self) -> OpenFile:
+        return OpenFile(self._source, self._tail, self._variants, self._decoder, self._unit)
 
     def _indexes(self, projection: Projection) -> list[int]:
         tops = self._tail.types.top_levels()
@@ -248,7 +197,7 @@ class EncryptedOrcFile:
 
     def _schema(self, projection: Projection) -> pa.Schema:
         try:
-            schema = pyarrow.orc.ORCFile(pa.BufferReader(empty_image(self._tail, projection))).schema
+            schema = self._decoder.schema(empty_image(self._tail, projection))
         except (OSError, pa.ArrowException) as error:
             raise corrupt(
                 self.name, self._tail.footer_offset, f"its types cannot be read ({error})"
@@ -272,10 +221,6 @@ class EncryptedOrcFile:
                 MaskedDataWarning,
                 stacklevel=4,
             )
-
-
-def _rows_only(count: int) -> pa.Table:
-    return pa.table({"": pa.nulls(count)}).select([])
 
 
 def _mark(field: pa.Field, mask: str | None) -> pa.Field:

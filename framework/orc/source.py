@@ -8,11 +8,14 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError, InputError
+
+if TYPE_CHECKING:
+    from lockgate.framework.orc.stripe import Stripe
 
 # Streams this close together are fetched in one read, where reading is not free.
 GAP = 64 * 1024
@@ -31,6 +34,9 @@ class Source(ABC):
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         """The bytes of several (offset, length), in the order given."""
         return [self.read_at(offset, length) for offset, length in ranges]
+
+    def describe_stripe(self, stripe: Stripe) -> None:  # noqa: B027 - most sources need not know
+        """Learn where the streams of a stripe are, before they are read; nothing to do for most sources."""
 
     def arrow_file(self) -> Any:
         """What `pyarrow.orc.ORCFile` reads this from."""

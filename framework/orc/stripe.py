@@ -46,9 +46,10 @@ def read_stripe(source: Source, tail: Tail, index: int) -> Stripe:
         raise corrupt(tail.name, offset, f"{what} is damaged: {error}") from error
     footer = parse(proto.StripeFooter, content, tail.name, offset, what)
     _check_encodings(tail, footer, offset, what, information.number_of_rows)
-    return Stripe(
-        index, information.number_of_rows, footer, _streams(tail, information, footer, offset, what)
-    )
+    streams = _streams(tail, information, footer, offset, what)
+    stripe = Stripe(index, information.number_of_rows, footer, streams)
+    source.describe_stripe(stripe)
+    return stripe
 
 
 def _streams(

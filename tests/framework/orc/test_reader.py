@@ -26,6 +26,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.orc import MASKED, Audit, EncryptedOrcFile, audit_file, write_table
+from lockgate.framework.orc.decoding import StripeDecoder
 from lockgate.pushdown import col
 
 
@@ -161,13 +162,13 @@ def test_stripes_are_skipped_by_decrypted_statistics(
     sink = io.BytesIO()
     write_table(table, sink, encrypt="pii:ssn,id", keys=keys, stripe_size=20000)
     decoded: list[int] = []
-    original = EncryptedOrcFile._decode
+    original = StripeDecoder.decode
 
-    def spy(self: EncryptedOrcFile, stripe: Any, projection: Any) -> pa.Table:
-        decoded.append(stripe.index)
-        return original(self, stripe, projection)
+    def spy(self: StripeDecoder, index: int) -> pa.Table:
+        decoded.append(index)
+        return original(self, index)
 
-    monkeypatch.setattr(EncryptedOrcFile, "_decode", spy)
+    monkeypatch.setattr(StripeDecoder, "decode", spy)
     with EncryptedOrcFile(sink, keys) as file:
         assert file.num_stripes > 5
         assert file.read(["id"], predicate=col("ssn") == "000012345")["id"].to_pylist() == [12345]

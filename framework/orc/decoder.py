@@ -1,0 +1,31 @@
+"""Arrow's ORC reader, as the one step that turns a plain file in memory into a table."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.orc
+
+
+class Decoder(Protocol):
+    """What decodes plain ORC files that lie whole in memory; safe to use from several threads.
+
+    Raises what pyarrow raises: `OSError`, `pa.ArrowInvalid` or another `pa.ArrowException`.
+    """
+
+    def table(self, image: pa.Buffer) -> pa.Table:
+        """All rows of the file; the table holds no part of `image`."""
+
+    def schema(self, image: pa.Buffer) -> pa.Schema:
+        """The Arrow schema of the file."""
+
+
+class ArrowDecoder:
+    """Decodes in this process."""
+
+    def table(self, image: pa.Buffer) -> pa.Table:
+        return pyarrow.orc.ORCFile(pa.BufferReader(image)).read()
+
+    def schema(self, image: pa.Buffer) -> pa.Schema:
+        return pyarrow.orc.ORCFile(pa.BufferReader(image)).schema

@@ -1,0 +1,153 @@
+"""One stripe, or the row groups of it that may hold wanted rows, as an Arrow table."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.orc
+
+from lockgate.errors import CorruptFileError, UnsupportedTypeError
+from lockgate.framework.orc.decoder import ArrowDecoder, Decoder
+from lockgate.framework.orc.image import Projection, stripe_image
+from lockgate.framework.orc.layout import corrupt
+from lockgate.framework.orc.predicate import RowFilter
+from lockgate.framework.orc.source import MemorySource, Source
+from lockgate.framework.orc.stripe import Stripe, read_stripe
+from lockgate.framework.orc.stripe_keys import prove_stripe_keys
+from lockgate.framework.orc.tail import Tail
+from lockgate.framework.orc.timestamps import decode_wide, to_microseconds
+from lockgate.framework.orc.variants import Variants
+
+TimestampUnit = Literal["ns", "us"]
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A file whose tail is read and whose keys are proven: what decoding a stripe needs of it."""
+
+    source: Source
+    tail: Tail
+    variants: Variants
+    decoder: Decoder
+    unit: TimestampUnit
+
+    @property
+    def name(self) -> str:
+        """What errors call the file."""
+        return self.source.name
+
+
+class StripeDecoder:
+    """Decodes the stripes of a file, for one projection and row filter; several threads may do so at once.
+
+    `schema` is that of the tables: the columns of `projection` in the order of the file.
+    """
+
+    def __init__(
+        self, file: OpenFile, projection: Projection, schema: pa.Schema, rows: RowFilter | None
+    ) -> None:
+        self._file = file
+        self._projection = projection
+        self._schema = schema
+        self._rows = rows
+        self._direct = _Direct(file, projection)
+
+    def decode(self, index: int) -> pa.Table:
+        """The rows of stripe `index` for which the filter holds.
+
+        Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong, and
+        `UnsupportedTypeError` for times that the unit cannot hold.
+        """
+        if not self._schema.names:
+            return rows_only(int(self._file.tail.footer.stripes[index].number_of_rows))
+        stripe = read_stripe(self._file.source, self._file.tail, index)
+        prove_stripe_keys(self._file.source, self._file.tail, self._file.variants, stripe)
+        table = self._whole(stripe)
+        return table if self._rows is None else self._rows.apply(table)
+
+    def _whole(self, stripe: Stripe) -> pa.Table:
+        try:
+            table = self._plain(stripe, self._projection)
+        except pa.ArrowInvalid as error:
+            if "nanosecond" not in str(error):
+                raise self._undecodable(stripe.index, error) from error
+            table = self._wide(stripe)
+        return self._checked(stripe, table, stripe.rows)
+
+    def _checked(self, stripe: Stripe, table: pa.Table, rows: int) -> pa.Table:
+        if table.num_rows != rows:
+            raise self._undecodable(stripe.index, f"it has {table.num_rows} rows, not {rows}")
+        columns = table.columns
+        if self._file.unit == "us":
+            columns = [
+                to_microseconds(column, field.type)
+                for column, field in zip(columns, self._schema, strict=True)
+            ]
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _plain(self, stripe: Stripe, projection: Projection) -> pa.Table:
+        def image() -> pa.Buffer:
+            file = self._file
+            return stripe_image(file.source, file.tail, file.variants, stripe, projection)
+
+        if projection is self._projection and self._direct.possible:
+            return self._decoded(stripe, lambda: self._direct.read(stripe.index))
+        return self._decoded(stripe, lambda: self._file.decoder.table(image()))
+
+    def _decoded(self, stripe: Stripe, decode: Callable[[], pa.Table]) -> pa.Table:
+        try:
+            return decode()
+        except pa.ArrowInvalid:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            raise self._undecodable(stripe.index, error) from error
+
+    def _wide(self, stripe: Stripe) -> pa.Table:
+        if self._file.unit != "us":
+            raise UnsupportedTypeError(
+                f"{self._file.name} holds a time beyond the years 1677 to 2262, which nanoseconds cannot "
+                'hold; open the file with timestamp_unit="us"'
+            )
+        try:
+            return decode_wide(
+                self._file.tail, stripe, self._projection, lambda wanted: self._plain(stripe, wanted)
+            )
+        except pa.ArrowInvalid as error:
+            raise self._undecodable(stripe.index, error) from error
+
+    def _undecodable(self, index: int, reason: object) -> CorruptFileError:
+        offset = self._file.tail.footer.stripes[index].offset
+        return corrupt(self._file.name, offset, f"stripe {index} does not decode ({reason})")
+
+
+class _Direct:
+    """Arrow's own reader of a whole file in memory without encryption: it saves copying into an image."""
+
+    def __init__(self, file: OpenFile, projection: Projection) -> None:
+        self._source = file.source
+        self._names = projection.names
+        self._opened = threading.local()
+        self.possible = (
+            projection.plain
+            and not len(file.variants)
+            and isinstance(file.source, MemorySource)
+            and isinstance(file.decoder, ArrowDecoder)
+        )
+
+    def read(self, index: int) -> pa.Table:
+        return pa.Table.from_batches([self._reader().read_stripe(index, self._names)])
+
+    def _reader(self) -> Any:
+        reader = getattr(self._opened, "reader", None)
+        if reader is None:
+            reader = self._opened.reader = pyarrow.orc.ORCFile(self._source.arrow_file())
+        return reader
+
+
+def rows_only(count: int) -> pa.Table:
+    """A table of `count` rows without columns."""
+    return pa.table({"": pa.nulls(count)}).select([])
