@@ -80,6 +80,10 @@ class IntegrityError(CorruptFileError):
     """
 
 
+class IsolationError(LockgateError):
+    """Raised when the process that decodes files of others cannot be started."""
+
+
 class UnsupportedFormatError(LockgateError):
     """Raised when a file or table is valid but of a version, codec or feature that is not supported."""
 

@@ -1,0 +1,118 @@
+"""The process that decodes files of others: it may crash or hang, and takes nothing with it.
+
+It gets plain ORC images over one socket and answers with Arrow IPC. It is given no key, no path and no more
+of the environment than Python needs. It ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+from typing import Any
+
+# What to do, milliseconds it may take, bytes of memory it may take, bytes that follow.
+REQUEST = struct.Struct(">BIQQ")
+# How it went, bytes that follow: Arrow IPC, or the text of an error.
+RESPONSE = struct.Struct(">BQ")
+TABLE, SCHEMA = range(2)
+DONE, INVALID, FAILED, NO_MEMORY = range(4)
+READY = b"\x01"
+# The alarm comes after the parent's own deadline: it is for a parent that is no more.
+_ALARM_AFTER_SECONDS = 1.0
+_LONGEST_TEXT = 4096
+
+
+def main(descriptor: int) -> None:
+    """Serve the parent at the other end of a socket until it is gone."""
+    link = socket.socket(fileno=descriptor)
+    # A core file would hold values in the clear.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    threading.Thread(target=_end_with, args=(link,), daemon=True).start()
+    import pyarrow as pa
+    import pyarrow.orc
+
+    pa.set_cpu_count(1)
+    # What the decoder prints as it dies may hold values as well.
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(quiet, 2)
+    os.close(quiet)
+    link.sendall(READY)
+    while True:
+        kind, milliseconds, memory, length = REQUEST.unpack(receive(link, REQUEST.size))
+        image = receive(link, length)
+        signal.setitimer(signal.ITIMER_REAL, milliseconds / 1000 + _ALARM_AFTER_SECONDS)
+        _limit(memory)
+        status, content = _answer(kind, image)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        link.sendall(RESPONSE.pack(status, len(content)))
+        link.sendall(content)
+
+
+def receive(link: socket.socket, length: int) -> bytearray:
+    """Exactly `length` bytes; `EOFError` if the other end closes before."""
+    data = bytearray(length)
+    view = memoryview(data)
+    while view:
+        count = link.recv_into(view)
+        if not count:
+            raise EOFError
+        view = view[count:]
+    return data
+
+
+def _answer(kind: int, image: bytearray) -> tuple[int, Any]:
+    import pyarrow as pa
+
+    try:
+        return DONE, _decode(kind, image)
+    except pa.ArrowInvalid as error:
+        return INVALID, _text(error)
+    except MemoryError as error:
+        return NO_MEMORY, _text(error)
+    except Exception as error:  # whatever the decoder raises is an answer
+        return FAILED, _text(error)
+
+
+def _decode(kind: int, image: bytearray) -> Any:
+    import pyarrow as pa
+    import pyarrow.orc
+
+    file = pyarrow.orc.ORCFile(pa.BufferReader(pa.py_buffer(image)))
+    sink = pa.BufferOutputStream()
+    table = file.read() if kind == TABLE else file.schema.empty_table()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def _text(error: Exception) -> bytes:
+    return (str(error) or type(error).__name__).encode(errors="replace")[:_LONGEST_TEXT]
+
+
+def _limit(memory: int) -> None:
+    """Let this process allocate no more than `memory` bytes; the hard limit stays, for the next request."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _end_with(link: socket.socket) -> None:
+    """Wait until the parent is gone, and end at once even if the decoder is in the middle of something."""
+    poll = select.poll()
+    poll.register(link, select.POLLHUP)
+    while not any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll()):
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    try:
+        main(int(sys.argv[1]))
+    except (EOFError, OSError):  # the parent is gone
+        os._exit(0)
