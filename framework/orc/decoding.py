@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 import pyarrow.orc
@@ -128,7 +128,7 @@ class _Direct:
     """Arrow's own reader of a whole file in memory without encryption: it saves copying into an image."""
 
     def __init__(self, file: OpenFile, projection: Projection) -> None:
-        self._source = file.source
+        self._source = cast(MemorySource, file.source)
         self._names = projection.names
         self._opened = threading.local()
         self.possible = (

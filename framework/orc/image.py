@@ -107,14 +107,14 @@ def stripe_image(
     """The image of a stripe, in a buffer that this thread's next call uses again: decode before."""
     picks = projection.select(stripe.streams, variants)
     stored = projection.stored(source, picks)
-    footer = _stripe_footer(stripe, variants, projection)
+    footer = stripe_footer(stripe, variants, projection)
     for (place, stream), data in zip(picks, stored, strict=True):
         footer.streams.add(kind=stream.kind, column=place, length=len(data))
     size = sum(map(len, stored))
-    ending = _ending(
+    end_of_file = ending(
         tail, projection, frame(tail.codec, footer.SerializeToString(), tail.block_size), size, stripe.rows
     )
-    length = len(MAGIC) + size + len(ending)
+    length = len(MAGIC) + size + len(end_of_file)
     buffer = _buffer(length + SLACK)
     out = memoryview(buffer)
     out[: len(MAGIC)] = MAGIC
@@ -128,16 +128,16 @@ def stripe_image(
             cipher = stream_cipher(key, stream.column, stream.kind, variants.stripe_id(stripe.index))
             cipher.update_into(data, out[position : end + SLACK])
         position = end
-    out[position:length] = ending
+    out[position:length] = end_of_file
     return pa.py_buffer(buffer).slice(0, length)
 
 
 def empty_image(tail: Tail, projection: Projection) -> pa.Buffer:
     """The same file without rows, which shows Arrow's schema."""
-    return pa.py_buffer(MAGIC + _ending(tail, projection, None, 0, 0))
+    return pa.py_buffer(MAGIC + ending(tail, projection, None, 0, 0))
 
 
-def _stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) -> proto.Message:
+def stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) -> proto.Message:
     """The footer of the image's stripe, without its streams."""
     footer = proto.StripeFooter()
     if stripe.footer.writer_timezone:  # An empty one would be looked up and not found.
@@ -151,11 +151,11 @@ def _stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) -
     return footer
 
 
-def _ending(
-    tail: Tail, projection: Projection, stripe_footer: bytes | None, data_length: int, rows: int
+def ending(
+    tail: Tail, projection: Projection, framed_footer: bytes | None, data_length: int, rows: int
 ) -> bytes:
     """Stripe footer, file footer and postscript of an image; no indexes and no statistics."""
-    stripe_footer_length = len(stripe_footer or b"")
+    stripe_footer_length = len(framed_footer or b"")
     footer = proto.Footer(
         header_length=len(MAGIC),
         content_length=len(MAGIC) + data_length + stripe_footer_length,
@@ -166,7 +166,7 @@ def _ending(
     for field in ("writer", "calendar", "software_version"):
         if tail.footer.HasField(field):
             setattr(footer, field, getattr(tail.footer, field))
-    if stripe_footer is not None:
+    if framed_footer is not None:
         footer.stripes.add(
             offset=len(MAGIC),
             index_length=0,
@@ -181,7 +181,7 @@ def _ending(
     postscript.metadata_length = 0
     postscript.ClearField("stripe_statistics_length")
     postscript_bytes = postscript.SerializeToString()
-    return b"".join([stripe_footer or b"", footer_bytes, postscript_bytes, bytes([len(postscript_bytes)])])
+    return b"".join([framed_footer or b"", footer_bytes, postscript_bytes, bytes([len(postscript_bytes)])])
 
 
 def _buffer(length: int) -> bytearray:
