@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.audit import Audit, audit_file
     from lockgate.framework.orc.field_ids import with_field_ids
     from lockgate.framework.orc.inspection import Inspection, inspect_file
+    from lockgate.framework.orc.isolation import Isolation
     from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
     from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
     from lockgate.framework.orc.statistics import ColumnStatistics
@@ -24,6 +25,7 @@ _MODULES = {
     "EncryptedOrcFile": "reader",
     "Encryption": "options",
     "Inspection": "inspection",
+    "Isolation": "isolation",
     "Mask": "options",
     "OrcWriter": "writer",
     "WrittenFile": "writer",
@@ -48,6 +50,7 @@ __all__ = [
     "EncryptedOrcFile",
     "Encryption",
     "Inspection",
+    "Isolation",
     "Mask",
     "OrcWriter",
     "WrittenFile",
