@@ -15,14 +15,15 @@ import pyarrow as pa
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.cipher import SLACK, stream_cipher
 from lockgate.framework.orc.framing import frame
-from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC
+from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC, TypeKind
+from lockgate.framework.orc.leaf_paths import needed_columns
 from lockgate.framework.orc.source import Source
 from lockgate.framework.orc.stripe import Stream, Stripe
 from lockgate.framework.orc.tail import Tail
 from lockgate.framework.orc.variants import Variants
 
 # Attributes by which ORC marks encrypted columns; a decrypted image must not claim to be encrypted.
-ENCRYPTION_ATTRIBUTES = frozenset({"encrypt", "mask"})
+ENCRYPTION_ATTRIBUTES = frozenset({"encrypt", "mask", "lockgate.integrity"})
 # A buffer up to this size is kept for the next stripe: fresh pages cost five times what the decryption costs.
 KEEP = 128 * 1024 * 1024
 
@@ -33,29 +34,31 @@ _buffers = threading.local()
 class Projection:
     """Which columns an image has: `numbers[i]` is the number in the file of column `i` of the image.
 
-    Streams are dropped or replaced by their column's place in the image and their kind.
+    Streams are dropped or replaced by their column's place in the image and their kind. `whole` says that
+    no column lacks any of its parts.
     """
 
     numbers: tuple[int, ...]
     types: tuple[proto.Message, ...]
     dropped: frozenset[tuple[int, int]] = frozenset()
     replaced: Mapping[tuple[int, int], bytes] = dataclasses.field(default_factory=dict)
+    whole: bool = True
 
     @classmethod
     def of(cls, tail: Tail, columns: Sequence[str] | None = None) -> Projection:
-        """The top-level `columns` (all if None) with everything in them, in the order of the file."""
-        wanted = None if columns is None else {tail.types.top_level(name) for name in columns}
-        tops = [top for top in tail.types.top_levels() if wanted is None or top in wanted]
-        numbers = [0, *(number for top in tops for number in tail.types.subtree(top))]
+        """The columns or paths `columns` (all if None) with everything in them, in the order of the file.
+
+        `ColumnNotFoundError` for what is not there.
+        """
+        types = tail.types
+        if columns is None:
+            held = set(range(len(types)))
+        else:
+            held = {0}.union(*(needed_columns(types, path) for path in columns))
+        numbers = sorted(held)
         place = {number: index for index, number in enumerate(numbers)}
-        types = [_renumbered(tail.types.types[number], place) for number in numbers]
-        root = types[0]
-        kept = [
-            name for name, top in zip(tail.types.names, tail.types.top_levels(), strict=True) if top in place
-        ]
-        del root.field_names[:]
-        root.field_names.extend(kept)
-        return cls(tuple(numbers), tuple(types))
+        whole = all(held.issuperset(types.subtree(top)) for top in types.top_levels() if top in held)
+        return cls(tuple(numbers), tuple(_renumbered(types.types[n], place) for n in numbers), whole=whole)
 
     @property
     def names(self) -> list[str]:
@@ -65,7 +68,8 @@ class Projection:
     @property
     def plain(self) -> bool:
         """Whether Arrow can be asked for these columns by name: unchanged ones, none named like a path."""
-        return not self.dropped and not self.replaced and not any("." in name for name in self.names)
+        changed = self.dropped or self.replaced or not self.whole
+        return not changed and not any("." in name for name in self.names)
 
     def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
         """The data streams that the image needs, each with its column's place in the image."""
@@ -95,6 +99,11 @@ def _renumbered(type_: proto.Message, place: dict[int, int]) -> proto.Message:
     copy.CopyFrom(type_)
     del copy.subtypes[:]
     copy.subtypes.extend(place[child] for child in type_.subtypes if child in place)
+    if type_.kind == TypeKind.STRUCT:
+        fields = zip(type_.field_names, type_.subtypes, strict=True)
+        kept_names = [name for name, child in fields if child in place]
+        del copy.field_names[:]
+        copy.field_names.extend(kept_names)
     kept = [attribute for attribute in type_.attributes if attribute.key not in ENCRYPTION_ATTRIBUTES]
     del copy.attributes[:]
     copy.attributes.extend(kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
 from typing import Any
@@ -12,10 +13,11 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, MaskedDataWarning
 from lockgate.framework.keys import KeyProvider, provider_from
-from lockgate.framework.orc.decoder import ArrowDecoder
 from lockgate.framework.orc.decoding import OpenFile, StripeDecoder, TimestampUnit, rows_only
 from lockgate.framework.orc.image import Projection, empty_image
+from lockgate.framework.orc.isolation import Isolation, decoder_of
 from lockgate.framework.orc.layout import corrupt
+from lockgate.framework.orc.leaf_paths import top_level_of
 from lockgate.framework.orc.parallel import in_order, thread_count
 from lockgate.framework.orc.predicate import RowFilter
 from lockgate.framework.orc.source import open_source
@@ -57,13 +59,14 @@ class EncryptedOrcFile:
         timestamp_unit: TimestampUnit = "ns",
         name: str | None = None,
         threads: int | None = None,
+        isolate: bool | Isolation = False,
     ) -> None:
         if timestamp_unit not in ("ns", "us"):
             raise InputError(f"timestamp_unit is 'ns' or 'us', not {timestamp_unit!r}")
         self._unit = timestamp_unit
         self._threads = thread_count(threads)
         provider: KeyProvider = provider_from(keys)
-        self._decoder = ArrowDecoder()
+        self._decoder = decoder_of(isolate)
         self._source = open_source(source, name)
         try:
             self._tail = read_tail(self._source)
@@ -114,8 +117,7 @@ class EncryptedOrcFile:
     @property
     def masked_columns(self) -> list[str]:
         """The top-level columns that are read, wholly or in part, as masks."""
-        masked = (column.column for column in self.variants if not column.open)
-        return list(dict.fromkeys(masked))
+        return [self._tail.types.top_name(top) for top in sorted(self._masks(Projection.of(self._tail)))]
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -146,10 +148,13 @@ class EncryptedOrcFile:
         """Read the rows for which `predicate` holds (all if None), with `columns` (all if None) in the
         order asked for.
 
+        A column may be a path to a part of it (`addr.zip`, `orders.price`): its parts that are not asked for
+        are not read.
+
         `predicate` is a `lockgate.pushdown` predicate or a `pyarrow.compute.Expression`. A masked column is
         compared by its mask. Raises `ColumnNotFoundError` for an unknown column.
         """
-        schema = self._output_schema(columns)
+        schema = self._selected(columns).output
         tables = list(self._tables(columns, predicate))
         if not schema.names:
             return rows_only(sum(table.num_rows for table in tables))
@@ -158,21 +163,26 @@ class EncryptedOrcFile:
     def iter_batches(
         self, columns: Sequence[str] | None = None, predicate: Any = None
     ) -> Iterator[pa.RecordBatch]:
-        """Read stripe by stripe, one or more batches each; only one stripe is in memory at a time."""
+        """Read stripe by stripe, one or more batches each, in the order of the file.
+
+        At most `threads + 1` stripes are in memory at a time; a generator that is closed early leaves no
+        thread behind.
+        """
         for table in self._tables(columns, predicate):
             yield from table.to_batches()
 
     def _tables(self, columns: Sequence[str] | None, predicate: Any) -> Iterator[pa.Table]:
-        output = self._output_schema(columns)
-        self._warn(output)
         rows = None if predicate is None else RowFilter(predicate, self.schema)
-        needed = [*output.names, *(rows.columns if rows else ())]
-        projection = Projection.of(self._tail, needed)
-        schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
+        output = self._selected(columns)
+        self._warn(output.projection)
+        needed = output
+        if rows is not None and columns is not None:
+            needed = self._selected([*columns, *rows.columns])
         stripes = [index for index in range(self.num_stripes) if rows is None or self._may_match(rows, index)]
-        decoder = StripeDecoder(self._file, projection, schema, rows)
+        self._variants.unlock(stripes, needed.projection.numbers)
+        decoder = StripeDecoder(self._file, needed.projection, needed.schema, rows)
         for table in in_order(decoder.decode, stripes, self._threads):
-            yield table.select(output.names)
+            yield output.cut(table)
 
     def _may_match(self, rows: RowFilter, index: int) -> bool:
         if not self.stripe_statistics:
@@ -183,17 +193,22 @@ class EncryptedOrcFile:
     def _file(self) -> OpenFile:
         return OpenFile(self._source, self._tail, self._variants, self._decoder, self._unit)
 
-    def _indexes(self, projection: Projection) -> list[int]:
-        tops = self._tail.types.top_levels()
-        held = set(projection.numbers)
-        return [index for index, top in enumerate(tops) if top in held]
-
-    def _output_schema(self, columns: Sequence[str] | None) -> pa.Schema:
+    def _selected(self, columns: Sequence[str] | None) -> Selected:
+        projection = Projection.of(self._tail, columns)
+        if projection.whole:
+            schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
+        else:
+            schema = self._schema(projection)
         if columns is None:
-            return self.schema
-        for name in columns:
-            self._tail.types.top_level(name)
-        return pa.schema([self.schema.field(name) for name in dict.fromkeys(columns)])
+            return Selected(projection, schema, tuple(range(len(schema))))
+        tops = list(projection.types[0].subtypes)
+        places = [top_level_of(self._tail.types, path) for path in columns]
+        order = [tops.index(projection.numbers.index(place)) for place in dict.fromkeys(places)]
+        return Selected(projection, schema, tuple(order))
+
+    def _indexes(self, projection: Projection) -> list[int]:
+        held = set(projection.numbers)
+        return [index for index, top in enumerate(self._tail.types.top_levels()) if top in held]
 
     def _schema(self, projection: Projection) -> pa.Schema:
         try:
@@ -202,25 +217,56 @@ class EncryptedOrcFile:
             raise corrupt(
                 self.name, self._tail.footer_offset, f"its types cannot be read ({error})"
             ) from error
-        masks = {column.column: column.mask for column in self.variants if not column.open}
+        masks = self._masks(projection)
         if self._unit == "us":
             schema = pa.schema([field.with_type(in_microseconds(field.type)) for field in schema])
-        fields = [_mark(field, masks.get(field.name)) for field in schema]
-        return pa.schema(fields)
+        tops = [projection.numbers[place] for place in projection.types[0].subtypes]
+        return pa.schema([_mark(field, masks.get(top)) for field, top in zip(schema, tops, strict=True)])
 
-    def _warn(self, schema: pa.Schema) -> None:
-        masked = [name for name in self.masked_columns if name in schema.names]
+    def _masks(self, projection: Projection) -> dict[int, str]:
+        """The top-level columns of a projection that are read as masks, wholly or in part, and the mask."""
+        held, masks = set(projection.numbers), dict[int, str]()
+        for root, mask in self._variants.masked_roots().items():
+            for top in self._tail.types.top_levels():
+                if root in held and top in held and (root == 0 or root in self._tail.types.subtree(top)):
+                    masks.setdefault(top, mask)
+        return masks
+
+    def _warn(self, projection: Projection) -> None:
+        masked = self._masks(projection)
         if masked:
+            held = set(projection.numbers)
             reasons = dict.fromkeys(
-                str(error)
-                for root, error in self._variants.failures.items()
-                if self._tail.types.top_name(root) in masked
+                str(error) for root, error in self._variants.failures.items() if root in held
             )
+            names = [self._tail.types.top_name(top) for top in masked]
             warnings.warn(
-                f"read as masks, not as values: {', '.join(masked)} ({'; '.join(reasons)})",
+                f"read as masks, not as values: {', '.join(names)} ({'; '.join(reasons)})",
                 MaskedDataWarning,
                 stacklevel=4,
             )
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Columns or paths as asked for: what is decoded, its schema, and the order it is handed out in."""
+
+    projection: Projection
+    schema: pa.Schema
+    order: tuple[int, ...]
+
+    @property
+    def output(self) -> pa.Schema:
+        """The schema of what is handed out."""
+        return pa.schema([self.schema.field(index) for index in self.order])
+
+    def cut(self, table: pa.Table) -> pa.Table:
+        """These columns of a table that may have more of them, and more inside of them."""
+        output = self.output
+        if not output.names:
+            return rows_only(table.num_rows)
+        table = table.select(output.names)
+        return table if table.schema.equals(output) else table.cast(output)
 
 
 def _mark(field: pa.Field, mask: str | None) -> pa.Field:

@@ -61,6 +61,27 @@ class TypeTree:
                 return name
         return "<all rows>"
 
+    def path(self, column: int) -> str:
+        """The path of a column in the spelling of ORC's Java tools, such as `orders._elem.price`."""
+        steps: list[str] = []
+        at = 0
+        while at != column:
+            type_ = self.types[at]
+            place, at = next(
+                (place, child) for place, child in enumerate(type_.subtypes) if column <= self.last[child]
+            )
+            steps.append(
+                type_.field_names[place] if type_.kind == TypeKind.STRUCT else _step(type_.kind, place)
+            )
+        return ".".join(steps)
+
+
+def _step(kind: int, place: int) -> str:
+    """What a child without a name is called."""
+    if kind == TypeKind.MAP:
+        return ("_key", "_value")[place]
+    return "_elem" if kind == TypeKind.LIST else str(place)
+
 
 def _check_type(name: str, offset: int, index: int, type_: proto.Message) -> None:
     if type_.kind not in list(TypeKind):

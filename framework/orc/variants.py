@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lockgate.errors import EncryptionKeyError, KeyDeniedError, KeyMissingError, WrongKeyError
@@ -15,12 +17,16 @@ from lockgate.framework.orc.tail import Tail
 
 @dataclass(frozen=True)
 class EncryptedColumn:
-    """What anyone may know of an encrypted column: the key it needs and the mask shown without it."""
+    """What anyone may know of an encrypted column: the key it needs and the mask shown without it.
+
+    `column` is the top-level column, `path` the encrypted part of it (`address.zip`), mostly the same.
+    """
 
     column: str
     key: KeyMetadata
     mask: str
     open: bool
+    path: str = ""
 
 
 class Variants:
@@ -35,6 +41,7 @@ class Variants:
         self._tail = tail
         self._provider = keys
         self._local_keys: dict[tuple[int, bytes], bytes] = {}
+        self._asking = threading.Lock()
         self._proven: set[tuple[int, bytes]] = set()
         self._variants = list(tail.footer.encryption.variants)
         self._keys = [_key(tail, variant) for variant in self._variants]
@@ -44,7 +51,10 @@ class Variants:
         self.statistics: dict[int, list[proto.Message]] = {}
         self._owner: dict[int, int] = {}
         for number in range(len(self._variants)):
-            self._open(number, strict)
+            self._open(number)
+        if strict and self.failures:
+            root, error = next(iter(self.failures.items()))
+            raise type(error)(self._strict_message(root, error)) from error
 
     def __len__(self) -> int:
         return len(self._variants)
@@ -64,13 +74,31 @@ class Variants:
             name = self._tail.types.top_name(variant.root)
             if variant.root not in found or self._owner.get(variant.root) == number:
                 found[variant.root] = EncryptedColumn(
-                    name, self._keys[number], self._mask(variant.root), opened
+                    name,
+                    self._keys[number],
+                    self._mask(variant.root),
+                    opened,
+                    self._tail.types.path(variant.root) or name,
                 )
         return [found[root] for root in sorted(found)]
 
     def roots(self) -> list[int]:
         """The numbers of the encrypted columns."""
         return sorted({variant.root for variant in self._variants})
+
+    def masked_roots(self) -> dict[int, str]:
+        """The numbers of the encrypted columns that are read as masks, and which mask that is."""
+        return {root: self._mask(root) for root in self.roots() if root not in self._owner}
+
+    def unlock(self, stripes: Iterable[int], columns: Collection[int]) -> None:
+        """Ask for every key that these columns need in these stripes; in merged files stripes have their own.
+
+        So a key service that does not answer is found before anything is decoded.
+        """
+        wanted = {self._owner[column] for column in columns if column in self._owner}
+        for stripe in stripes:
+            for variant in wanted:
+                self.stripe_key(variant, stripe)
 
     def root(self, variant: int) -> int:
         """The column number of a variant."""
@@ -107,7 +135,7 @@ class Variants:
     def __iter__(self) -> object:
         return iter(range(len(self._variants)))
 
-    def _open(self, number: int, strict: bool) -> None:
+    def _open(self, number: int) -> None:
         variant = self._variants[number]
         if variant.root in self._owner:
             return  # The first variant whose key is held is the one to read.
@@ -115,8 +143,6 @@ class Variants:
             key = self.footer_key(number)
         except (KeyMissingError, KeyDeniedError) as error:
             self.failures.setdefault(variant.root, error)
-            if strict:
-                raise type(error)(self._strict_message(variant.root, error)) from error
             return
         self.statistics[number] = self._prove(number, key)
         self._proven.add((number, variant.encrypted_key))
@@ -130,16 +156,23 @@ class Variants:
 
     def _local_key(self, variant: int, encrypted: bytes) -> bytes:
         held = self._local_keys.get((variant, encrypted))
-        if held is None:
-            key = self._keys[variant]
-            if len(encrypted) != key.algorithm.key_length:
-                raise corrupt(
-                    self._tail.name,
-                    self._tail.footer_offset,
-                    f"an encrypted key of {key} has {len(encrypted)} bytes",
-                )
-            held = self._local_keys[variant, encrypted] = self._provider.decrypt_local_key(key, encrypted)
+        if held is not None:
+            return held
+        with self._asking:  # Several threads may want the same key, which is asked for once.
+            held = self._local_keys.get((variant, encrypted))
+            if held is None:
+                held = self._local_keys[variant, encrypted] = self._unwrap(variant, encrypted)
         return held
+
+    def _unwrap(self, variant: int, encrypted: bytes) -> bytes:
+        key = self._keys[variant]
+        if len(encrypted) != key.algorithm.key_length:
+            raise corrupt(
+                self._tail.name,
+                self._tail.footer_offset,
+                f"an encrypted key of {key} has {len(encrypted)} bytes",
+            )
+        return self._provider.decrypt_local_key(key, encrypted)
 
     def _prove(self, number: int, key: bytes) -> list[proto.Message]:
         """Decrypt a variant's file statistics: with a wrong key they are noise, which does not parse."""
