@@ -119,6 +119,15 @@ class RowCodec:
             offset += 8
         return tuple(values)
 
+    def decode_field(self, row: bytes, position: int) -> Any:
+        """Return one value of a row without the number of fields; raises as `decode`."""
+        if len(row) < self._fixed:
+            raise CorruptFileError(f"a row of {self._arity} fields cannot have only {len(row)} bytes")
+        bit = position + 8
+        if row[bit >> 3] >> (bit & 7) & 1:
+            return None
+        return self._fields[position][1](row, self._null_bits + 8 * position)
+
 
 @lru_cache(maxsize=512)
 def row_codec(types: tuple[DataType, ...]) -> RowCodec:
@@ -137,14 +146,21 @@ def decode_row(data: bytes, types: tuple[DataType, ...]) -> tuple[Any, ...]:
     A row with no fields is taken as it is, whatever the types, because writers leave statistics out that way.
     Raises CorruptFileError if the row has another number of fields or is cut off.
     """
+    return row_codec(types).decode(data[4:]) if _has_fields(data, types) else ()
+
+
+def decode_field(data: bytes, types: tuple[DataType, ...], position: int) -> Any:
+    """Return one value of a serialized row; None where it has no fields. Raises as `decode_row`."""
+    return row_codec(types).decode_field(data[4:], position) if _has_fields(data, types) else None
+
+
+def _has_fields(data: bytes, types: tuple[DataType, ...]) -> bool:
     if len(data) < 4:
         raise CorruptFileError(f"a serialized row cannot have only {len(data)} bytes")
     (arity,) = _ARITY.unpack_from(data)
-    if arity == 0:
-        return ()
-    if arity != len(types):
+    if arity not in (0, len(types)):
         raise CorruptFileError(f"a serialized row has {arity} fields where {len(types)} are expected")
-    return row_codec(types).decode(data[4:])
+    return bool(arity)
 
 
 # --- one field -----------------------------------------------------------------------------------

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence, Sized
+from typing import Any, Generic, TypeVar
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.store.avro import read_container, write_container
+from lockgate.framework.store.collector import paused_collector
+from lockgate.framework.store.file_table import FileTable
 from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta, live_entries
 from lockgate.framework.store.paths import TablePaths
 from lockgate.framework.store.records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA, EntryCodec, SchemaOf
@@ -19,6 +21,8 @@ from lockgate.framework.store.snapshot import Snapshot
 from lockgate.framework.store.statistics import SimpleStats
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+P = TypeVar("P", bound=Sized)
 
 # About 1 KB an entry: the memory that parsed manifests may take in a process.
 _CACHED_ENTRIES = 200_000
@@ -26,33 +30,36 @@ _CACHED_ENTRIES = 200_000
 ManifestFilter = Callable[[ManifestFileMeta], bool]
 
 
-class _Cache:
-    """Parsed manifests of all tables of the process, by path; the least recently used go first."""
+class _Cache(Generic[K, P]):
+    """What was parsed, for all tables of the process; the least recently used goes first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._size = 0
-        self._parsed: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
+        self._parsed: OrderedDict[K, P] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, path: str) -> tuple[Any, ...] | None:
+    def get(self, key: K) -> P | None:
         with self._lock:
-            if path in self._parsed:
-                self._parsed.move_to_end(path)
-            return self._parsed.get(path)
+            if key in self._parsed:
+                self._parsed.move_to_end(key)
+            return self._parsed.get(key)
 
-    def put(self, path: str, parsed: tuple[Any, ...]) -> None:
+    def put(self, key: K, parsed: P) -> None:
         with self._lock:
-            if path in self._parsed:
+            if key in self._parsed:
                 return
-            self._parsed[path] = parsed
+            self._parsed[key] = parsed
             self._size += len(parsed) + 1
             while self._size > self._capacity and self._parsed:
                 _, dropped = self._parsed.popitem(last=False)
                 self._size -= len(dropped) + 1
 
 
-_cache = _Cache(_CACHED_ENTRIES)
+_lists: _Cache[str, tuple[ManifestFileMeta, ...]] = _Cache(_CACHED_ENTRIES)
+_manifests: _Cache[str, FileTable] = _Cache(_CACHED_ENTRIES)
+# The manifests of a snapshot put together: pointers to what the cache above holds, and columns beside them.
+_snapshots: _Cache[tuple[str, ...], FileTable] = _Cache(_CACHED_ENTRIES)
 
 
 class ManifestFiles:
@@ -69,21 +76,35 @@ class ManifestFiles:
 
     def read_manifest(self, meta: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
         """Return the entries of a manifest; CorruptFileError if it is missing, truncated or damaged."""
-        return self._read(meta.file_name, meta.file_size, self._codec.from_record)
+        return self._table(meta).entries
 
     def read_list(self, name: str, size: int | None = None) -> tuple[ManifestFileMeta, ...]:
         """Return the manifests of a list; raises as `read_manifest`."""
-        return self._read(name, size, self._codec.meta_from_record)
+        uri = self._uri(name)
+        found = _lists.get(uri)
+        if found is None:
+            found = self._parsed(name, size, self._codec.meta_from_record)
+            _lists.put(uri, found)
+        return found
 
-    def _read(self, name: str, size: int | None, parse: Callable[[dict[str, Any], str], T]) -> tuple[T, ...]:
+    def _table(self, meta: ManifestFileMeta) -> FileTable:
+        uri = self._uri(meta.file_name)
+        found = _manifests.get(uri)
+        if found is None:
+            found = FileTable(self._parsed(meta.file_name, meta.file_size, self._codec.from_record))
+            _manifests.put(uri, found)
+        return found
+
+    def _uri(self, name: str) -> str:
+        return self._file_system.uri(self._paths.manifest(name))
+
+    def _parsed(
+        self, name: str, size: int | None, parse: Callable[[dict[str, Any], str], T]
+    ) -> tuple[T, ...]:
         path = self._paths.manifest(name)
-        uri = self._file_system.uri(path)
-        cached = _cache.get(uri)
-        if cached is None:
+        with paused_collector():
             records = read_container(self._content(path, size), path)
-            cached = tuple(parse(record, path) for record in records)
-            _cache.put(uri, cached)
-        return cast("tuple[T, ...]", cached)
+            return tuple(parse(record, path) for record in records)
 
     def _content(self, path: str, size: int | None) -> bytes:
         try:
@@ -108,6 +129,16 @@ class ManifestFiles:
         """Return the manifests of a snapshot's own changes."""
         return self.read_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
+    def files(self, snapshot: Snapshot) -> FileTable:
+        """Return the entries of all manifests of a snapshot in order; its mask `live` are the data files."""
+        metas = self.manifests(snapshot)
+        key = tuple(self._uri(meta.file_name) for meta in metas)
+        found = _snapshots.get(key)
+        if found is None:
+            found = FileTable.joined([self._table(meta) for meta in metas])
+            _snapshots.put(key, found)
+        return found
+
     def live_files(
         self, snapshot: Snapshot | None, manifest_filter: ManifestFilter | None = None
     ) -> list[ManifestEntry]:
@@ -118,6 +149,9 @@ class ManifestFiles:
         """
         if snapshot is None:
             return []
+        if manifest_filter is None:
+            files = self.files(snapshot)
+            return files.select(files.live)
         wanted = (
             meta for meta in self.manifests(snapshot) if manifest_filter is None or manifest_filter(meta)
         )

@@ -11,6 +11,7 @@ import struct
 import uuid
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from lockgate.errors import UnsupportedFormatError
@@ -32,6 +33,8 @@ class TablePaths:
         self._types = schema.types_of(schema.partition_keys)
         self._default = schema.table_options.get_option(PARTITION_DEFAULT_NAME)
         self._legacy = schema.table_options.get_option(PARTITION_LEGACY_NAME)
+        # A table has far fewer buckets than files.
+        self._bucket_path = lru_cache(maxsize=4096)(self._new_bucket_path)
 
     def partition_path(self, partition: Sequence[Any]) -> str:
         """Return `a=1/b=x` for the values of a partition; empty without partition columns."""
@@ -46,11 +49,14 @@ class TablePaths:
 
     def bucket_path(self, partition: Sequence[Any], bucket: int) -> str:
         """Return the folder of a bucket."""
+        return self._bucket_path(tuple(partition), bucket)
+
+    def _new_bucket_path(self, partition: tuple[Any, ...], bucket: int) -> str:
         return join(self.location, self.partition_path(partition), f"bucket-{bucket}")
 
     def data_file(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file; one outside the table says itself where it is."""
-        return file.external_path or join(self.bucket_path(partition, bucket), file.file_name)
+        return file.external_path or f"{self.bucket_path(partition, bucket)}/{file.file_name}"
 
     def extra_files(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> list[str]:
         """Return the paths of the files that belong to a data file, such as its index."""

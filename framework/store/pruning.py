@@ -58,9 +58,9 @@ class PartitionPruner:
             found = self._known[partition] = residual(self._predicate, row)
         return found
 
-    def keeps(self, entry: ManifestEntry) -> bool:
-        """Say whether the partition of a file can have matching rows."""
-        return not isinstance(self.residual(entry.partition), AlwaysFalse)
+    def keeps_partition(self, partition: tuple[Any, ...]) -> bool:
+        """Say whether a partition can have matching rows."""
+        return not isinstance(self.residual(partition), AlwaysFalse)
 
 
 class BucketPruner:

@@ -176,7 +176,8 @@ class EntryCodec:
         value_columns = _tuple_or_none(file.get("_VALUE_STATS_COLS"))
         write_columns = _tuple_or_none(file.get("_WRITE_COLS"))
         value_types = self._value_types(file["_SCHEMA_ID"], _stats_columns(value_columns, write_columns))
-        meta = DataFileMeta(
+        meta = _filled(
+            DataFileMeta,
             file_name=file["_FILE_NAME"],
             file_size=file["_FILE_SIZE"],
             row_count=file["_ROW_COUNT"],
@@ -201,7 +202,14 @@ class EntryCodec:
         )
         kind = FileKind.DELETE if record["_KIND"] else FileKind.ADD
         partition = self._partition(record["_PARTITION"])
-        return ManifestEntry(kind, partition, record["_BUCKET"], record["_TOTAL_BUCKETS"], meta)
+        return _filled(
+            ManifestEntry,
+            kind=kind,
+            partition=partition,
+            bucket=record["_BUCKET"],
+            total_buckets=record["_TOTAL_BUCKETS"],
+            file=meta,
+        )
 
     def _value_types(self, schema_id: int, columns: tuple[str, ...] | None) -> tuple[DataType, ...]:
         key = (schema_id, columns)
@@ -250,6 +258,13 @@ class EntryCodec:
         )
 
 
+def _filled(cls: type[T], **values: Any) -> T:
+    """Make a frozen dataclass of all its fields; its own constructor sets them one call at a time."""
+    made = object.__new__(cls)
+    made.__dict__.update(values)
+    return made
+
+
 def stats_to_record(stats: SimpleStats, types: tuple[DataType, ...]) -> dict[str, Any]:
     """Return the Avro record of statistics; those of no column have rows without fields."""
     minimum, maximum = stats.to_binary(types if stats.null_counts else ())
@@ -290,7 +305,13 @@ def _list_or_none(values: tuple[Any, ...] | None) -> list[Any] | None:
 
 
 def _tuple_or_none(values: list[Any] | None) -> tuple[Any, ...] | None:
-    return None if values is None else tuple(values)
+    # The files of a table name the same few columns: one tuple serves them all.
+    return None if values is None else _shared(tuple(values))
+
+
+@lru_cache(maxsize=1024)
+def _shared(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return values
 
 
 def _millis(value: datetime.datetime | int | None) -> int | None:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework import options as known
+from lockgate.framework.store.collector import paused_collector
+from lockgate.framework.store.column_bounds import ColumnBounds, is_bounded, may_match_files
+from lockgate.framework.store.file_table import FileTable, Mask
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.merge import MergePlan, merge_plan
 from lockgate.framework.store.pruning import BucketPruner, PartitionPruner, ValuePruner
@@ -149,11 +152,10 @@ def plan_scan(
         schema.field(name)
     plan = merge_plan(schema)
     check_readable(schema)
-    entries = [] if snapshot is None else table.manifests.live_files(snapshot)
-    _check_files(entries)
     push_down = push_down or apply_filters(table, conjuncts(wanted))
     funnel = _Funnel(table, schema, wanted, limit)
-    splits = funnel.run(entries)
+    with paused_collector():
+        splits = funnel.run(FileTable(()) if snapshot is None else table.manifests.files(snapshot))
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
     return ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,
@@ -179,14 +181,12 @@ def check_readable(schema: TableSchema) -> None:
         raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
 
 
-def _check_files(entries: Sequence[ManifestEntry]) -> None:
-    for entry in entries:
-        file = entry.file
-        if not file.file_name.endswith(".orc"):
-            kind = file.file_name.rpartition(".")[2]
-            raise UnsupportedFormatError(
-                f"{file.file_name}: data files of format {kind} cannot be read, only orc"
-            )
+def _check_files(files: FileTable) -> None:
+    for number in files.not_orc:
+        if files.live[number]:
+            name = files.entries[number].file.file_name
+            kind = name.rpartition(".")[2]
+            raise UnsupportedFormatError(f"{name}: data files of format {kind} cannot be read, only orc")
 
 
 class _Funnel:
@@ -202,47 +202,91 @@ class _Funnel:
         self.steps: list[Step] = []
         self.limit_note = ""
 
-    def run(self, entries: Sequence[ManifestEntry]) -> list[Split]:
+    def run(self, files: FileTable) -> list[Split]:
         """Return the splits that are left of all files of the snapshot."""
+        _check_files(files)
         schema, every = self._schema, self._predicate
-        kept = self._step("partitions", entries, self._partitions.keeps, schema.partition_keys)
+        mask = files.live
+        mask = self._step("partitions", files, mask, self._by_partition, schema.partition_keys)
         if schema.bucket_keys:
-            kept = self._step(
-                "buckets", kept, BucketPruner(schema, self._partitions).keeps, schema.bucket_keys
-            )
+            mask = self._step("buckets", files, mask, self._by_bucket, schema.bucket_keys)
         if schema.has_primary_key:
-            kept = self._step("keys", kept, self._values.keeps_key, schema.trimmed_primary_keys)
-        make = key_sections if schema.has_primary_key else append_sections
-        buckets = [make(bucket) for bucket in by_bucket(kept)]
+            mask = self._step("keys", files, mask, self._by_key, schema.trimmed_primary_keys)
         if not self.steps:
-            self.steps.append(Step("snapshot", _count(entries), _count(entries)))
+            counted = files.count(mask)
+            self.steps.append(Step("snapshot", counted, counted))
         rest = [part for part in conjuncts(every) if not reads_only(part, schema.partition_keys)]
-        if rest:
-            before = _count(kept)
-            buckets = [[part for part in bucket if self._values.keeps_section(part)] for bucket in buckets]
-            self.steps.append(Step("statistics", before, _count(_entries(buckets)), describe(all_of(*rest))))
+        left = all_of(*rest)
+        buckets = self._by_value(files, mask, left) if rest else self._sections(files.select(mask))
         if self._limit is not None:
             buckets = self._limited(buckets, self._limit)
         return [split for bucket in buckets for split in self._splits(bucket)]
 
+    def _sections(self, entries: Sequence[ManifestEntry]) -> list[list[Section]]:
+        make = key_sections if self._schema.has_primary_key else append_sections
+        return [make(bucket) for bucket in by_bucket(entries)]
+
     def _step(
         self,
         name: str,
-        entries: Sequence[ManifestEntry],
-        keeps: Callable[[ManifestEntry], bool],
+        files: FileTable,
+        mask: Mask,
+        narrow: Callable[[FileTable, Mask, Predicate], Mask],
         columns: Sequence[str],
-    ) -> list[ManifestEntry]:
+    ) -> Mask:
         asked = [
             part
             for part in conjuncts(self._predicate)
             if not columns_of(part) or any(path[0] in columns for path in columns_of(part))
         ]
         if not asked:
-            return list(entries)
-        kept = [entry for entry in entries if keeps(entry)]
+            return mask
+        narrowed = narrow(files, mask, all_of(*asked))
         by = " AND ".join(describe(part) for part in asked)
-        self.steps.append(Step(name, _count(entries), _count(kept), by))
-        return kept
+        self.steps.append(Step(name, files.count(mask), files.count(narrowed), by))
+        return narrowed
+
+    def _by_partition(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        return files.where_partition(mask, self._partitions.keeps_partition)
+
+    def _by_bucket(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        return files.where_bucket(mask, BucketPruner(self._schema, self._partitions).keeps)
+
+    def _by_key(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        mask = mask & self._may_match(files, asked, of_key=True)
+        return files.where(mask, self._values.keeps_key)
+
+    def _by_value(self, files: FileTable, mask: Mask, asked: Predicate) -> list[list[Section]]:
+        """Leave out by statistics, which one file of a section must fit."""
+        possible = mask & self._may_match(files, asked, of_key=False)
+        if not self._schema.has_primary_key:
+            kept = files.where(possible, self._values.keeps_file)
+            self.steps.append(Step("statistics", files.count(mask), files.count(kept), describe(asked)))
+            return self._sections(files.select(kept))
+        entries = files.select(mask)
+        matching = {id(entry) for entry in files.select(possible) if self._values.keeps_file(entry)}
+        buckets = [
+            [section for section in bucket if any(id(entry) in matching for entry in section.entries)]
+            for bucket in self._sections(entries)
+        ]
+        self.steps.append(Step("statistics", files.count(mask), _count(_entries(buckets)), describe(asked)))
+        return buckets
+
+    def _may_match(self, files: FileTable, asked: Predicate, *, of_key: bool) -> Mask:
+        keys = self._schema.trimmed_primary_keys
+
+        def bounds(name: str) -> ColumnBounds | None:
+            field = self._schema.field(name)
+            if name in self._schema.partition_keys or (of_key and name not in keys):
+                return None
+            if not is_bounded(field.type):
+                return None
+            return files.bounds(field, self._schema_of, of_key=keys.index(name) if of_key else None)
+
+        return may_match_files(normalize(asked), bounds, len(files))
+
+    def _schema_of(self, schema_id: int) -> TableSchema:
+        return self._schema if schema_id == self._schema.id else self._table.schema_of(schema_id)
 
     def _limited(self, buckets: list[list[Section]], limit: int) -> list[list[Section]]:
         """Keep only as many files as surely hold `limit` rows.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from lockgate.framework.store.binary_row import decode_row, encode_row
+from lockgate.framework.store.binary_row import decode_field, decode_row, encode_row
 from lockgate.framework.types import DataType
 
 
@@ -44,6 +44,16 @@ class SimpleStats:
             )
         self.__dict__[name] = values
         return values
+
+    def bound(self, which: Literal["min", "max"], position: int) -> Any:
+        """Return one column's smallest or largest value; None if not known. The others are not decoded."""
+        if which in self.__dict__:
+            values = self.__dict__[which]
+            return values[position] if position < len(values) else None
+        types = self.__dict__["_types"]
+        if position >= len(types) or (which == "max" and _cut_off(types[position])):
+            return None
+        return decode_field(self.__dict__["_encoded"][which == "max"], types, position)
 
     def to_binary(self, types: tuple[DataType, ...]) -> tuple[bytes, bytes]:
         """Return min and max as serialized BinaryRows of columns of `types`."""
