@@ -14,6 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 __all__ = [
+    "BloomFilterIndex",
     "ColumnEncoding",
     "ColumnStatistics",
     "ColumnarStripeStatistics",
@@ -53,6 +54,8 @@ ColumnStatistics: number_of_values uint64 1, int_statistics IntegerStatistics 2,
     collection_statistics CollectionStatistics 12
 RowIndexEntry: positions uint64* 1, statistics ColumnStatistics 2
 RowIndex: entry RowIndexEntry+ 1
+BloomFilter: num_hash_functions uint32 1, utf8bitset bytes 3
+BloomFilterIndex: bloom_filter BloomFilter+ 1
 Stream: kind uint32 1, column uint32 2, length uint64 3
 ColumnEncoding: kind uint32 1, dictionary_size uint32 2, bloom_encoding uint32 3
 StripeEncryptionVariant: streams Stream+ 1, encoding ColumnEncoding+ 2
@@ -130,6 +133,7 @@ def _message_classes() -> dict[str, Any]:
 
 _CLASSES = _message_classes()
 
+BloomFilterIndex: Any = _CLASSES["BloomFilterIndex"]
 ColumnEncoding: Any = _CLASSES["ColumnEncoding"]
 ColumnStatistics: Any = _CLASSES["ColumnStatistics"]
 ColumnarStripeStatistics: Any = _CLASSES["ColumnarStripeStatistics"]

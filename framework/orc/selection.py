@@ -1,0 +1,169 @@
+"""Which row groups of a stripe may match: by statistics, then Bloom filters, then dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import pyarrow as pa
+
+from lockgate.framework.orc import bloom
+from lockgate.framework.orc.column_groups import ColumnGroups
+from lockgate.framework.orc.dictionaries import any_entry_matches, dictionary_of, is_answered_by_dictionary
+from lockgate.framework.orc.predicate import RowFilter, leaves, may_be_true
+from lockgate.framework.orc.read_report import ReadCounter
+from lockgate.framework.orc.statistics import column_statistics
+from lockgate.framework.orc.stripe import Stripe
+from lockgate.framework.orc.tail import Tail
+from lockgate.pushdown import ColumnStatistics as Bounds
+from lockgate.pushdown import Comparison, Predicate, may_match
+
+_CPP = 1
+# Of these versions of the C++ writer the hashes are wrong (ORC-1024), and of those that do not say theirs.
+_WRONG_HASHES = frozenset({*(f"1.6.{number}" for number in range(12)), "1.7.0"})
+
+
+class Selection:
+    """The row groups, out of `count`, of `stripe` in which a filter may be true.
+
+    `column_of` gives the row groups of a column by its number; unless `indexed`, there is no index to rely
+    on, and the stripe is one row group. A masked column is judged by its mask.
+    """
+
+    def __init__(
+        self,
+        tail: Tail,
+        stripe: Stripe,
+        rows: RowFilter,
+        column_of: Callable[[int], ColumnGroups],
+        count: int,
+        *,
+        indexed: bool,
+        counter: ReadCounter | None,
+    ) -> None:
+        assert rows.predicate is not None
+        self._tail = tail
+        self._stripe = stripe
+        self._rows = rows
+        self._predicate = rows.predicate
+        self._column_of = column_of
+        self._count = count
+        self._indexed = indexed
+        self._counter = counter
+        self._bounds: dict[tuple[str, int], Bounds | None] = {}
+        self._hashes: dict[int, list[int] | None] = {}
+
+    def row_groups(self) -> list[int]:
+        """Their numbers, rising."""
+        kept = list(range(self._count))
+        if self._indexed:
+            kept = [group for group in kept if self._may(group, self._by_statistics)]
+            kept = self._without_bloom_misses(kept)
+        if kept and self._ruled_out:
+            left = [group for group in kept if self._may(group, self._by_everything)]
+            if not left and self._counter is not None:
+                self._counter.add(dictionary_skips=1)
+            kept = left
+        return kept
+
+    def _may(self, group: int, leaf: Callable[[int, Predicate, Comparison], bool]) -> bool:
+        return may_be_true(self._predicate, lambda whole, node: leaf(group, whole, node))
+
+    def _without_bloom_misses(self, kept: list[int]) -> list[int]:
+        if not kept or not any(self._bloom_hashes(node) is not None for _, node in leaves(self._predicate)):
+            return kept
+        left = [group for group in kept if self._may(group, self._by_bloom)]
+        if self._counter is not None:
+            self._counter.add(bloom_skips=len(kept) - len(left))
+        return left
+
+    def _by_statistics(self, group: int, whole: Predicate, node: Comparison) -> bool:
+        bounds = self._group_bounds(node, group)
+        if bounds is None:
+            return True
+        stride = self._tail.footer.row_index_stride or self._stripe.rows
+        rows = min(stride, self._stripe.rows - group * stride)
+        return may_match(whole, {node.field: bounds}, rows)
+
+    def _by_bloom(self, group: int, whole: Predicate, node: Comparison) -> bool:
+        if not self._by_statistics(group, whole, node):
+            return False
+        hashes = self._bloom_hashes(node) if whole is node else None
+        if hashes is None:
+            return True
+        filters = self._column(node).bloom_filters
+        return filters is None or bloom.may_hold(filters[group], hashes)
+
+    def _by_everything(self, group: int, whole: Predicate, node: Comparison) -> bool:
+        if id(whole) in self._ruled_out:
+            return False
+        return self._by_bloom(group, whole, node) if self._indexed else True
+
+    def _group_bounds(self, node: Comparison, group: int) -> Bounds | None:
+        if not self._is_flat(node):
+            return None
+        name = node.field[0]
+        if (name, group) not in self._bounds:
+            self._bounds[name, group] = self._read_bounds(name, group)
+        return self._bounds[name, group]
+
+    def _read_bounds(self, name: str, group: int) -> Bounds | None:
+        number = self._tail.types.top_level(name)
+        entries = self._column_of(number).entries
+        if entries is None or not entries[group].statistics.HasField("number_of_values"):
+            return None
+        stride = self._tail.footer.row_index_stride
+        rows = min(stride, self._stripe.rows - group * stride)
+        found = column_statistics(self._tail.types.types[number], entries[group].statistics, rows)
+        return self._rows.bounds(name, found)
+
+    def _bloom_hashes(self, node: Comparison) -> list[int] | None:
+        """What to look up in Bloom filters for `node`; None if they cannot answer it, or there are none."""
+        if id(node) not in self._hashes:
+            self._hashes[id(node)] = self._find_hashes(node)
+        return self._hashes[id(node)]
+
+    def _find_hashes(self, node: Comparison) -> list[int] | None:
+        if not self._right_hashes or not self._is_flat(node):
+            return None
+        column = self._column(node)
+        hashes = bloom.hashes_of(
+            node,
+            column.kind,
+            self._type(node),
+            column.streams.encoding,
+            self._stripe.footer.writer_timezone,
+        )
+        return None if hashes is None or column.bloom_filters is None else hashes
+
+    @cached_property
+    def _right_hashes(self) -> bool:
+        if self._tail.footer.writer != _CPP:
+            return True
+        version = self._tail.footer.software_version.split("-")[0]
+        return bool(version) and version not in _WRONG_HASHES
+
+    @cached_property
+    def _ruled_out(self) -> frozenset[int]:
+        """The comparisons, by identity, that no entry of their column's dictionary makes true."""
+        entries: dict[str, pa.Array | None] = {}
+        found: set[int] = set()
+        for whole, node in leaves(self._predicate):
+            if not self._is_flat(node) or not is_answered_by_dictionary(whole):
+                continue
+            name = node.field[0]
+            if name not in entries:
+                entries[name] = dictionary_of(self._column(node).streams, self._type(node))
+            if entries[name] is not None and not any_entry_matches(whole, name, entries[name]):
+                found.add(id(whole))
+        return frozenset(found)
+
+    def _is_flat(self, node: Comparison) -> bool:
+        """Whether the comparison is one of a flat column, not of a part of one or of a nested one."""
+        return len(node.field) == 1 and not pa.types.is_nested(self._type(node))
+
+    def _column(self, node: Comparison) -> ColumnGroups:
+        return self._column_of(self._tail.types.top_level(node.field[0]))
+
+    def _type(self, node: Comparison) -> pa.DataType:
+        return self._rows.schema.field(node.field[0]).type
