@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.cipher import crypt
-from lockgate.framework.orc.framing import frame
-from lockgate.framework.orc.layout import MAGIC, StreamKind
+from lockgate.framework.orc.framing import DEFAULT_BLOCK_SIZE, Buffer, frame
+from lockgate.framework.orc.integrity import TagMaker
+from lockgate.framework.orc.layout import MAGIC, Compression, StreamKind
 from lockgate.framework.orc.merge_statistics import merge_statistics
 from lockgate.framework.orc.output import Output
 from lockgate.framework.orc.tail import Tail
@@ -18,8 +20,12 @@ _HADOOP = 1  # The kind of key provider that Apache's own writers name, whatever
 
 @dataclass
 class Written:
-    """What is known of the stripes written so far; statistics have the columns of the wide file."""
+    """What is known of the stripes written so far; statistics have the columns of the wide file.
 
+    `tags` makes the tags of a file with encrypted columns, and is None for others.
+    """
+
+    tags: TagMaker | None = None
     sample: Tail | None = None
     stripes: list[dict[str, int]] = field(default_factory=list)
     stripe_statistics: list[proto.Message] = field(default_factory=list)
@@ -34,14 +40,27 @@ class Written:
         if metadata is not None:
             self.stripe_statistics.extend(metadata.stripe_stats)
 
-    def add_stripe(self, offset: int, index: int, data: int, footer: int, rows: int) -> None:
-        """Note where a stripe was written: all lengths in bytes."""
+    def add_stripe(
+        self,
+        offset: int,
+        index: int,
+        data: int,
+        rows: int,
+        *,
+        streams: Sequence[Buffer],
+        stored_footer: bytes,
+    ) -> None:
+        """Note where a stripe was written: lengths in bytes, its streams in physical order, empty ones too,
+        and its footer as stored.
+        """
+        if self.tags is not None:
+            self.tags.add_stripe(streams, stored_footer)
         self.stripes.append(
             {
                 "offset": offset,
                 "index_length": index,
                 "data_length": data,
-                "footer_length": footer,
+                "footer_length": len(stored_footer),
                 "number_of_rows": rows,
             }
         )
@@ -51,48 +70,72 @@ def write_tail(output: Output, wide: WideTable, written: Written) -> None:
     """Write everything behind the last stripe."""
     sample = written.sample
     assert sample is not None
-    codec, block = sample.codec, sample.block_size
-    content_length = output.size
-    footer = _footer(wide, written, sample, content_length)
+    footer = _footer(wide, written, sample, output.size)
     statistics = [merge_statistics(parts) for parts in zip(*written.file_statistics, strict=True)]
     footer.statistics.extend(statistics[: wide.width])
-    statistics_length = 0
+    encrypted = _encrypt_statistics(footer, wide, written, statistics)
+    metadata = frame(sample.codec, _metadata(wide, written).SerializeToString(), sample.block_size)
+    postscript = proto.PostScript()
+    postscript.CopyFrom(sample.postscript)
+    if wide.columns:
+        postscript.stripe_statistics_length = len(encrypted)
+    local_keys = [column.local_key.plain for column in wide.columns]
+    end_file(output, Ending(encrypted, metadata, footer, postscript), written.tags, local_keys)
+
+
+def _encrypt_statistics(
+    footer: proto.Message, wide: WideTable, written: Written, statistics: list[proto.Message]
+) -> bytes:
+    """Put the statistics of encrypted columns into their variants; returns those of the stripes."""
+    assert written.sample is not None
+    codec, block = written.sample.codec, written.sample.block_size
+    place, parts = len(written.stripes) + 1, list[bytes]()
     for number, column in enumerate(wide.columns):
         variant = footer.encryption.variants[number]
         key = column.local_key.plain
-        place = len(written.stripes) + 1
         for copy in column.columns:
             message = proto.ColumnarStripeStatistics(
                 col_stats=[stripe.col_stats[copy + column.shift] for stripe in written.stripe_statistics]
             )
-            data = crypt(
-                key,
-                copy,
-                StreamKind.STRIPE_STATISTICS,
-                place,
-                frame(codec, message.SerializeToString(), block),
-            )
-            variant.stripe_statistics.add(kind=StreamKind.STRIPE_STATISTICS, column=copy, length=len(data))
-            statistics_length += output.write(data)
+            content = frame(codec, message.SerializeToString(), block)
+            parts.append(crypt(key, copy, StreamKind.STRIPE_STATISTICS, place, content))
+            variant.stripe_statistics.add(kind=StreamKind.STRIPE_STATISTICS, column=copy, length=len(content))
         whole = proto.FileStatistics(column=[statistics[copy + column.shift] for copy in column.columns])
-        variant.file_statistics = crypt(
-            key,
-            column.root,
-            StreamKind.FILE_STATISTICS,
-            place,
-            frame(codec, whole.SerializeToString(), block),
-        )
-    metadata = _metadata(wide, written)
-    metadata_length = output.write(frame(codec, metadata.SerializeToString(), block))
-    footer_length = output.write(frame(codec, footer.SerializeToString(), block))
-    postscript = proto.PostScript()
-    postscript.CopyFrom(sample.postscript)
-    postscript.footer_length = footer_length
-    postscript.metadata_length = metadata_length
-    if wide.columns:
-        postscript.stripe_statistics_length = statistics_length
-    ending = postscript.SerializeToString()
-    output.write(ending + bytes([len(ending)]))
+        content = frame(codec, whole.SerializeToString(), block)
+        variant.file_statistics = crypt(key, column.root, StreamKind.FILE_STATISTICS, place, content)
+    return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What stands behind the last stripe: two parts as they are stored, and two messages to complete."""
+
+    statistics: bytes
+    metadata: bytes
+    footer: proto.Message
+    postscript: proto.Message
+
+
+def end_file(output: Output, ending: Ending, tags: TagMaker | None, local_keys: Sequence[bytes]) -> None:
+    """Write an ending, sealed by `tags`; `local_keys` are the footer keys of its variants, in order.
+
+    Everything in it must be final but the lengths of metadata and footer, which are set here.
+    """
+    footer, postscript = ending.footer, ending.postscript
+    codec = Compression(postscript.compression)
+    block = postscript.compression_block_size or DEFAULT_BLOCK_SIZE
+    header = None if tags is None else tags.describe(footer, local_keys)
+    content = footer.SerializeToString()
+    postscript.metadata_length = len(ending.metadata)
+    postscript.footer_length = len(frame(codec, content, block))
+    stored = postscript.SerializeToString()
+    stored += bytes([len(stored)])
+    before = ending.statistics + ending.metadata
+    if tags is not None and header is not None:
+        content = tags.seal(before, content, header, stored)
+    output.write(before)
+    output.write(frame(codec, content, block))
+    output.write(stored)
 
 
 def _footer(wide: WideTable, written: Written, sample: Tail, content_length: int) -> proto.Message:

@@ -20,6 +20,7 @@ from lockgate.framework.orc.assembled_tail import Written, write_tail
 from lockgate.framework.orc.cipher import MAX_STRIPE, SLACK, stream_cipher
 from lockgate.framework.orc.early_times import EarlyTimes, Replaced
 from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.integrity import TagMaker
 from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.options import Encryption
 from lockgate.framework.orc.output import Output
@@ -55,7 +56,7 @@ class AssembledFile:
         self._copy_of = {
             number + column.shift: column for column in self._wide.columns for number in column.columns
         }
-        self._written = Written()
+        self._written = Written(TagMaker() if self._wide.columns else None)
         output.write(MAGIC)
 
     def write(self, table: pa.Table) -> None:
@@ -105,6 +106,7 @@ class AssembledFile:
         footer = self._footer(stripe)
         view = memoryview(self._room(sum(stream.length for stream in stripe.streams) + SLACK))
         position, lengths = 0, []
+        pieces: list[memoryview] = []
         for index in (True, False):
             start = position
             streams = self._sorted(stripe, index)
@@ -119,6 +121,7 @@ class AssembledFile:
                         column.local_key.plain, stream.column - column.shift, stream.kind, number
                     )
                     cipher.update_into(data, view[position : end + SLACK])
+                pieces.append(view[position:end])
                 position = end
             self._list(footer, streams, index)
             lengths.append(position - start)
@@ -126,7 +129,9 @@ class AssembledFile:
         footer_bytes = frame(tail.codec, footer.SerializeToString(), tail.block_size)
         self._output.write(view[:position])
         self._output.write(footer_bytes)
-        self._written.add_stripe(offset, lengths[0], lengths[1], len(footer_bytes), stripe.rows)
+        self._written.add_stripe(
+            offset, lengths[0], lengths[1], stripe.rows, streams=pieces, stored_footer=footer_bytes
+        )
 
     def _sorted(self, stripe: Stripe, index: bool) -> _Streams:
         """The index or data streams as the file orders them: those not encrypted, then column by column."""

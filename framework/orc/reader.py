@@ -15,6 +15,7 @@ from lockgate.errors import InputError, MaskedDataWarning
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.decoding import OpenFile, StripeDecoder, TimestampUnit, rows_only
 from lockgate.framework.orc.image import Projection, empty_image
+from lockgate.framework.orc.integrity import Mode, Status, authenticate, check_mode
 from lockgate.framework.orc.isolation import Isolation, decoder_of
 from lockgate.framework.orc.layout import corrupt
 from lockgate.framework.orc.leaf_paths import top_level_of
@@ -45,9 +46,15 @@ class EncryptedOrcFile:
     Timestamps are nanoseconds, as pyarrow reads them, or with `timestamp_unit="us"` microseconds, which
     also reach beyond the years 1677 to 2262; what is finer is rounded down.
 
+    Files that Lockgate encrypted bear tags (docs/integrity.md). With `integrity="verify"` whatever is read of
+    such a file is checked by them first; a file without tags is read as it is, and damage to it shows only if
+    values no longer decode. `"require"` refuses files that cannot be checked, `"ignore"` checks nothing.
+    What was found is `file.integrity`.
+
     Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the keys cannot be
-    asked for, and `CorruptFileError` for a damaged file. ORC's encryption does not authenticate: damage to
-    the encrypted values themselves shows only if they no longer decode.
+    asked for, `IntegrityError` for bytes that do not fit their tags, and `CorruptFileError` for a damaged
+    file. Damage to the name of a key, where it is the only one, looks like a key that is not held: masks and
+    a warning, unless `strict` or `"require"`.
     """
 
     def __init__(
@@ -60,9 +67,11 @@ class EncryptedOrcFile:
         name: str | None = None,
         threads: int | None = None,
         isolate: bool | Isolation = False,
+        integrity: Mode = "verify",
     ) -> None:
         if timestamp_unit not in ("ns", "us"):
             raise InputError(f"timestamp_unit is 'ns' or 'us', not {timestamp_unit!r}")
+        check_mode(integrity)
         self._unit = timestamp_unit
         self._threads = thread_count(threads)
         provider: KeyProvider = provider_from(keys)
@@ -71,6 +80,7 @@ class EncryptedOrcFile:
         try:
             self._tail = read_tail(self._source)
             self._variants = Variants(self._tail, provider, strict=strict)
+            self._source, self._integrity = authenticate(self._source, self._tail, self._variants, integrity)
         except BaseException:
             self._source.close()
             raise
@@ -118,6 +128,12 @@ class EncryptedOrcFile:
     def masked_columns(self) -> list[str]:
         """The top-level columns that are read, wholly or in part, as masks."""
         return [self._tail.types.top_name(top) for top in sorted(self._masks(Projection.of(self._tail)))]
+
+    @property
+    def integrity(self) -> Status:
+        """Whether the file is checked by its tags: "verified", "absent" (it has none), "unverified" (no key
+        that opens them is held) or "ignored"."""
+        return self._integrity
 
     @cached_property
     def schema(self) -> pa.Schema:

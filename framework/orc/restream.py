@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from lockgate.errors import UnsupportedError
 from lockgate.framework.keys import KeyMetadata, LocalKey
 from lockgate.framework.orc import proto
+from lockgate.framework.orc.assembled_tail import Ending, end_file
 from lockgate.framework.orc.cipher import MAX_STRIPE, SLACK, crypt, stream_cipher
 from lockgate.framework.orc.framing import frame
 from lockgate.framework.orc.image import ENCRYPTION_ATTRIBUTES
+from lockgate.framework.orc.integrity import GRANULE, TagMaker, forget_tags
 from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.output import Output
 from lockgate.framework.orc.source import Source
@@ -24,8 +26,8 @@ from lockgate.framework.orc.stripe_statistics import decrypted_statistics, read_
 from lockgate.framework.orc.tail import Tail
 from lockgate.framework.orc.variants import Variants
 
-# Pieces that stay in the processor's cache on their way through both ciphers.
-_PIECE = 256 * 1024
+# Pieces that stay in the processor's cache on their way through both ciphers; each has one tag.
+_PIECE = GRANULE
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,12 @@ class Restreamer:
         self._place = {variant: place for place, variant in enumerate(self._order)}
         self._footer = proto.Footer()
         self._footer.CopyFrom(tail.footer)
+        self._tags = None if new is None else TagMaker()
         self._rooms = [memoryview(bytearray(_PIECE + SLACK)) for _ in range(2)]
 
     def run(self) -> None:
         """Write the whole copy."""
+        forget_tags(self._footer)
         self._output.write(MAGIC)
         for index in range(self._tail.stripes):
             stripe = read_stripe(self._source, self._tail, index)
@@ -69,12 +73,12 @@ class Restreamer:
             self._copy_stripe(stripe)
         self._footer.content_length = self._output.size
         if self._new is None:
-            statistics_length, metadata = 0, self._plain_statistics()
+            statistics, metadata = b"", self._plain_statistics()
             self._forget_encryption()
         else:
-            statistics_length, metadata = self._stripe_statistics(self._new), self._stored_metadata()
+            statistics, metadata = self._stripe_statistics(self._new), self._stored_metadata()
             self._describe_encryption(self._new)
-        self._finish(statistics_length, metadata)
+        self._finish(statistics, metadata)
 
     # --- stripes ---
 
@@ -85,6 +89,8 @@ class Restreamer:
         streams = self._arranged(stripe)
         stored = self._source.read_ranges([(stream.offset, stream.length) for stream in streams])
         offset, index_length = self._output.size, 0
+        if self._tags is not None:
+            self._tags.start_stripe()
         for stream, data in zip(streams, stored, strict=True):
             self._copy_stream(stripe.index, stream, data)
             if stream.kind in INDEX_KINDS:
@@ -92,6 +98,8 @@ class Restreamer:
         data_length = self._output.size - offset - index_length
         footer = self._stripe_footer(stripe, streams)
         written = frame(self._tail.codec, footer.SerializeToString(), self._tail.block_size)
+        if self._tags is not None:
+            self._tags.end_stripe(written)
         information = self._footer.stripes[stripe.index]
         information.offset = offset
         information.index_length = index_length
@@ -112,8 +120,10 @@ class Restreamer:
 
     def _copy_stream(self, stripe: int, stream: Stream, data: memoryview) -> None:
         variant = stream.variant
+        if self._tags is not None:
+            self._tags.start_stream()
         if variant is None:
-            self._output.write(data)
+            self._write(data)
             return
         key, number = self._variants.stripe_key(variant, stripe), self._variants.stripe_id(stripe)
         ciphers = [stream_cipher(key, stream.column, stream.kind, number)]
@@ -125,7 +135,13 @@ class Restreamer:
             for cipher, room in zip(ciphers, self._rooms, strict=False):
                 written = cipher.update_into(piece, room)
                 piece = room[:written]
-            self._output.write(piece)
+            self._write(piece)
+
+    def _write(self, data: memoryview) -> None:
+        """Write stored bytes of a stream, whole or piece by piece."""
+        if self._tags is not None:
+            self._tags.add(data)
+        self._output.write(data)
 
     def _stripe_footer(self, stripe: Stripe, streams: Sequence[Stream]) -> proto.Message:
         footer = proto.StripeFooter()
@@ -146,8 +162,8 @@ class Restreamer:
 
     # --- statistics ---
 
-    def _stripe_statistics(self, new: Sequence[NewKey]) -> int:
-        """Write the stripe statistics under the new keys, and return their length."""
+    def _stripe_statistics(self, new: Sequence[NewKey]) -> bytes:
+        """The stripe statistics under the new keys."""
         place, offset = self._tail.stripes + 1, self._tail.stripe_statistics_offset
         found: dict[int, list[bytes]] = {}
         for variant in range(len(self._variants)):
@@ -160,7 +176,7 @@ class Restreamer:
                 found[variant].append(
                     crypt(new_key, stream.column, StreamKind.STRIPE_STATISTICS, place, plain)
                 )
-        return sum(self._output.write(part) for variant in self._order for part in found[variant])
+        return b"".join(part for variant in self._order for part in found[variant])
 
     def _stored_metadata(self) -> bytes:
         return bytes(self._source.read_at(self._tail.metadata_offset, self._tail.postscript.metadata_length))
@@ -221,15 +237,13 @@ class Restreamer:
             first.encrypt_stripe_id = 1
             first.encrypted_local_keys.extend(new[number].local_key.encrypted for number in self._order)
 
-    def _finish(self, statistics_length: int, metadata: bytes) -> None:
-        content = frame(self._tail.codec, self._footer.SerializeToString(), self._tail.block_size)
+    def _finish(self, statistics: bytes, metadata: bytes) -> None:
         postscript = proto.PostScript()
         postscript.CopyFrom(self._tail.postscript)
-        postscript.metadata_length = self._output.write(metadata)
-        postscript.footer_length = self._output.write(content)
-        if self._new is None:
-            postscript.ClearField("stripe_statistics_length")
-        else:
-            postscript.stripe_statistics_length = statistics_length
-        ending = postscript.SerializeToString()
-        self._output.write(ending + bytes([len(ending)]))
+        postscript.ClearField("stripe_statistics_length")
+        local_keys: list[bytes] = []
+        if self._new is not None:
+            postscript.stripe_statistics_length = len(statistics)
+            local_keys = [self._new[number].local_key.plain for number in self._order]
+        ending = Ending(statistics, metadata, self._footer, postscript)
+        end_file(self._output, ending, self._tags, local_keys)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lockgate.errors import (
     CorruptFileError,
+    EncryptionKeyError,
+    IntegrityError,
     LockgateError,
     MaskedDataWarning,
     UnsupportedFormatError,
@@ -30,9 +33,9 @@ def small(request: pytest.FixtureRequest, written: Callable[..., bytes], people:
     return written(table, compression=request.param, stripe_size=3000)
 
 
-def metadata(data: bytes, keys: MemoryKeyProvider) -> pa.Schema:
+def metadata(data: bytes, keys: MemoryKeyProvider, **options: Any) -> pa.Schema:
     """Everything that is known of a file without decoding values."""
-    with EncryptedOrcFile(data, keys, name="people.orc") as file:
+    with EncryptedOrcFile(data, keys, name="people.orc", **options) as file:
         assert file.statistics is not None
         assert file.stripe_statistics is not None
         assert repr(file) + repr(file.variants)
@@ -78,17 +81,20 @@ def test_flipped_bytes_in_the_tail(small: bytes, keys: MemoryKeyProvider) -> Non
     failed = 0
     for changed in flips(small, start, len(small), random.Random(1)):
         try:
-            # A flip within a name, a number or the writer's version is not seen: the format has no checksums.
-            found = metadata(changed, keys)
+            # A flip within a name or a number parses; only the tags tell.
+            found = metadata(changed, keys, integrity="ignore")
             assert len(found) == len(schema)
         except LockgateError:
             failed += 1
-    assert failed > (len(small) - start) / 3
+        with pytest.raises((CorruptFileError, EncryptionKeyError, UnsupportedFormatError)):
+            metadata(changed, keys, strict=True)
+    assert failed > (len(small) - start) / 5
 
 
 def error_of_reading(data: bytes, keys: MemoryKeyProvider) -> str | None:
     try:
-        with EncryptedOrcFile(data, keys) as file:
+        # Without the tags: a file of somebody else's has none.
+        with EncryptedOrcFile(data, keys, integrity="ignore") as file:
             file.read()
     except CorruptFileError as error:
         return str(error)
@@ -105,6 +111,12 @@ def test_flipped_bytes_in_stripe_footers(small: bytes, keys: MemoryKeyProvider) 
     damaged = [
         changed for start, length in stripes[:2] for changed in flips(small, start, start + length, rng)
     ]
+    for changed in damaged:
+        with (
+            pytest.raises(IntegrityError, match="the footer of stripe"),
+            EncryptedOrcFile(changed, keys) as file,
+        ):
+            file.read()
     errors = [error for error in (error_of_reading(changed, keys) for changed in damaged) if error]
     assert len(errors) > len(damaged) / 2
     assert all("at byte" in error for error in errors)
@@ -224,7 +236,9 @@ def test_a_damaged_key_of_a_stripe_is_found(small: bytes, keys: MemoryKeyProvide
         encrypted = footer.stripes[0].encrypted_local_keys
         encrypted[0] = bytes([encrypted[0][0] ^ 1]) + encrypted[0][1:]
 
-    with EncryptedOrcFile(rebuilt(small, change), keys, name="people.orc") as file:
+    with pytest.raises(IntegrityError, match=r"people.orc is not as it was written: its tail"):
+        EncryptedOrcFile(rebuilt(small, change), keys, name="people.orc")
+    with EncryptedOrcFile(rebuilt(small, change), keys, name="people.orc", integrity="ignore") as file:
         with pytest.raises(WrongKeyError, match=r"does not open column 'salary' in stripe 0 of people.orc"):
             file.read()
         with pytest.raises(WrongKeyError):

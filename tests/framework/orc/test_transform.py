@@ -26,6 +26,7 @@ from lockgate.framework.keys import MemoryKeyProvider, NoKeys
 from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, encrypt_file, proto, rekey, write_table
 from lockgate.framework.orc.cipher import crypt
 from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.integrity import forget_tags
 from lockgate.framework.orc.layout import StreamKind
 from lockgate.framework.orc.merge_statistics import merge_statistics
 from lockgate.framework.orc.stripe import read_stripe
@@ -237,6 +238,7 @@ def merged(files: list[bytes], keys: MemoryKeyProvider) -> bytes:
     codec, block = tails[0].codec, tails[0].block_size
     footer, metadata = proto.Footer(), proto.Metadata()
     footer.CopyFrom(tails[0].footer)
+    forget_tags(footer)  # Java merges no files whose user metadata differ; those without tags it does.
     footer.number_of_rows = sum(tail.footer.number_of_rows for tail in tails)
     del footer.stripes[:], footer.statistics[:]
     footer.statistics.extend(

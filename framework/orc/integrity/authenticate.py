@@ -1,0 +1,116 @@
+"""Deciding, when a file is opened, whether its tags are there and whether its tail is as it was written."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lockgate.errors import InputError, IntegrityError, nearest
+from lockgate.framework.orc import proto
+from lockgate.framework.orc.integrity.header import StoredTags, damaged_tags, find_header
+from lockgate.framework.orc.integrity.mac import Mac, unwrap_key
+from lockgate.framework.orc.integrity.source import VerifyingSource
+from lockgate.framework.orc.integrity.tail_tag import original_content, tail_message
+from lockgate.framework.orc.layout import MAGIC
+from lockgate.framework.orc.source import Source
+from lockgate.framework.orc.tail import Tail
+from lockgate.framework.orc.variants import Variants
+
+Mode = Literal["verify", "require", "ignore"]
+Status = Literal["verified", "absent", "unverified", "ignored"]
+MODES: tuple[Mode, ...] = ("verify", "require", "ignore")
+
+
+def check_mode(mode: str) -> None:
+    """Raise `InputError` unless `mode` is one of `MODES`."""
+    if mode not in MODES:
+        raise InputError(f"integrity is 'verify', 'require' or 'ignore', not {mode!r}{nearest(mode, MODES)}")
+
+
+def authenticate(
+    source: Source, tail: Tail, variants: Variants, mode: Mode = "verify"
+) -> tuple[Source, Status]:
+    """Check the tail by its tag; return the source to read the rest from, and what was found.
+
+    The source that is returned checks what is read through it, if the status is "verified"; otherwise it is
+    `source` itself: "absent" if the file has no tags, "unverified" if no key that opens them is held, and
+    "ignored" if `mode` is. `tail` was read from `source`, and `variants` have proven the keys.
+
+    Raises `IntegrityError` if tags do not fit or are incomplete and, with `mode="require"`, if they are
+    absent or cannot be checked; `InputError` for another mode.
+    """
+    check_mode(mode)
+    if mode == "ignore":
+        return source, "ignored"
+    stored = find_header(tail)
+    if stored is None:
+        if mode == "require":
+            raise IntegrityError(
+                f"{tail.name} has no tags to check it by: it was written without them, or they were "
+                'stripped. Read it with integrity="verify" if you trust where it comes from'
+            )
+        return source, "absent"
+    ending = _ending(source, tail)
+    mac = open_mac(tail, variants, stored)
+    if mac is None:
+        if mode == "require":
+            raise IntegrityError(
+                f"{tail.name} cannot be checked: its tags open with the key of one of its encrypted columns, "
+                "and none is held"
+            )
+        return source, "unverified"
+    check_tail(source, tail, stored, mac, ending)
+    return VerifyingSource(source, tail, stored, mac, ending), "verified"
+
+
+def open_mac(tail: Tail, variants: Variants, stored: StoredTags) -> Mac | None:
+    """The code by which a file is checked, by the first key that is held and proven; None without one."""
+    encryption = tail.footer.encryption
+    for wrap in stored.header.wraps:
+        if wrap.variant not in variants.statistics:
+            continue
+        name = encryption.key[wrap.key].key_name
+        key = unwrap_key(wrap.wrapped, variants.footer_key(wrap.variant), name)
+        if key is None:
+            raise damaged_tags(tail, f"their key does not open with key {name!r}, which is the right one")
+        return Mac(key)
+    return None
+
+
+def check_tail(source: Source, tail: Tail, stored: StoredTags, mac: Mac, ending: memoryview) -> None:
+    """Raise `IntegrityError` unless the tail is the one that was written."""
+    behind = source.size - len(ending)
+    footer = ending[tail.footer_offset - behind : tail.footer_offset - behind + tail.postscript.footer_length]
+    content = original_content(tail.codec, footer)
+    if content is None:
+        raise damaged_tags(tail, "the footer is compressed, which files with tags never do")
+    try:
+        message = tail_message(
+            ending[: tail.footer_offset - behind],
+            content,
+            stored.encoded,
+            ending[tail.footer_offset - behind + tail.postscript.footer_length :],
+        )
+    except ValueError as error:
+        raise damaged_tags(tail, "their header is not in the footer as it should be") from error
+    if not mac.tail_fits(stored.header.tail_tag, message):
+        raise IntegrityError(
+            f"{tail.name} is not as it was written: its tail, from byte {behind} on, does not fit its tag. "
+            "The file was damaged or changed; restore it from a copy"
+        )
+    if not source.free and proto.Footer.FromString(content) != tail.footer:
+        raise IntegrityError(f"{tail.name} changed while it was opened; open it again")
+
+
+def _ending(source: Source, tail: Tail) -> memoryview:
+    """The bytes behind the last stripe; `IntegrityError` unless the stripes end where they should."""
+    behind = len(MAGIC)
+    if tail.stripes:
+        last = tail.footer.stripes[-1]
+        behind = last.offset + last.index_length + last.data_length + last.footer_length
+    if not behind == tail.footer.content_length == tail.stripe_statistics_offset:
+        raise damaged_tags(
+            tail,
+            f"the stripes end at byte {behind}, their length is given as {tail.footer.content_length}, and "
+            f"what follows begins at {tail.stripe_statistics_offset}",
+        )
+    return source.read_at(behind, source.size - behind)

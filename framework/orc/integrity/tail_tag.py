@@ -1,0 +1,45 @@
+"""The one tag that covers a file's tail, and with it all other tags."""
+
+from __future__ import annotations
+
+from lockgate.framework.orc.framing import HEADER_LENGTH, Buffer
+from lockgate.framework.orc.integrity.header import BLANK
+from lockgate.framework.orc.integrity.mac import TAG_LENGTH, Mac
+from lockgate.framework.orc.layout import Compression
+
+
+def tail_message(statistics: Buffer, content: bytes, header: bytes, ending: Buffer) -> bytes:
+    """What the tail's tag is computed from.
+
+    `statistics` are the stored bytes from the end of the last stripe up to the footer, `content` is the
+    footer without chunk headers, `header` the value of the tags' header in it, whose last bytes are the tag
+    itself and count as zeros, and `ending` the stored postscript with the byte of its length.
+    `ValueError` if the footer does not hold the header.
+    """
+    end = content.index(header) + len(header)
+    return b"".join([statistics, content[: end - TAG_LENGTH], BLANK, content[end:], ending])
+
+
+def seal(mac: Mac, statistics: Buffer, content: bytes, blank: bytes, ending: Buffer) -> bytes:
+    """`content` with the tail's tag in place of the zeros at the end of `blank`, the header in it."""
+    tag = mac.tail_tag(tail_message(statistics, content, blank, ending))
+    end = content.index(blank) + len(blank)
+    return b"".join([content[: end - TAG_LENGTH], tag, content[end:]])
+
+
+def original_content(codec: Compression, stored: Buffer) -> bytes | None:
+    """A footer without its chunk headers; None unless every chunk is stored as it is.
+
+    A compressed footer would hold its own tag in a form whose length depends on it.
+    """
+    if codec is Compression.NONE:
+        return bytes(stored)
+    view, parts, position = memoryview(stored), [], 0
+    while position < len(view):
+        start = position + HEADER_LENGTH
+        length, original = divmod(int.from_bytes(view[position:start], "little"), 2)
+        position = start + length
+        if not original or position > len(view):
+            return None
+        parts.append(view[start:position])
+    return b"".join(parts)
