@@ -15,6 +15,8 @@ from lockgate.framework.orc.decoder import ArrowDecoder, Decoder
 from lockgate.framework.orc.image import Projection, stripe_image
 from lockgate.framework.orc.layout import corrupt
 from lockgate.framework.orc.predicate import RowFilter
+from lockgate.framework.orc.read_report import CountedSource, ReadCounter
+from lockgate.framework.orc.row_groups import StripeRowGroups
 from lockgate.framework.orc.source import MemorySource, Source
 from lockgate.framework.orc.stripe import Stripe, read_stripe
 from lockgate.framework.orc.stripe_keys import prove_stripe_keys
@@ -44,16 +46,24 @@ class OpenFile:
 class StripeDecoder:
     """Decodes the stripes of a file, for one projection and row filter; several threads may do so at once.
 
-    `schema` is that of the tables: the columns of `projection` in the order of the file.
+    `schema` is that of the tables: the columns of `projection` in the order of the file. `counter` counts
+    what was read.
     """
 
     def __init__(
-        self, file: OpenFile, projection: Projection, schema: pa.Schema, rows: RowFilter | None
+        self,
+        file: OpenFile,
+        projection: Projection,
+        schema: pa.Schema,
+        rows: RowFilter | None,
+        counter: ReadCounter,
     ) -> None:
         self._file = file
+        self._source = CountedSource(file.source, counter)
         self._projection = projection
         self._schema = schema
         self._rows = rows
+        self._counter = counter
         self._direct = _Direct(file, projection)
 
     def decode(self, index: int) -> pa.Table:
@@ -62,21 +72,65 @@ class StripeDecoder:
         Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong, and
         `UnsupportedTypeError` for times that the unit cannot hold.
         """
+        tail, variants = self._file.tail, self._file.variants
         if not self._schema.names:
-            return rows_only(int(self._file.tail.footer.stripes[index].number_of_rows))
-        stripe = read_stripe(self._file.source, self._file.tail, index)
-        prove_stripe_keys(self._file.source, self._file.tail, self._file.variants, stripe)
-        table = self._whole(stripe)
-        return table if self._rows is None else self._rows.apply(table)
+            return rows_only(int(tail.footer.stripes[index].number_of_rows))
+        stripe = read_stripe(self._source, tail, index)
+        prove_stripe_keys(self._source, tail, variants, stripe)
+        if self._rows is None:
+            return self._whole(stripe)
+        groups = StripeRowGroups(self._source, tail, variants, stripe)
+        runs = groups.select(self._rows, self._projection, self._counter)
+        if runs is None:
+            return self._rows.apply(self._whole(stripe))
+        if not runs:
+            return self._schema.empty_table()
+        self._counter.add_stripe(index, runs)
+        return pa.concat_tables([self._rows.apply(self._run(stripe, groups, run)) for run in runs])
 
     def _whole(self, stripe: Stripe) -> pa.Table:
-        try:
-            table = self._plain(stripe, self._projection)
-        except pa.ArrowInvalid as error:
-            if "nanosecond" not in str(error):
-                raise self._undecodable(stripe.index, error) from error
-            table = self._wide(stripe)
+        def decode(projection: Projection) -> pa.Table:
+            image = stripe_image(self._source, self._file.tail, self._file.variants, stripe, projection)
+            return self._file.decoder.table(image)
+
+        def direct(projection: Projection) -> pa.Table:
+            if projection is not self._projection:
+                return decode(projection)
+            picks = projection.select(stripe.streams, self._file.variants)
+            self._counter.add(bytes_read=sum(stream.length for _, stream in picks))
+            return self._direct.read(stripe.index)
+
+        self._counter.add_stripe(stripe.index)
+        table = self._decoded(stripe, direct if self._direct.possible else decode)
         return self._checked(stripe, table, stripe.rows)
+
+    def _run(self, stripe: Stripe, groups: StripeRowGroups, run: range) -> pa.Table:
+        """The rows of some row groups that lie one behind the other."""
+        rows = 0
+
+        def decode(projection: Projection) -> pa.Table:
+            nonlocal rows
+            image, rows = groups.image(projection, run)
+            return self._file.decoder.table(image)
+
+        return self._checked(stripe, self._decoded(stripe, decode), rows)
+
+    def _decoded(self, stripe: Stripe, decode: Callable[[Projection], pa.Table]) -> pa.Table:
+        """What `decode` makes of the projection, in microseconds if nanoseconds cannot hold its times."""
+        try:
+            try:
+                return decode(self._projection)
+            except pa.ArrowInvalid as error:
+                if "nanosecond" not in str(error):
+                    raise
+            if self._file.unit == "us":
+                return decode_wide(self._file.tail, stripe, self._projection, decode)
+        except (OSError, pa.ArrowException) as error:
+            raise self._undecodable(stripe.index, error) from error
+        raise UnsupportedTypeError(
+            f"{self._file.name} holds a time beyond the years 1677 to 2262, which nanoseconds cannot hold; "
+            'open the file with timestamp_unit="us"'
+        )
 
     def _checked(self, stripe: Stripe, table: pa.Table, rows: int) -> pa.Table:
         if table.num_rows != rows:
@@ -88,36 +142,6 @@ class StripeDecoder:
                 for column, field in zip(columns, self._schema, strict=True)
             ]
         return pa.Table.from_arrays(columns, schema=self._schema)
-
-    def _plain(self, stripe: Stripe, projection: Projection) -> pa.Table:
-        def image() -> pa.Buffer:
-            file = self._file
-            return stripe_image(file.source, file.tail, file.variants, stripe, projection)
-
-        if projection is self._projection and self._direct.possible:
-            return self._decoded(stripe, lambda: self._direct.read(stripe.index))
-        return self._decoded(stripe, lambda: self._file.decoder.table(image()))
-
-    def _decoded(self, stripe: Stripe, decode: Callable[[], pa.Table]) -> pa.Table:
-        try:
-            return decode()
-        except pa.ArrowInvalid:
-            raise
-        except (OSError, pa.ArrowException) as error:
-            raise self._undecodable(stripe.index, error) from error
-
-    def _wide(self, stripe: Stripe) -> pa.Table:
-        if self._file.unit != "us":
-            raise UnsupportedTypeError(
-                f"{self._file.name} holds a time beyond the years 1677 to 2262, which nanoseconds cannot "
-                'hold; open the file with timestamp_unit="us"'
-            )
-        try:
-            return decode_wide(
-                self._file.tail, stripe, self._projection, lambda wanted: self._plain(stripe, wanted)
-            )
-        except pa.ArrowInvalid as error:
-            raise self._undecodable(stripe.index, error) from error
 
     def _undecodable(self, index: int, reason: object) -> CorruptFileError:
         offset = self._file.tail.footer.stripes[index].offset

@@ -21,6 +21,7 @@ from lockgate.framework.orc.layout import corrupt
 from lockgate.framework.orc.leaf_paths import top_level_of
 from lockgate.framework.orc.parallel import in_order, thread_count
 from lockgate.framework.orc.predicate import RowFilter
+from lockgate.framework.orc.read_report import ReadCounter, ReadReport
 from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.statistics import ColumnStatistics, column_statistics
 from lockgate.framework.orc.stripe_statistics import stripe_statistics
@@ -36,7 +37,8 @@ class EncryptedOrcFile:
     it is.
 
     `source` is a path, bytes, a seekable file object, an object with `read_at(offset, length)` and `size`,
-    or a pair (file system, path). `keys` is a `KeyProvider` or what `provider_from` takes.
+    or a pair (file system, path) with one of Arrow's or fsspec's file systems; of what is not on this machine
+    only the bytes that are needed are read. `keys` is a `KeyProvider` or what `provider_from` takes.
 
     A column whose key is missing or denied is read as its mask, with a `MaskedDataWarning`; its field bears
     the name of the mask as metadata `lockgate.masked`. With `strict`, opening such a file raises
@@ -50,6 +52,9 @@ class EncryptedOrcFile:
     such a file is checked by them first; a file without tags is read as it is, and damage to it shows only if
     values no longer decode. `"require"` refuses files that cannot be checked, `"ignore"` checks nothing.
     What was found is `file.integrity`.
+
+    `threads` stripes are decoded at a time (if None, one for each core); with `isolate` that happens in a
+    child process, so that a damaged file cannot crash this one.
 
     Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the keys cannot be
     asked for, `IntegrityError` for bytes that do not fit their tags, and `CorruptFileError` for a damaged
@@ -84,6 +89,7 @@ class EncryptedOrcFile:
         except BaseException:
             self._source.close()
             raise
+        self._counter = ReadCounter(self._tail)
 
     def __enter__(self) -> EncryptedOrcFile:
         return self
@@ -128,6 +134,11 @@ class EncryptedOrcFile:
     def masked_columns(self) -> list[str]:
         """The top-level columns that are read, wholly or in part, as masks."""
         return [self._tail.types.top_name(top) for top in sorted(self._masks(Projection.of(self._tail)))]
+
+    @property
+    def last_read(self) -> ReadReport:
+        """What the latest `read` or `iter_batches` looked at so far: all zero before the first."""
+        return self._counter.report()
 
     @property
     def integrity(self) -> Status:
@@ -194,16 +205,27 @@ class EncryptedOrcFile:
         needed = output
         if rows is not None and columns is not None:
             needed = self._selected([*columns, *rows.columns])
-        stripes = [index for index in range(self.num_stripes) if rows is None or self._may_match(rows, index)]
+        stripes = self._matching(rows)
         self._variants.unlock(stripes, needed.projection.numbers)
-        decoder = StripeDecoder(self._file, needed.projection, needed.schema, rows)
+        counter = self._counter = ReadCounter(self._tail)
+        decoder = StripeDecoder(self._file, needed.projection, needed.schema, rows, counter)
         for table in in_order(decoder.decode, stripes, self._threads):
             yield output.cut(table)
 
-    def _may_match(self, rows: RowFilter, index: int) -> bool:
+    def _matching(self, rows: RowFilter | None) -> list[int]:
+        """The stripes that may hold rows for which the filter holds, by statistics of file and stripes."""
+        stripes = range(self.num_stripes)
+        if rows is None:
+            return list(stripes)
+        if self.statistics and not rows.may_match(self.statistics, self.num_rows):
+            return []
         if not self.stripe_statistics:
-            return True
-        return rows.may_match(self.stripe_statistics[index], self._tail.footer.stripes[index].number_of_rows)
+            return list(stripes)
+        return [
+            index
+            for index, statistics in enumerate(self.stripe_statistics)
+            if rows.may_match(statistics, self._tail.footer.stripes[index].number_of_rows)
+        ]
 
     @cached_property
     def _file(self) -> OpenFile:
@@ -255,9 +277,10 @@ class EncryptedOrcFile:
             reasons = dict.fromkeys(
                 str(error) for root, error in self._variants.failures.items() if root in held
             )
-            names = [self._tail.types.top_name(top) for top in masked]
+            names = ", ".join(self._tail.types.top_name(top) for top in masked)
+            unverified = "; nothing in the file is verified" if self.integrity == "unverified" else ""
             warnings.warn(
-                f"read as masks, not as values: {', '.join(names)} ({'; '.join(reasons)})",
+                f"read as masks, not as values: {names} ({'; '.join(reasons)}){unverified}",
                 MaskedDataWarning,
                 stacklevel=4,
             )
