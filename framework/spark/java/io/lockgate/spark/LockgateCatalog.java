@@ -10,6 +10,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
@@ -103,6 +104,7 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
   }
 
   private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
+    Rewrites.install(SparkSession.active());
     JsonNode reply = Bridge.ask("table.load", request);
     if (reply.has("missing")) {
       if (callerAsksWhetherItExists()) {

@@ -67,6 +67,26 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
     return plan;
   }
 
+  LockgateTable table() {
+    return table;
+  }
+
+  /** From now on a missing key is an error: what is read decides what is written. */
+  synchronized void decidesWrites() {
+    if (!request.path("strict").asBoolean()) {
+      request.put("strict", true);
+      first = null;
+      plan = null;
+    }
+  }
+
+  /** Raises an error if a key is missing that the rows of this scan need to be what they seem. */
+  void requireKeys() {
+    ObjectNode ask = request.deepCopy().put("scan_id", scanId).put("strict", true);
+    ask.set("runtime_filters", Predicates.toJson(new Predicate[0]));
+    Bridge.ask("scan.plan", ask);
+  }
+
   /** What all readers know. It follows the first plan: later ones hold a part of its files. */
   private synchronized ScanSpec spec() {
     plan();

@@ -58,7 +58,7 @@ final class DataFileWriter {
     if (spec.encrypt() != null) {
       options.encrypt(spec.encrypt()).masks(spec.mask());
     }
-    this.writer = OrcFile.createWriter(path, options);
+    this.writer = Masks.createWriter(path, options);
     this.batch = schema.createRowBatch(BATCH_ROWS);
     batch.reset();
     this.writers = spec.fields().stream().map(field -> FieldWriters.of(field.type())).toArray(FieldWriters.ValueWriter[]::new);
