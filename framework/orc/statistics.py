@@ -12,6 +12,8 @@ from lockgate.framework.orc import proto
 from lockgate.framework.orc.layout import TypeKind
 
 _EPOCH = datetime.date(1970, 1, 1)
+# Sign, point, and more digits than a decimal has.
+_LONGEST_DECIMAL = 80
 _EPOCH_UTC = datetime.datetime(1970, 1, 1)
 
 
@@ -88,7 +90,14 @@ def _strings(message: proto.Message) -> tuple[Any, Any]:
 
 
 def _decimal(text: str | None) -> Decimal | None:
-    return None if text is None else Decimal(str(text))
+    if text is None:
+        return None
+    number = Decimal(str(text)[: _LONGEST_DECIMAL + 1])
+    # ORC's decimals have 38 digits. Arrow crashes on the exponents of others.
+    exponent = number.as_tuple().exponent
+    if len(text) > _LONGEST_DECIMAL or not isinstance(exponent, int) or abs(exponent) > _LONGEST_DECIMAL:
+        raise ValueError("a bound is not a number of 38 digits")
+    return number
 
 
 def _date(days: int | None) -> datetime.date | None:
