@@ -9,7 +9,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lockgate.errors import InputError, KeyDeniedError, KeyMissingError, KeyServiceError, OptionError, nearest
+from lockgate.errors import (
+    InputError,
+    KeyDeniedError,
+    KeyMissingError,
+    KeyServiceError,
+    OptionError,
+    UnsupportedError,
+    nearest,
+)
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
@@ -65,6 +73,25 @@ class JceksKeyProvider(KeyProvider):
                 raise KeyMissingError(f"{self._holder} has no key {key}{nearest(str(key), versions)}")
             held = MasterKeys({(key.name, key.version): self._material(key.name, key.version)}, self._holder)
         return held.unwrap(key, encrypted)
+
+    def key_versions(self) -> list[KeyMetadata]:
+        with self._lock:
+            self._refresh()
+            return [
+                KeyMetadata(name, version, KeyAlgorithm.of_length(len(self._material(name, version))))
+                for name, version in sorted(self._entries)
+            ]
+
+    def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
+        raise UnsupportedError(
+            f"{self._holder} is only read here: run hadoop key create {name} -size {bits} "
+            f"-provider jceks://file{self._path}"
+        )
+
+    def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
+        raise UnsupportedError(
+            f"{self._holder} is only read here: run hadoop key roll {name} -provider jceks://file{self._path}"
+        )
 
     @property
     def path(self) -> str:

@@ -11,7 +11,7 @@ import secrets
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from lockgate.errors import (
     KeyServiceError,
     nearest,
 )
-from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
+from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, algorithm_of_bits, check_key_name
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
 FORMAT_VERSION = 1
@@ -53,6 +53,27 @@ class KeyFileProvider(KeyProvider):
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
         return self._current().unwrap(key, encrypted)
 
+    def key_versions(self) -> list[KeyMetadata]:
+        return self._current().metadata()
+
+    def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
+        algorithm = algorithm_of_bits(bits)
+
+        def first(held: Mapping[int, bytes]) -> KeyAlgorithm:
+            if held:
+                raise AlreadyExistsError(f"the key file {self._path} has a key {name!r} already: roll it")
+            return algorithm
+
+        return _add_version(self._path, name, first)
+
+    def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
+        def next_one(held: Mapping[int, bytes]) -> KeyAlgorithm:
+            if not held:
+                self.current_key(name)  # raises, and names the keys there are
+            return algorithm_of_bits(bits or len(held[max(held)]) * 8)
+
+        return _add_version(self._path, name, next_one)
+
     @property
     def path(self) -> str:
         """Where the key file is."""
@@ -82,11 +103,11 @@ def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: in
     `bits` is 128 or 256. The file gets mode 0600. Raises `AlreadyExistsError` if `path` exists: a key file
     that is overwritten takes its data with it.
     """
-    algorithm = _algorithm_of_bits(bits)
+    algorithm = algorithm_of_bits(bits)
     if not names:
         raise InputError("a key file needs the name of at least one key")
     for name in names:
-        _check_name(name)
+        check_key_name(name)
     keys = {(name, 0): secrets.token_bytes(algorithm.key_length) for name in names}
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -110,15 +131,26 @@ def add_key_version(path: str | os.PathLike[str], name: str, bits: int | None = 
     Older versions stay, since older files need them. `bits` is 128, 256 or, if None, as the version before
     (128 for a new key). The file is replaced in one step.
     """
+    chosen = None if bits is None else algorithm_of_bits(bits)
+
+    def algorithm(held: Mapping[int, bytes]) -> KeyAlgorithm:
+        return chosen or KeyAlgorithm.of_length(len(held[max(held)]) if held else 16)
+
+    return _add_version(path, name, algorithm)
+
+
+def _add_version(
+    path: str | os.PathLike[str], name: str, algorithm: Callable[[Mapping[int, bytes]], KeyAlgorithm]
+) -> KeyMetadata:
+    """Add a fresh version; `algorithm` says of which kind, given the versions held at that moment."""
     where = Path(path).absolute()
-    _check_name(name)
+    check_key_name(name)
     _read(str(where))  # for its errors, before the folder is touched
     with _changing(where.parent):
         keys = _read(str(where))
         held = {version: material for (key, version), material in keys.items() if key == name}
-        newest = max(held, default=-1)
-        length = _algorithm_of_bits(bits).key_length if bits else len(held[newest]) if held else 16
-        keys[name, newest + 1] = secrets.token_bytes(length)
+        added = KeyMetadata(name, max(held, default=-1) + 1, algorithm(held))
+        keys[name, added.version] = secrets.token_bytes(added.algorithm.key_length)
         descriptor, temporary = tempfile.mkstemp(dir=where.parent, prefix=".keys-")
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -129,7 +161,7 @@ def add_key_version(path: str | os.PathLike[str], name: str, bits: int | None = 
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
-    return KeyMetadata(name, newest + 1, KeyAlgorithm.of_length(length))
+    return added
 
 
 @contextmanager
@@ -145,18 +177,6 @@ def _changing(folder: Path) -> Iterator[None]:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _algorithm_of_bits(bits: int) -> KeyAlgorithm:
-    if bits not in (128, 256):
-        raise InputError(f"a key has 128 or 256 bits, not {bits}")
-    return KeyAlgorithm.of_length(bits // 8)
-
-
-def _check_name(name: str) -> None:
-    # These separate keys and columns in orc.encrypt, and name from version.
-    if not name or any(character in "@:;," or character.isspace() for character in name):
-        raise InputError(f"a key name has no '@', ':', ';', ',' or blanks and is not empty: {name!r}")
 
 
 def _dump(keys: dict[tuple[str, int], bytes]) -> bytes:

@@ -59,3 +59,18 @@ def parse_key_version(text: str) -> tuple[str, int]:
     if not name or not version.isdecimal():
         raise InputError(f"a key is written name@version, as in pii@0, not {text!r}")
     return name, int(version)
+
+
+def check_key_name(name: str) -> str:
+    """Return `name` if a new key may be called that; `InputError` otherwise."""
+    # These separate keys and columns in orc.encrypt, and name from version.
+    if not name or any(character in "@:;," or character.isspace() for character in name):
+        raise InputError(f"a key name has no '@', ':', ';', ',' or blanks and is not empty: {name!r}")
+    return name
+
+
+def algorithm_of_bits(bits: int) -> KeyAlgorithm:
+    """The algorithm for keys of 128 or 256 bits; `InputError` for another number."""
+    if bits not in (128, 256):
+        raise InputError(f"a key has 128 or 256 bits, not {bits}")
+    return KeyAlgorithm.of_length(bits // 8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lockgate.framework.keys.hadoop_kms import hadoop_kms_provider
 from lockgate.framework.keys.jceks import jceks_provider
 from lockgate.framework.plugins import hookimpl
 from lockgate.framework.plugins.contracts import KeyProviderFactory
@@ -11,5 +12,5 @@ from lockgate.framework.plugins.contracts import KeyProviderFactory
 
 @hookimpl
 def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:
-    """Return the factory of `jceks:`."""
-    return {"jceks": jceks_provider}
+    """Return the factories of `jceks:` and `kms:`."""
+    return {"jceks": jceks_provider, "kms": hadoop_kms_provider}

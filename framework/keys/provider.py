@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import secrets
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import NoReturn
 
-from lockgate.errors import KeyMissingError, WrongKeyError, nearest
+from lockgate.errors import (
+    AlreadyExistsError,
+    KeyDeniedError,
+    KeyMissingError,
+    UnsupportedError,
+    WrongKeyError,
+    nearest,
+)
 from lockgate.framework.keys.cipher import random_encrypted_key, unwrap
-from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
+from lockgate.framework.keys.metadata import (
+    KeyAlgorithm,
+    KeyMetadata,
+    LocalKey,
+    algorithm_of_bits,
+    check_key_name,
+    parse_key_version,
+)
 
 
 class KeyProvider(ABC):
@@ -35,6 +51,42 @@ class KeyProvider(ABC):
         """A fresh local key, never used before, wrapped under `key`."""
         encrypted = random_encrypted_key(key.algorithm)
         return LocalKey(self.decrypt_local_key(key, encrypted), encrypted)
+
+    def usable(self, name: str) -> bool:
+        """Whether new files can be written with the key `name`: it is held, and not denied to this caller.
+
+        Raises as `current_key` does for every other reason, so that a silent service is no missing key.
+        """
+        try:
+            self.create_local_key(self.current_key(name))
+        except (KeyMissingError, KeyDeniedError):
+            return False
+        return True
+
+    def key_versions(self) -> list[KeyMetadata]:
+        """Every version of every key that can be listed, sorted; by default the current ones."""
+        return [self.current_key(name) for name in self.key_names()]
+
+    def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
+        """Make the key `name` with a fresh version 0; `UnsupportedError` where keys are made elsewhere.
+
+        `bits` is 128 or 256. Raises `AlreadyExistsError` if there is a key of that name.
+        """
+        raise UnsupportedError(f"{self!r} makes no keys: make them where they are kept")
+
+    def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
+        """Add a fresh version of the key `name`, which new files use; `UnsupportedError` as `create_key`.
+
+        `bits` is 128, 256 or, if None, as the version before. Raises `KeyMissingError` for an unknown name.
+        """
+        raise UnsupportedError(f"{self!r} rolls no keys: roll them where they are kept")
+
+    def for_table(self, options: Mapping[str, str]) -> KeyProvider:
+        """The provider for one table with these options: this one, unless a table brings keys of its own.
+
+        Equal options give the same object, so that it can be told apart by identity.
+        """
+        return self
 
     @property
     def spec(self) -> str | None:
@@ -81,6 +133,17 @@ class MasterKeys:
         """Every key held, written name@version."""
         return [f"{name}@{version}" for name, version in sorted(self._keys)]
 
+    def having(self, key: KeyMetadata, material: bytes) -> MasterKeys:
+        """These keys and one more."""
+        return MasterKeys({**self._keys, (key.name, key.version): material}, self._holder)
+
+    def metadata(self) -> list[KeyMetadata]:
+        """Every key held, without its bytes, sorted."""
+        return [
+            KeyMetadata(name, version, KeyAlgorithm.of_length(len(material)))
+            for (name, version), material in sorted(self._keys.items())
+        ]
+
     def names(self) -> list[str]:
         """Every name held, sorted."""
         return sorted({name for name, _ in self._keys})
@@ -110,13 +173,14 @@ class MemoryKeyProvider(KeyProvider):
     """Holds the keys it is given, for tests and notebooks: `MemoryKeyProvider({"pii@0": key_bytes})`.
 
     A key has 16 bytes (AES-128) or 32 bytes (AES-256). It cannot be pickled, so that a key never travels in a
-    Spark plan.
+    Spark plan. Keys made by `create_key` and `roll_key` end with the process.
     """
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
         self._keys = MasterKeys(
             {parse_key_version(text): material for text, material in keys.items()}, "this provider"
         )
+        self._lock = threading.Lock()
 
     def key_names(self) -> list[str]:
         return self._keys.names()
@@ -126,6 +190,25 @@ class MemoryKeyProvider(KeyProvider):
 
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
         return self._keys.unwrap(key, encrypted)
+
+    def key_versions(self) -> list[KeyMetadata]:
+        return self._keys.metadata()
+
+    def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
+        with self._lock:
+            if name in self._keys.names():
+                raise AlreadyExistsError(f"this provider has a key {name!r} already: roll it instead")
+            return self._add(KeyMetadata(check_key_name(name), 0, algorithm_of_bits(bits)))
+
+    def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
+        with self._lock:
+            old = self._keys.current(name)
+            algorithm = old.algorithm if bits is None else algorithm_of_bits(bits)
+            return self._add(KeyMetadata(name, old.version + 1, algorithm))
+
+    def _add(self, key: KeyMetadata) -> KeyMetadata:
+        self._keys = self._keys.having(key, secrets.token_bytes(key.algorithm.key_length))
+        return key
 
     def versions(self) -> Collection[str]:
         """Every key held, written name@version."""

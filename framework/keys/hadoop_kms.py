@@ -1,0 +1,378 @@
+"""Master keys in a Hadoop KMS, which unwraps local keys and never hands out a master key.
+
+Source: the REST interface of Hadoop's KMS ("Hadoop Key Management Server, KMS HTTP REST API") and what
+org.apache.orc.impl.HadoopShimsPre2_7 and its kin ask of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import ipaddress
+import json
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from lockgate.errors import (
+    AlreadyExistsError,
+    EncryptionKeyError,
+    InputError,
+    KeyDeniedError,
+    KeyMissingError,
+    KeyServiceError,
+    UnprotectedKeysWarning,
+    WrongKeyError,
+)
+from lockgate.framework.keys.cipher import IV_LENGTH
+from lockgate.framework.keys.expiring import ExpiringCache
+from lockgate.framework.keys.hadoop_kms_spec import KmsSettings, parse_kms, tls_context
+from lockgate.framework.keys.http_client import Answer, HttpClient, Retries
+from lockgate.framework.keys.metadata import (
+    KeyAlgorithm,
+    KeyMetadata,
+    algorithm_of_bits,
+    check_key_name,
+    parse_key_version,
+)
+from lockgate.framework.keys.provider import KeyProvider
+
+Headers = Callable[[str], Mapping[str, str]]
+
+_CIPHER = "AES/CTR/NoPadding"
+_NAMES = 1000
+# Java's exceptions that come with status 500, although asking again cannot help.
+_LASTING = frozenset(
+    {"NullPointerException", "IllegalArgumentException", "NotFoundException", "JsonParseException"}
+)
+
+
+class HadoopKmsKeyProvider(KeyProvider):
+    """Asks a Hadoop KMS: `HadoopKmsKeyProvider("kms://https@kms1;kms2:9600/kms")`.
+
+    The user is named as Hadoop's `simple` authentication has it. For any other kind (Kerberos, delegation
+    tokens), `headers` is called with the name of the host before each request and returns what
+    authenticates it, for instance {"Authorization": "Negotiate ..."}; the user is not sent then. Unwrapped
+    local keys are kept for `cache` seconds, so that long does a key remain usable after it was denied; what
+    is known about a key, for at most 30 s, so that soon does a rolled key take effect.
+
+    Raises `OptionError` for a malformed specification, `KeyServiceError` if the authorities in the file `ca`
+    cannot be read.
+    """
+
+    def __init__(self, spec: str, *, headers: Headers | None = None, retries: Retries | None = None) -> None:
+        self._settings = parse_kms(spec)
+        self._headers = headers
+        self._user = None if headers else self._settings.user or _this_user()
+        if self._settings.tls:
+            tls = tls_context(self._settings.ca)
+        else:
+            tls = None
+            _warn_of_open_network(self._settings)
+        chosen = retries or Retries(timeout=self._settings.timeout)
+        self._client = HttpClient(self._settings.hosts, tls, chosen)
+        kept, known = self._settings.cache, min(30.0, self._settings.cache)
+        self._local_keys: ExpiringCache[tuple[KeyMetadata, bytes], bytes] = ExpiringCache(
+            self._settings.cache_entries, kept
+        )
+        self._known: ExpiringCache[str, tuple[KeyAlgorithm, int]] = ExpiringCache(_NAMES, known)
+        self._refused: ExpiringCache[KeyMetadata, EncryptionKeyError] = ExpiringCache(_NAMES, known)
+        self._usable: ExpiringCache[str, bool] = ExpiringCache(_NAMES, known)
+
+    # --- what every provider answers ---
+
+    def key_names(self) -> list[str]:
+        answer = self._get("/v1/keys/names")
+        names = self._json(answer, "key names")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise self._nonsense(answer, "key names")
+        return sorted(names)
+
+    def current_key(self, name: str) -> KeyMetadata:
+        algorithm, versions = self._metadata(name)
+        return KeyMetadata(name, versions - 1, algorithm)
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        if len(encrypted) != key.algorithm.key_length:
+            raise WrongKeyError(
+                f"a local key of {key} has {key.algorithm.key_length} bytes, not {len(encrypted)}"
+            )
+        held = self._local_keys.get((key, encrypted))
+        if held is not None:
+            return held
+        refused = self._refused.get(key)
+        if refused is not None:
+            raise type(refused)(str(refused))
+        try:
+            self._check(key)
+            plain = self._unwrap(key, encrypted)
+        except (KeyMissingError, KeyDeniedError) as error:
+            # Every file asks again, and the answer will hardly change between two of them.
+            self._refused.put(key, type(error)(str(error)))
+            raise
+        self._local_keys.put((key, encrypted), plain)
+        return plain
+
+    def usable(self, name: str) -> bool:
+        known = self._usable.get(name)
+        if known is None:
+            known = super().usable(name)
+            self._usable.put(name, known)
+        return known
+
+    def key_versions(self) -> list[KeyMetadata]:
+        found = []
+        for name in self.key_names():
+            algorithm, versions = self._metadata(name)
+            found += [KeyMetadata(name, version, algorithm) for version in range(versions)]
+        return found
+
+    def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
+        algorithm = algorithm_of_bits(bits)
+        check_key_name(name)
+        self._forget(name)
+        try:
+            self._metadata(name)
+        except KeyMissingError:
+            pass
+        else:
+            raise AlreadyExistsError(f"{self._holder} has a key {name!r} already: roll it instead")
+        wanted = {"name": name, "cipher": _CIPHER, "length": bits, "description": "made by Lockgate"}
+        return self._made(self._post("/v1/keys", wanted), name, algorithm)
+
+    def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
+        self._forget(name)
+        algorithm, _ = self._metadata(name)
+        if bits is not None and algorithm_of_bits(bits) is not algorithm:
+            raise InputError(
+                f"all versions of a key of a Hadoop KMS are of one length, {algorithm.key_length * 8} bits "
+                f"for {name!r}: make a key of another name for {bits} bits"
+            )
+        return self._made(self._post(f"/v1/key/{quote(name, safe='')}", {}), name, algorithm)
+
+    @property
+    def spec(self) -> str | None:
+        return None if self._headers else self._settings.spec
+
+    def __repr__(self) -> str:
+        return f"HadoopKmsKeyProvider({self._settings.spec!r})"
+
+    def __reduce__(self) -> tuple[type[HadoopKmsKeyProvider], tuple[str]]:
+        if self._headers is not None:
+            raise TypeError(
+                "a provider that authenticates on its own is not pickled: make one in each process"
+            )
+        return HadoopKmsKeyProvider, (self._settings.spec,)
+
+    def close(self) -> None:
+        """Forget all keys and close connections; the provider can be used again."""
+        for cache in (self._local_keys, self._known, self._refused, self._usable):
+            cache.clear()
+        self._client.close()
+
+    # --- the service ---
+
+    @property
+    def _holder(self) -> str:
+        return f"the Hadoop KMS at {self._settings.place}"
+
+    def _forget(self, name: str) -> None:
+        self._known.remove(name)
+        self._usable.remove(name)
+        self._refused.clear()
+
+    def _metadata(self, name: str) -> tuple[KeyAlgorithm, int]:
+        """The algorithm of a key and how many versions it has, all of which it keeps."""
+        held = self._known.get(name)
+        if held is not None:
+            return held
+        answer = self._get(f"/v1/key/{quote(name, safe='')}/_metadata")
+        content = None if _is_missing(answer) else self._json(answer, f"what is known of key {name!r}")
+        if not content:  # an unknown key has no metadata: null or {}
+            raise KeyMissingError(f"{self._holder} has no key {name!r}")
+        try:
+            bits, versions, cipher = content["length"], content["versions"], content["cipher"]
+            if type(bits) is not int or type(versions) is not int or versions < 1:
+                raise ValueError
+            if not cipher.startswith("AES/"):
+                raise ValueError
+        except (TypeError, KeyError, ValueError, AttributeError):
+            raise self._nonsense(answer, f"what is known of key {name!r}") from None
+        if bits not in (128, 256):
+            raise KeyServiceError(
+                f"key {name!r} of {self._holder} has {bits} bits; ORC encrypts with 128 or 256"
+            )
+        known = algorithm_of_bits(bits), versions
+        self._known.put(name, known)
+        return known
+
+    def _check(self, key: KeyMetadata) -> None:
+        """Raise if the service is known not to have such a key; the service need not tell."""
+        try:
+            algorithm, versions = self._metadata(key.name)
+            if key.version >= versions:
+                self._known.remove(key.name)
+                algorithm, versions = self._metadata(key.name)
+        except KeyDeniedError:
+            return  # who may use a key need not be allowed to ask about it
+        if key.version >= versions:
+            raise KeyMissingError(f"{self._holder} has no key {key}: the newest is {key.name}@{versions - 1}")
+        if algorithm is not key.algorithm:
+            raise WrongKeyError(
+                f"the file was written with a key {key} of {key.algorithm.key_length * 8} bits, but "
+                f"{self._holder} has one of {algorithm.key_length * 8} bits under that name"
+            )
+
+    def _unwrap(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        # The service inverts the IV's bits before it decrypts (EncryptedKeyVersion.deriveIV).
+        iv = bytes(255 - byte for byte in encrypted[:IV_LENGTH])
+        wanted = {"name": key.name, "iv": _encode(iv), "material": _encode(encrypted)}
+        path = f"/v1/keyversion/{quote(str(key), safe='')}/_eek"
+        answer = self._ask("POST", path, {"eek_op": "decrypt"}, wanted)
+        if _is_missing(answer) or _says_missing(answer):
+            raise KeyMissingError(f"{self._holder} has no key {key}")
+        content = self._json(answer, f"a local key of {key}")
+        try:
+            plain = _decode(content["material"])
+        except (TypeError, KeyError, ValueError):
+            plain = b""
+        if len(plain) != len(encrypted):
+            raise self._nonsense(answer, f"a local key of {key}")
+        return plain
+
+    def _made(self, answer: Answer, name: str, algorithm: KeyAlgorithm) -> KeyMetadata:
+        content = self._json(answer, f"a new version of key {name!r}")
+        self._forget(name)
+        try:
+            made, version = parse_key_version(content["versionName"])
+            if made != name:
+                raise ValueError
+        except (TypeError, KeyError, ValueError, AttributeError):
+            raise self._nonsense(answer, f"a new version of key {name!r}") from None
+        return KeyMetadata(name, version, algorithm)
+
+    def _get(self, path: str) -> Answer:
+        return self._ask("GET", path, {}, None)
+
+    def _post(self, path: str, content: Mapping[str, Any]) -> Answer:
+        return self._ask("POST", path, {}, content, repeatable=False)
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        content: Mapping[str, Any] | None,
+        *,
+        repeatable: bool = True,
+    ) -> Answer:
+        sent = dict(query) if self._user is None else {**query, "user.name": self._user}
+        target = self._settings.path + path + ("?" + urlencode(sent) if sent else "")
+        body = None if content is None else json.dumps(content).encode()
+        return self._client.ask(
+            method,
+            target,
+            body=body,
+            headers=self._headers,
+            repeatable=repeatable,
+            final=lambda answer: _exception(answer) in _LASTING,
+        )
+
+    def _json(self, answer: Answer, what: str) -> Any:
+        """The content of an answer, or the error that its status stands for; never a word of its text."""
+        who = "the caller" if self._user is None else f"user {self._user!r}"
+        if answer.status == 403:
+            raise KeyDeniedError(f"{self._holder} does not let {who} have {what}")
+        if answer.status == 401:
+            raise KeyServiceError(
+                f"{self._holder} does not accept {who}: it wants other authentication than the name of a "
+                "user; pass headers=... to HadoopKmsKeyProvider for Kerberos or tokens"
+            )
+        if answer.status not in (200, 201):
+            exception = _exception(answer)
+            said = f" ({exception})" if exception else ""
+            raise KeyServiceError(
+                f"{self._holder} answered with status {answer.status}{said} when asked for {what}"
+            )
+        try:
+            return json.loads(answer.content)
+        except ValueError:
+            raise self._nonsense(answer, what) from None
+
+    def _nonsense(self, answer: Answer, what: str) -> KeyServiceError:
+        return KeyServiceError(
+            f"{self._holder} gave an answer that is not {what}; is {answer.host}{self._settings.path} a KMS?"
+        )
+
+
+def hadoop_kms_provider(text: str) -> HadoopKmsKeyProvider:
+    """Make a provider from `kms://https@host:9600/kms`; see `parse_kms` for its options."""
+    return HadoopKmsKeyProvider(text)
+
+
+def _exception(answer: Answer) -> str | None:
+    """The name of the Java exception that an answer reports, if it does."""
+    try:
+        name = json.loads(answer.content)["RemoteException"]["exception"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return name if isinstance(name, str) and name.isidentifier() and len(name) < 80 else None
+
+
+def _is_missing(answer: Answer) -> bool:
+    """Whether a status 404 speaks of the key; one without JSON speaks of a wrong host or path."""
+    if answer.status != 404:
+        return False
+    try:
+        json.loads(answer.content)
+    except ValueError:
+        return False
+    return True
+
+
+def _says_missing(answer: Answer) -> bool:
+    """Whether the service refused because there is no such version of a key (KMS.decryptEncryptedKey)."""
+    if answer.status < 400:
+        return False
+    if _exception(answer) not in ("IllegalArgumentException", "NullPointerException"):
+        return False
+    message = json.loads(answer.content)["RemoteException"].get("message")
+    return isinstance(message, str) and message.endswith(("not found", "does not exist"))
+
+
+def _encode(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode("ascii")
+
+
+def _decode(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+
+
+def _this_user() -> str:
+    try:
+        return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    except (KeyError, OSError):  # no name for this user id, as in some containers
+        raise KeyServiceError(
+            "this process runs as a user without a name: say who asks the KMS, by ?user=NAME"
+        ) from None
+
+
+def _warn_of_open_network(settings: KmsSettings) -> None:
+    if not all(_is_loopback(host.name) for host in settings.hosts):
+        warnings.warn(
+            f"the KMS at {settings.place} is asked without TLS, so the keys of files can be overheard: "
+            "write kms://https@...",
+            UnprotectedKeysWarning,
+            stacklevel=4,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,35 @@
+"""Making, rolling and listing keys, wherever they are kept; what the command `lockgate keys` does."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeAlias
+
+from lockgate.framework.keys.metadata import KeyMetadata
+from lockgate.framework.keys.provider import KeyProvider
+from lockgate.framework.keys.spec import provider_from
+
+Keys: TypeAlias = KeyProvider | str | os.PathLike[str]
+
+
+def create_key(keys: Keys, name: str, bits: int = 128) -> KeyMetadata:
+    """Make a key with a fresh version 0 where `keys` (a provider or its specification) keeps its keys.
+
+    `bits` is 128 or 256. Raises `AlreadyExistsError` if there is one, `UnsupportedError` where this provider
+    only reads, and what the provider raises.
+    """
+    return provider_from(keys).create_key(name, bits)
+
+
+def roll_key(keys: Keys, name: str, bits: int | None = None) -> KeyMetadata:
+    """Add a fresh version of a key, which new files use; older versions stay for older files.
+
+    `bits` is 128, 256 or, if None, as the version before. Raises `KeyMissingError` for an unknown name,
+    `UnsupportedError` where this provider only reads, and what the provider raises.
+    """
+    return provider_from(keys).roll_key(name, bits)
+
+
+def list_keys(keys: Keys) -> list[KeyMetadata]:
+    """Every version of every key that can be listed, sorted; never a byte of one."""
+    return provider_from(keys).key_versions()
