@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.audit import Audit, audit_file
     from lockgate.framework.orc.field_ids import with_field_ids
     from lockgate.framework.orc.inspection import Inspection, inspect_file
+    from lockgate.framework.orc.integrity import IntegrityReport, verify_file
     from lockgate.framework.orc.isolation import Isolation
     from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
     from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
@@ -25,6 +26,7 @@ _MODULES = {
     "EncryptedOrcFile": "reader",
     "Encryption": "options",
     "Inspection": "inspection",
+    "IntegrityReport": "integrity",
     "Isolation": "isolation",
     "Mask": "options",
     "OrcWriter": "writer",
@@ -37,6 +39,7 @@ _MODULES = {
     "parse_encryption": "options",
     "parse_mask": "options",
     "rekey": "transform",
+    "verify_file": "integrity",
     "with_field_ids": "field_ids",
     "write_batches": "writer",
     "write_table": "writer",
@@ -50,6 +53,7 @@ __all__ = [
     "EncryptedOrcFile",
     "Encryption",
     "Inspection",
+    "IntegrityReport",
     "Isolation",
     "Mask",
     "OrcWriter",
@@ -62,6 +66,7 @@ __all__ = [
     "parse_encryption",
     "parse_mask",
     "rekey",
+    "verify_file",
     "with_field_ids",
     "write_batches",
     "write_table",

@@ -43,7 +43,7 @@ def read_tail(source: Source) -> Tail:
     source.expect_tail(TAIL_LENGTH)
     # A second read for three letters that the postscript has as well would not pay.
     if source.free or size <= TAIL_LENGTH:
-        _check_magic(source)
+        check_magic(source)
     length = source.read_at(size - 1, 1)[0]
     start = size - 1 - length
     if length == 0 or start < len(MAGIC):
@@ -54,7 +54,8 @@ def read_tail(source: Source) -> Tail:
     return _footer(source, postscript, start)
 
 
-def _check_magic(source: Source) -> None:
+def check_magic(source: Source) -> None:
+    """Raise `CorruptFileError` unless a file begins as ORC files do; `read_tail` may leave that out."""
     if bytes(source.read_at(0, len(MAGIC))) != MAGIC:
         raise corrupt(source.name, 0, "it does not start with the letters ORC")
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.keys import provider_from
+from lockgate.framework.orc.integrity import Mode, authenticate
 from lockgate.framework.orc.output import Output, Sink
 from lockgate.framework.orc.reader import EncryptedOrcFile
 from lockgate.framework.orc.restream import NewKey, Restreamer
@@ -28,6 +29,7 @@ def rekey(
     *,
     new_keys: Any = None,
     rename: Mapping[str, str] | None = None,
+    integrity: Mode = "verify",
 ) -> WrittenFile:
     """Copy an encrypted file under fresh local keys, wrapped by the newest version of each master key.
 
@@ -36,9 +38,13 @@ def rekey(
     in the file to the names to use from now on. `source` and `keys` are what `EncryptedOrcFile` takes. A path
     as `sink` is replaced in one step when the copy is complete, so it may be the source itself.
 
-    Raises `InputError` if nothing is encrypted or `rename` names a key that the file does not use, an
-    `EncryptionKeyError` before anything is written if a key is missing, denied or wrong, and
-    `UnsupportedError` for a column that is encrypted under several keys at once.
+    The source is checked by its tags as `integrity` says (see `EncryptedOrcFile`), and the copy bears new
+    ones, also where the source has none.
+
+    Raises `IntegrityError` for a source that is not as it was written, `InputError` if nothing is encrypted or
+    `rename` names a key that the file does not use, an `EncryptionKeyError` before anything is written if a
+    key is missing, denied or wrong, and `UnsupportedError` for a column that is encrypted under several keys
+    at once.
     """
     provider, wrapping = provider_from(keys), provider_from(keys if new_keys is None else new_keys)
     with _opened(source) as opened:
@@ -59,24 +65,29 @@ def rekey(
         for name in used:
             key = wrapping.current_key(names.get(name, name))
             new.append(NewKey(key, wrapping.create_local_key(key)))
+        checked, _ = authenticate(opened, tail, variants, integrity)
         columns = tuple(tail.types.top_name(root) for root in sorted(roots))
         with _replacing(sink) as output:
-            Restreamer(opened, tail, variants, output, new).run()
+            Restreamer(checked, tail, variants, output, new).run()
     return WrittenFile(output.size, int(tail.footer.number_of_rows), tuple(dict.fromkeys(columns)))
 
 
-def decrypt_file(source: Any, sink: str | os.PathLike[str] | Sink, keys: Any) -> WrittenFile:
+def decrypt_file(
+    source: Any, sink: str | os.PathLike[str] | Sink, keys: Any, *, integrity: Mode = "verify"
+) -> WrittenFile:
     """Copy an encrypted file without its encryption, so that any ORC reader sees the true values.
 
     No value is decoded: streams, row indexes, Bloom filters and statistics of the encrypted columns take the
-    place of their masks. Arguments and errors are those of `rekey`.
+    place of their masks. The copy has no tags, since there is no key to open them. Arguments and errors are
+    those of `rekey`.
     """
     provider = provider_from(keys)
     with _opened(source) as opened:
         tail = _encrypted_tail(opened, "decrypt")
         variants = Variants(tail, provider, strict=True)
+        checked, _ = authenticate(opened, tail, variants, integrity)
         with _replacing(sink) as output:
-            Restreamer(opened, tail, variants, output, None).run()
+            Restreamer(checked, tail, variants, output, None).run()
     return WrittenFile(output.size, int(tail.footer.number_of_rows))
 
 

@@ -10,12 +10,15 @@ from lockgate.framework.orc.integrity.header import ATTRIBUTE, Header, find_head
 from lockgate.framework.orc.integrity.mac import GRANULE, Mac
 from lockgate.framework.orc.integrity.source import VerifyingSource
 from lockgate.framework.orc.integrity.tagging import TagMaker, forget_tags
+from lockgate.framework.orc.integrity.verify import Damage, IntegrityReport, verify_file
 
 __all__ = [
     "ATTRIBUTE",
     "GRANULE",
     "MODES",
+    "Damage",
     "Header",
+    "IntegrityReport",
     "Mac",
     "Mode",
     "Status",
@@ -25,4 +28,5 @@ __all__ = [
     "check_mode",
     "find_header",
     "forget_tags",
+    "verify_file",
 ]
