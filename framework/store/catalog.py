@@ -6,7 +6,7 @@ Source: Paimon's file-system catalog. A table exists when its folder holds a sch
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lockgate.errors import (
@@ -17,9 +17,11 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.io import join, resolve
+from lockgate.framework.store.alter import altered
 from lockgate.framework.store.identifier import Identifier, check_name
 from lockgate.framework.store.paths import schema_folder, snapshot_folder
 from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema_changes import SchemaChange
 from lockgate.framework.store.schema_files import SchemaFiles
 from lockgate.framework.store.table import Table
 from lockgate.framework.store.validation import first_schema
@@ -159,6 +161,21 @@ class Catalog:
             hint = nearest(parsed.name, self.list_tables(parsed.namespace))
             raise TableNotFoundError(f"there is no table {parsed}{hint}")
         return Table(parsed, location, schema, self.file_system, self.keys)
+
+    def alter_table(self, identifier: str | Identifier, changes: Sequence[SchemaChange]) -> Table:
+        """Change a table's columns, comments or options, all of `changes` or none, and return the table.
+
+        Of several at once each starts from what the one before made. Raises as `load_table`, and what
+        `alter.altered` raises.
+        """
+        while True:
+            table = self.load_table(identifier)
+            changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
+            try:
+                self._schemas(table.location).create(changed)
+            except FileExistsError:
+                continue  # somebody else altered the table just now
+            return self.load_table(identifier)
 
     def drop_table(self, identifier: str | Identifier, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its files; raises as `load_table`, unless that is to be ignored."""

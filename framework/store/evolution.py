@@ -32,9 +32,11 @@ def convert(column: pa.ChunkedArray, written: DataType, current: DataType, name:
     Raises UnsupportedError, naming the column, for changes of type that lose or cannot convert a value.
     """
     target = to_arrow(current)
-    if column.type == target:
+    # First of all: a field that was dropped and added again has the same name, but not the same values.
+    changed_inside = _is_changed_inside(written, current)
+    if column.type == target and not changed_inside:
         return column
-    if _is_changed_inside(written, current):
+    if changed_inside:
         array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         return pa.chunked_array([_restructure(array, written, current, name)])
     try:
@@ -69,11 +71,21 @@ def _parts(written: DataType, current: DataType) -> Sequence[tuple[DataType, Dat
 
 
 def _restructure(array: pa.Array, written: DataType, current: DataType, name: str) -> pa.Array:
-    """Rebuild structs with the fields of `current`, each found by its id."""
-    if current.kind is not Kind.ROW:
-        raise UnsupportedError(
-            f"column {name!r} holds {written} in an older file, which cannot be read as {current}"
-        )
+    """Rebuild a column with the fields of `current`, each found by its id."""
+    if current.kind is Kind.ROW:
+        return _rebuilt_struct(array, written, current, name)
+    # Copied, so that offsets start at 0 and nothing lies under a null.
+    array = array.take(pa.array(range(len(array)), pa.int64()))
+    nulls = array.is_null()
+    if current.kind is Kind.ARRAY:
+        inner = _converted(array.values, written.element_type(), current.element_type(), f"{name}.element")
+        return pa.ListArray.from_arrays(array.offsets, inner, type=to_arrow(current), mask=nulls)
+    keys = _converted(array.keys, written.key_type(), current.key_type(), f"{name}.key")
+    values = _converted(array.items, written.value_type(), current.value_type(), f"{name}.value")
+    return pa.MapArray.from_arrays(array.offsets, keys, values, type=to_arrow(current), mask=nulls)
+
+
+def _rebuilt_struct(array: pa.Array, written: DataType, current: DataType, name: str) -> pa.Array:
     places = {field.id: place for place, field in enumerate(written.fields)}
     children, fields = [], []
     for field in current.fields:
@@ -82,8 +94,12 @@ def _restructure(array: pa.Array, written: DataType, current: DataType, name: st
         if field.id not in places:
             children.append(pa.nulls(len(array), kind))
             continue
-        child = pa.chunked_array([pc.struct_field(array, [places[field.id]])])
-        before = written.fields[places[field.id]].type
-        children.append(convert(child, before, field.type, f"{name}.{field.name}").combine_chunks())
-    arrays = [child.chunk(0) if isinstance(child, pa.ChunkedArray) else child for child in children]
-    return pa.StructArray.from_arrays(arrays, fields=fields, mask=array.is_null())
+        place = places[field.id]
+        child = pc.struct_field(array, [place])
+        children.append(_converted(child, written.fields[place].type, field.type, f"{name}.{field.name}"))
+    return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+
+
+def _converted(array: pa.Array, written: DataType, current: DataType, name: str) -> pa.Array:
+    found = convert(pa.chunked_array([array]), written, current, name).combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found

@@ -34,18 +34,12 @@ def first_schema(schema: Schema) -> TableSchema:
     comment = schema.comment or options.get("comment")
     options = {key: value for key, value in options.items() if key not in _NOT_STORED}
     typed = TableOptions(options)
-    names = _check_columns(schema.fields)
+    _check_columns(schema.fields)
     _check_keys(schema.fields, partition, primary)
     if primary:
         options.setdefault(known.BUCKET.key, "1")
     options.setdefault(known.BUCKET.key, str(known.BUCKET.default))
     options[known.FILE_FORMAT.key] = _only(typed, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
-    _only(typed, known.MERGE_ENGINE, MERGE_ENGINE_WRITTEN)
-    _only(typed, known.CHANGELOG_PRODUCER, "none")
-    _only(typed, known.BUCKET_FUNCTION, "default")
-    for option in (known.DELETION_VECTORS, known.ROW_TRACKING, known.DATA_EVOLUTION):
-        if typed.get_option(option):
-            raise OptionError(f"option {option.key!r} is not supported")
     fields = tuple(_with_key_nullability(field, primary) for field in schema.fields)
     created = TableSchema(
         id=0,
@@ -57,11 +51,26 @@ def first_schema(schema: Schema) -> TableSchema:
         comment=comment,
         time_millis=now_millis(),
     )
-    _check_buckets(created)
-    check_encryption(created)
+    check_schema(created)
     if len(set(_field_ids(fields))) != len(list(_field_ids(fields))):
-        raise InputError(f"field ids must differ: {names}")
+        raise InputError(f"field ids must differ: {', '.join(created.field_names)}")
     return created
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Check a schema as a whole, when a table is created or altered; raises as `first_schema`."""
+    options = schema.table_options
+    _check_columns(schema.fields)
+    _check_keys(schema.fields, schema.partition_keys, schema.primary_keys)
+    _only(options, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
+    _only(options, known.MERGE_ENGINE, MERGE_ENGINE_WRITTEN)
+    _only(options, known.CHANGELOG_PRODUCER, "none")
+    _only(options, known.BUCKET_FUNCTION, "default")
+    for option in (known.DELETION_VECTORS, known.ROW_TRACKING, known.DATA_EVOLUTION):
+        if options.get_option(option):
+            raise OptionError(f"option {option.key!r} is not supported")
+    _check_buckets(schema)
+    check_encryption(schema)
 
 
 def _keys(
@@ -81,7 +90,7 @@ def _only(options: TableOptions, option: known.Option[str], supported: str) -> s
     return supported
 
 
-def _check_columns(fields: Sequence[DataField]) -> list[str]:
+def _check_columns(fields: Sequence[DataField]) -> None:
     names = [field.name for field in fields]
     if not names:
         raise InputError("a table needs at least one column")
@@ -95,7 +104,6 @@ def _check_columns(fields: Sequence[DataField]) -> list[str]:
         # Spark, by default, does not tell names apart by case.
         if folded.setdefault(name.lower(), name) is not name or names.count(name) > 1:
             raise InputError(f"there are two columns {name!r}")
-    return names
 
 
 def _check_keys(fields: Sequence[DataField], partition: Sequence[str], primary: Sequence[str]) -> None:
