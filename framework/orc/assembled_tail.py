@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lockgate.framework.orc import proto
@@ -22,10 +22,12 @@ _HADOOP = 1  # The kind of key provider that Apache's own writers name, whatever
 class Written:
     """What is known of the stripes written so far; statistics have the columns of the wide file.
 
-    `tags` makes the tags of a file with encrypted columns, and is None for others.
+    `tags` makes the tags of a file with encrypted columns, and is None for others. `metadata` is the user's
+    own.
     """
 
     tags: TagMaker | None = None
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
     sample: Tail | None = None
     stripes: list[dict[str, int]] = field(default_factory=list)
     stripe_statistics: list[proto.Message] = field(default_factory=list)
@@ -147,6 +149,8 @@ def _footer(wide: WideTable, written: Written, sample: Tail, content_length: int
         stripes=[proto.StripeInformation(**stripe) for stripe in written.stripes],
         types=_types(wide, sample),
     )
+    for name, value in written.metadata.items():
+        footer.metadata.add(name=name, value=value)
     for name in ("writer", "calendar", "software_version"):
         if sample.footer.HasField(name):
             setattr(footer, name, getattr(sample.footer, name))
@@ -170,15 +174,16 @@ def _types(wide: WideTable, sample: Tail) -> list[proto.Message]:
     del types[0].field_names[count:]
     for column in wide.columns:
         types[column.root].attributes.add(key="encrypt", value=column.key.name)
-        types[column.root].attributes.add(key="mask", value=str(column.mask))
+    for number, mask in sorted(wide.masks.items()):
+        types[number].attributes.add(key="mask", value=str(mask))
     return types
 
 
 def _describe_encryption(encryption: proto.Message, wide: WideTable) -> None:
     encryption.key_provider = _HADOOP
-    for mask in sorted({column.mask for column in wide.columns}):
-        roots = sorted(column.root for column in wide.columns if column.mask is mask)
-        encryption.mask.add(name=str(mask), columns=roots)
+    for mask in sorted(set(wide.masks.values())):
+        columns = sorted(number for number, other in wide.masks.items() if other == mask)
+        encryption.mask.add(name=mask.name, mask_parameters=mask.parameters, columns=columns)
     keys = sorted({column.key for column in wide.columns})
     for key in keys:
         encryption.key.add(key_name=key.name, key_version=key.version, algorithm=key.algorithm)

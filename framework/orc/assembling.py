@@ -23,18 +23,20 @@ from lockgate.framework.orc.framing import frame
 from lockgate.framework.orc.integrity import TagMaker
 from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.options import Encryption
-from lockgate.framework.orc.output import Output
+from lockgate.framework.orc.output import MemoryFile, Output
 from lockgate.framework.orc.source import MemorySource
 from lockgate.framework.orc.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.stripe_statistics import read_metadata
 from lockgate.framework.orc.tail import Tail, read_tail
+from lockgate.framework.orc.text_kinds import patch_kinds
+from lockgate.framework.orc.unsliced import unsliced
 from lockgate.framework.orc.wide import EncryptedColumn, WideTable
 
 _Streams = list[tuple[EncryptedColumn | None, Stream]]
 
 
 class AssembledFile:
-    """A file with encrypted columns, or with times that Arrow alone writes wrongly."""
+    """A file with encrypted columns, or with times or types that Arrow alone writes wrongly."""
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class AssembledFile:
         keys: KeyProvider,
         settings: Mapping[str, Any],
         bloom: Sequence[str],
+        metadata: Mapping[str, bytes],
     ) -> None:
         self._output = output
         self._wide = WideTable(schema, encryption, keys)
@@ -52,11 +55,14 @@ class AssembledFile:
         self._chunk = 2 * int(settings["stripe_size"])
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
+        # Both are used again for each part: first touch of fresh memory costs more than encryption.
+        self._wide_file = MemoryFile()
         self._scratch = bytearray()
         self._copy_of = {
             number + column.shift: column for column in self._wide.columns for number in column.columns
         }
         self._written = Written(TagMaker() if self._wide.columns else None)
+        self._written.metadata = metadata
         output.write(MAGIC)
 
     def write(self, table: pa.Table) -> None:
@@ -82,11 +88,12 @@ class AssembledFile:
     def _flush(self) -> None:
         rows = pa.concat_tables(self._pending) if self._pending else self._wide.schema.empty_table()
         self._pending, self._pending_bytes = [], 0
-        sink = pa.BufferOutputStream()
-        times = EarlyTimes(self._wide.widen(rows), self._wide.numbers, self._wide.names)
-        pyarrow.orc.write_table(times.table, sink, **self._settings)
-        source = MemorySource(sink.getvalue(), "the file in memory")
+        times = EarlyTimes(unsliced(self._wide.widen(rows)), self._wide.numbers, self._wide.names)
+        self._wide_file.clear()
+        pyarrow.orc.write_table(times.table, pa.PythonFile(self._wide_file, mode="w"), **self._settings)
+        source = MemorySource(self._wide_file.contents(), "the file in memory")
         tail = read_tail(source)
+        patch_kinds(tail.footer.types)
         row = 0
         for index in range(tail.stripes):
             stripe = read_stripe(source, tail, index)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.orc import proto
@@ -107,6 +108,9 @@ class EarlyTimes:
 
 def _needs_care(column: pa.ChunkedArray) -> bool:
     per_second = PER_SECOND[column.type.unit]
+    earliest = pc.min(column.cast(pa.int64())).as_py()
+    if earliest is None or earliest >= 0:
+        return False
     numbers = _numbers(column)
     return bool(per_second > 1 and ((numbers < 0) & (numbers % per_second != 0)).any())
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedTypeError
+from lockgate.framework.orc.column_paths import KEY, Column, ColumnTree
 from lockgate.framework.orc.field_ids import with_field_ids
 from lockgate.framework.orc.image import ENCRYPTION_ATTRIBUTES
 from lockgate.framework.orc.reader import MASKED
+from lockgate.framework.orc.text_kinds import check_text, holds_text_kinds, text_kind
 
 _WRITABLE = (
     pa.types.is_boolean,
@@ -34,20 +36,7 @@ def storage_schema(schema: pa.Schema, field_ids: Mapping[str, int] | None) -> pa
     Raises `UnsupportedTypeError` for a type that ORC cannot hold, and `InputError` for a column that was
     read as a mask.
     """
-    fields: list[pa.Field] = []
-    for field in schema:
-        metadata = field.metadata or {}
-        if MASKED in metadata:
-            raise InputError(
-                f"column {field.name!r} holds masks, not values, because it was read without its key; "
-                f"read it with the key, or drop the field's metadata {MASKED.decode()!r} to store the masks"
-            )
-        kept = {
-            key: value
-            for key, value in metadata.items()
-            if key.decode("utf-8", "replace") not in ENCRYPTION_ATTRIBUTES
-        }
-        fields.append(pa.field(field.name, _storage_type(field.name, field.type), True, kept or None))
+    fields = [_storage_field(field.name, field) for field in schema]
     if len({field.name for field in fields}) != len(fields):
         raise InputError(f"two columns have the same name: {', '.join(schema.names)}")
     stored = pa.schema(fields)
@@ -63,7 +52,27 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if column.type != field.type:
             column = column.cast(field.type)
         columns.append(column)
+    if holds_text_kinds(schema):
+        columns = [_fitted(*each) for each in zip(ColumnTree(schema).top, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _storage_field(name: str, field: pa.Field, *, nullable: bool = True) -> pa.Field:
+    """A field as it is stored; `name` is the top-level column's."""
+    metadata = field.metadata or {}
+    if MASKED in metadata:
+        raise InputError(
+            f"column {name!r} holds masks, not values, because it was read without its key; "
+            f"read it with the key, or drop the field's metadata {MASKED.decode()!r} to store the masks"
+        )
+    kept = {
+        key: value
+        for key, value in metadata.items()
+        if key.decode("utf-8", "replace") not in ENCRYPTION_ATTRIBUTES
+    }
+    stored = pa.field(field.name, _storage_type(name, field.type), nullable, kept or None)
+    text_kind(stored)
+    return stored
 
 
 def _storage_type(name: str, type_: pa.DataType) -> pa.DataType:
@@ -74,14 +83,39 @@ def _storage_type(name: str, type_: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(type_):
         return _storage_type(name, type_.value_type)
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_storage_type(name, field.type)) for field in type_])
+        return pa.struct([_storage_field(name, field) for field in type_])
     if pa.types.is_map(type_):
-        return pa.map_(
-            type_.key_field.with_type(_storage_type(name, type_.key_type)),
-            type_.item_field.with_type(_storage_type(name, type_.item_type)),
-        )
+        # Arrow knows no map with null keys.
+        key = _storage_field(name, type_.key_field, nullable=False)
+        return pa.map_(key, _storage_field(name, type_.item_field))
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_storage_type(name, type_.value_type)))
+        return pa.list_(_storage_field(name, type_.value_field))
     if pa.types.is_large_list(type_):
-        return pa.large_list(type_.value_field.with_type(_storage_type(name, type_.value_type)))
+        return pa.large_list(_storage_field(name, type_.value_field))
     raise UnsupportedTypeError(f"column {name!r} has type {type_}, which ORC cannot hold; cast it first")
+
+
+def _fitted(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of CHAR or VARCHAR as it is stored; inside nested columns it is checked only."""
+    kind = text_kind(column.field)
+    if kind is not None:
+        return check_text(column.name, values, kind)
+    for part in column.walk():
+        kind = text_kind(part.field)
+        if kind is not None:
+            for chunk in values.chunks:
+                check_text(part.name, _inner(chunk, part.path[len(column.path) :]), kind)
+    return values
+
+
+def _inner(values: pa.Array, path: Sequence[str]) -> pa.Array:
+    """The values at a path within a nested array, without those of other rows."""
+    for name in path:
+        if pa.types.is_struct(values.type):
+            values = values.flatten()[values.type.get_field_index(name)]
+        elif pa.types.is_map(values.type):
+            first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
+            values = values.values.slice(first, last - first).field(0 if name == KEY else 1)
+        else:
+            values = values.flatten()
+    return values

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import ClassVar
 
 import pyarrow as pa
 
-from lockgate.errors import ColumnNotFoundError, OptionError, UnsupportedError, nearest
+from lockgate.errors import ColumnNotFoundError, OptionError, nearest
+from lockgate.framework.orc.column_paths import ColumnTree, split
+
+# What Apache's parser takes without backticks.
+_SIMPLE = re.compile(r"[A-Za-z0-9_]+")
 
 
-class Mask(StrEnum):
-    """What is stored in the clear in place of an encrypted column."""
+@dataclass(frozen=True, order=True)
+class Mask:
+    """What is stored in the clear in place of an encrypted column: the name of a mask and its parameters."""
 
-    NULLIFY = "nullify"
-    SHA256 = "sha256"
+    name: str
+    parameters: tuple[str, ...] = ()
+
+    NULLIFY: ClassVar[Mask]
+    SHA256: ClassVar[Mask]
+
+    def __str__(self) -> str:
+        """The mask as `orc.mask` and the files spell it: ``redact,Xx9,`2000 _ _` ``."""
+        return ",".join(
+            each if _SIMPLE.fullmatch(each) else "`" + each.replace("`", "``") + "`"
+            for each in (self.name, *self.parameters)
+        )
+
+
+Mask.NULLIFY = Mask("nullify")
+Mask.SHA256 = Mask("sha256")
 
 
 @dataclass(frozen=True)
 class Encryption:
-    """The encrypted columns of a schema: key name and mask by column name."""
+    """The encrypted columns of a schema: key name by column, and mask by column or by part of one.
+
+    A part of a column is written as its path: `address.zip`, `list._elem.q`, `map._value`.
+    """
 
     keys: Mapping[str, str]
     masks: Mapping[str, Mask]
@@ -38,90 +61,125 @@ class Encryption:
         return self.masks.get(column, Mask.NULLIFY)
 
 
-def parse_encrypt(text: str | None, columns: Iterable[str] | None = None) -> dict[str, str]:
+def parse_encrypt(text: str | None, columns: Iterable[str] | pa.Schema | None = None) -> dict[str, str]:
     """Read `orc.encrypt`, written `key:column,column;key:column`, as key name by column.
 
-    With `columns`, each named column must be one of them: `ColumnNotFoundError` otherwise. `OptionError` if
-    the text is malformed or names a column twice, `UnsupportedError` for a part of a column (`a.b`), which
-    this library does not encrypt.
+    With `columns`, names of top-level columns or a schema, each column must be one of them or (as far as a
+    schema tells) a part of one: `ColumnNotFoundError` otherwise. `OptionError` if the text is malformed,
+    names a column twice, or numbers columns instead of naming them.
     """
-    known = None if columns is None else list(columns)
-    return dict(_entries("orc.encrypt", "pii:ssn,email;fin:salary", text, known))
+    found: dict[str, str] = {}
+    for column, head in _entries("orc.encrypt", "pii:ssn,email;fin:salary", text, columns):
+        if len(head) != 1:
+            raise OptionError(f"orc.encrypt: {','.join(head)!r} is not the name of one key")
+        found[column] = head[0]
+    return found
 
 
-def parse_mask(text: str | None, columns: Iterable[str] | None = None) -> dict[str, Mask]:
-    """Read `orc.mask`, written `nullify:column;sha256:column,column`, as mask by column; errors as above."""
-    known = None if columns is None else list(columns)
-    names = [str(mask) for mask in Mask]
-    masks: dict[str, Mask] = {}
-    for column, name in _entries("orc.mask", "nullify:ssn;sha256:email", text, known):
-        if name not in names:
-            raise OptionError(
-                f"orc.mask: there is no mask {name!r} for column {column!r}{nearest(name, names)}"
-            )
-        masks[column] = Mask(name)
-    return masks
+def parse_mask(text: str | None, columns: Iterable[str] | pa.Schema | None = None) -> dict[str, Mask]:
+    """Read `orc.mask`, written `nullify:column;redact,Xx9:column,column`, as mask by column; errors as above.
+
+    Parameters follow the name of a mask, between backticks if they are more than letters, digits and `_`.
+    """
+    return {
+        column: Mask(head[0], tuple(head[1:]))
+        for column, head in _entries("orc.mask", "nullify:ssn;redact,Xx9:email", text, columns)
+    }
 
 
 def parse_encryption(encrypt: str | None, mask: str | None, schema: pa.Schema) -> Encryption:
     """Both options together, checked against `schema`.
 
-    Raises `OptionError` for a mask on a column that is not encrypted, or that does not suit its type.
+    Raises `OptionError` for a mask on a column that is not encrypted, for one that does not exist, has wrong
+    parameters or does not suit the column's type, and for encryption inside an encrypted column.
     """
-    keys = parse_encrypt(encrypt, schema.names)
-    masks = parse_mask(mask, schema.names)
-    for column, name in masks.items():
-        if column not in keys:
+    # Loaded only here, so that reading an option does not load the masks.
+    from lockgate.framework.orc.masks import check_masks
+
+    keys = parse_encrypt(encrypt, schema)
+    tree = ColumnTree(schema)
+    roots = [tree.find("orc.encrypt", name) for name in keys]
+    for root in roots:
+        for other in roots:
+            if other is not root and root.number in other.numbers:
+                raise OptionError(
+                    f"orc.encrypt: {root.name!r} is a part of {other.name!r}, which is encrypted as a whole; "
+                    "name only one of the two"
+                )
+    masks = parse_mask(mask, schema)
+    for name in masks:
+        column = tree.find("orc.mask", name)
+        if not any(column.number in root.numbers for root in roots):
             raise OptionError(
-                f"orc.mask: column {column!r} is not encrypted, so a mask would replace its values for good; "
+                f"orc.mask: column {name!r} is not encrypted, so a mask would replace its values for good; "
                 f"name it in orc.encrypt as well"
             )
-        type_ = schema.field(column).type
-        if name is Mask.SHA256 and not _has_digest(type_):
-            raise OptionError(
-                f"orc.mask: sha256 masks strings and binaries, but column {column!r} is {type_}; use nullify"
-            )
-    return Encryption(keys, masks)
-
-
-def _has_digest(type_: pa.DataType) -> bool:
-    return any(
-        test(type_)
-        for test in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-        )
-    )
+    encryption = Encryption(keys, masks)
+    check_masks(encryption, tree)
+    return encryption
 
 
 def _entries(
-    option: str, example: str, text: str | None, known: list[str] | None
-) -> Iterator[tuple[str, str]]:
+    option: str, example: str, text: str | None, columns: Iterable[str] | pa.Schema | None
+) -> Iterator[tuple[str, list[str]]]:
+    """Each column with what stands before the colon, taken apart at its commas."""
+    tree = ColumnTree(columns) if isinstance(columns, pa.Schema) else None
+    known = columns.names if isinstance(columns, pa.Schema) else None if columns is None else list(columns)
     seen: set[str] = set()
-    for part in (text or "").split(";"):
+    for part in _split(option, text or "", ";"):
         if not part.strip():
             continue
-        name, separator, columns = part.partition(":")
-        if not separator or not name.strip():
+        head, *rest = _split(option, part, ":")
+        if len(rest) != 1 or not head.strip():
             raise OptionError(f"{option}: {part.strip()!r} is not written as in {example!r}")
-        for raw in columns.split(","):
-            column = raw.strip()
-            if not column:
+        names = [_unquoted(option, each.strip()) for each in _split(option, head, ",")]
+        for raw in _split(option, rest[0], ","):
+            text_ = raw.strip()
+            if not text_:
                 raise OptionError(f"{option}: a column is missing in {part.strip()!r}")
+            column = _column(option, text_, known, tree)
             if column in seen:
                 raise OptionError(f"{option}: column {column!r} is named twice")
             seen.add(column)
-            _check_column(option, column, known)
-            yield column, name.strip()
+            yield column, names
 
 
-def _check_column(option: str, column: str, known: list[str] | None) -> None:
-    if known is None or column in known:
-        return
-    if column.split(".")[0] in known:
-        raise UnsupportedError(
-            f"{option}: {column!r} is a part of a column; encrypt the whole column {column.split('.')[0]!r}"
+def _split(option: str, text: str, separator: str) -> list[str]:
+    """Take `text` apart at a separator that is not between backticks."""
+    parts = [""]
+    quoted = False
+    for character in text:
+        quoted ^= character == "`"
+        if character == separator and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    if quoted:
+        raise OptionError(f"{option}: a backtick is not closed in {text!r}")
+    return parts
+
+
+def _unquoted(option: str, text: str) -> str:
+    if len(text) > 2 and text.startswith("`") and text.endswith("`"):
+        return text[1:-1].replace("``", "`")
+    if not text or "`" in text or (option == "orc.mask" and not _SIMPLE.fullmatch(text)):
+        raise OptionError(
+            f"{option}: {text!r} cannot stand before a colon; a name or parameter with other characters than "
+            "letters, digits and _ is written between backticks, and none is empty"
         )
-    raise ColumnNotFoundError(f"{option}: there is no column {column!r}{nearest(column, known)}")
+    return text
+
+
+def _column(option: str, text: str, known: list[str] | None, tree: ColumnTree | None) -> str:
+    path = (text,) if known is not None and text in known else split(text)
+    if len(path) == 1 and path[0].isdigit() and path[0] not in (known or ()):
+        raise OptionError(
+            f"{option}: columns are named, not numbered as {text!r}, since numbers change with the schema"
+            + (" (number 0 is the row itself, which is never encrypted as a whole)" if text == "0" else "")
+        )
+    if tree is not None:
+        return tree.find(option, text).name
+    name = path[0] if len(path) == 1 else text
+    if known is None or path[0] in known:
+        return name
+    raise ColumnNotFoundError(f"{option}: there is no column {name!r}{nearest(name, known)}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.orc
 
-from lockgate.errors import InputError, OptionError, nearest
+from lockgate.errors import InputError
+from lockgate.framework.orc.column_paths import ColumnTree, bloom_numbers
+from lockgate.framework.orc.unsliced import unsliced
 
 
 class Sink(Protocol):
@@ -108,13 +110,66 @@ class _ArrowSink:
         self.closed = True
 
 
+class MemoryFile:
+    """A file in memory for Arrow to write to, whose room is used again for the next one."""
+
+    def __init__(self) -> None:
+        self._room = bytearray()
+        self._size = 0
+        self.closed = False
+
+    def clear(self) -> None:
+        """Start anew."""
+        self._size, self.closed = 0, False
+
+    def contents(self) -> memoryview:
+        """What was written since the last `clear`; valid until the next one."""
+        return memoryview(self._room)[: self._size]
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        view = memoryview(data).cast("B")
+        end = self._size + view.nbytes
+        if end > len(self._room):
+            # A new one, because a view of the old one may still be about.
+            room = bytearray(end + end // 2)
+            room[: self._size] = memoryview(self._room)[: self._size]
+            self._room = room
+        memoryview(self._room)[self._size : end] = view
+        self._size = end
+        return view.nbytes
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def writable(self) -> bool:
+        """Arrow asks."""
+        return True
+
+    def readable(self) -> bool:
+        """Arrow asks."""
+        return False
+
+    def seekable(self) -> bool:
+        """Arrow asks."""
+        return False
+
+    def close(self) -> None:
+        """Arrow is done; what was written stays."""
+        self.closed = True
+
+
 class PlainFile:
     """A file without encryption, which pyarrow writes alone."""
 
     def __init__(
-        self, output: Output, schema: pa.Schema, settings: Mapping[str, Any], bloom: Iterable[str]
+        self, output: Output, schema: pa.Schema, settings: Mapping[str, Any], bloom: Sequence[str]
     ) -> None:
-        numbers = bloom_numbers(bloom, column_numbers(schema))
+        numbers = bloom_numbers(bloom, ColumnTree(schema))
         self._schema = schema
         self._started = False
         self._sink = _ArrowSink(output)
@@ -125,7 +180,7 @@ class PlainFile:
     def write(self, table: pa.Table) -> None:
         """Add rows."""
         self._started = True
-        self._writer.write(table)
+        self._writer.write(unsliced(table))
         self._check()
 
     def finish(self) -> None:
@@ -143,27 +198,3 @@ class PlainFile:
     def _check(self) -> None:
         if self._sink.error is not None:
             raise self._sink.error
-
-
-def column_numbers(schema: pa.Schema) -> dict[str, int]:
-    """The number of each top-level column in an ORC file of this schema."""
-    numbers: dict[str, int] = {}
-    next_number = 1
-    for field in schema:
-        numbers[field.name] = next_number
-        next_number += _subtree_size(field.type)
-    return numbers
-
-
-def bloom_numbers(names: Iterable[str], numbers: Mapping[str, int]) -> list[int]:
-    """The numbers of the columns that get Bloom filters; `OptionError` for an unknown name."""
-    for name in names:
-        if name not in numbers:
-            raise OptionError(f"bloom_filter_columns: there is no column {name!r}{nearest(name, numbers)}")
-    return [numbers[name] for name in names]
-
-
-def _subtree_size(type_: pa.DataType) -> int:
-    if pa.types.is_map(type_):
-        return 1 + _subtree_size(type_.key_type) + _subtree_size(type_.item_type)
-    return 1 + sum(_subtree_size(type_.field(index).type) for index in range(type_.num_fields))

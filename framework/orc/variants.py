@@ -11,8 +11,12 @@ from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.cipher import crypt
 from lockgate.framework.orc.framing import unframe
-from lockgate.framework.orc.layout import StreamKind, check_text, corrupt
+from lockgate.framework.orc.layout import StreamKind, TypeKind, check_text, corrupt
+from lockgate.framework.orc.options import Mask
 from lockgate.framework.orc.tail import Tail
+
+# More values than a column within lists has in any file.
+_MOST_VALUES = 1 << 48
 
 
 @dataclass(frozen=True)
@@ -182,11 +186,12 @@ class Variants:
             statistics = proto.FileStatistics.FromString(unframe(tail.codec, raw, tail.block_size))
         except (ValueError, proto.DecodeError):
             statistics = None
-        count, rows = len(tail.types.subtree(variant.root)), tail.footer.number_of_rows
+        count = len(tail.types.subtree(variant.root))
+        most = _MOST_VALUES if _repeats(tail, variant.root) else tail.footer.number_of_rows
         if (
             statistics is None
             or len(statistics.column) != count
-            or not _plausible(statistics.column[0], rows)
+            or not _plausible(statistics.column[0], most)
         ):
             raise WrongKeyError(
                 f"the key {self._keys[number]} does not open column "
@@ -199,9 +204,17 @@ class Variants:
         return self._masks.get(root, "nullify")
 
 
-def _plausible(statistics: proto.Message, rows: int) -> bool:
-    # Without compression there is no framing to break, so the row count must fit as well.
-    return bool(statistics.HasField("number_of_values") and statistics.number_of_values <= rows)
+def _plausible(statistics: proto.Message, most: int) -> bool:
+    # Without compression there is no framing to break, so the number of values must fit as well.
+    return bool(statistics.HasField("number_of_values") and statistics.number_of_values <= most)
+
+
+def _repeats(tail: Tail, column: int) -> bool:
+    """Whether a column is in a list or map, where it may have more values than there are rows."""
+    return any(
+        type_.kind in (TypeKind.LIST, TypeKind.MAP) and number < column <= tail.types.last[number]
+        for number, type_ in enumerate(tail.types.types[:column])
+    )
 
 
 def _key(tail: Tail, variant: proto.Message) -> KeyMetadata:
@@ -214,7 +227,7 @@ def _masks(tail: Tail) -> dict[int, str]:
     for mask in tail.footer.encryption.mask:
         parts = [mask.name, *mask.mask_parameters]
         check_text(tail.name, tail.footer_offset, "the name of a mask", *parts)
-        masks.update(dict.fromkeys(mask.columns, ",".join(parts)))
+        masks.update(dict.fromkeys(mask.columns, str(Mask(mask.name, tuple(mask.mask_parameters)))))
     return masks
 
 

@@ -1,4 +1,7 @@
-"""The wide form of rows to encrypt: the columns with masks first, true copies of the encrypted behind."""
+"""The wide form of rows to encrypt: the columns with masks first, true copies of the encrypted behind.
+
+Of a column that is encrypted in part, only that part's streams of the copy are used.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lockgate.framework.keys import KeyMetadata, KeyProvider, LocalKey
-from lockgate.framework.orc.masks import mask_array
+from lockgate.framework.orc.column_paths import Column, ColumnTree, bloom_numbers
+from lockgate.framework.orc.masks import ColumnMasks
 from lockgate.framework.orc.options import Encryption, Mask
-from lockgate.framework.orc.output import bloom_numbers, column_numbers
 
 
 @dataclass(frozen=True)
@@ -34,28 +37,36 @@ class WideTable:
     """How rows become wide, and which column of the wide file ends up where."""
 
     def __init__(self, schema: pa.Schema, encryption: Encryption, keys: KeyProvider) -> None:
-        self._encryption = encryption
         self.schema = schema
-        copies = {name: self._copy_name(index) for index, name in enumerate(encryption.columns)}
-        fields = [schema.field(name).with_name(copy) for name, copy in copies.items()]
+        self._tree = ColumnTree(schema)
+        roots = [self._tree.find("orc.encrypt", name) for name in encryption.columns]
+        tops = list(dict.fromkeys(self._tree.top_of(root).name for root in roots))
+        self._copies = {name: self._copy_name(index) for index, name in enumerate(tops)}
+        fields = [schema.field(name).with_name(copy) for name, copy in self._copies.items()]
         self.wide_schema = pa.schema([*schema, *fields])
-        self._numbers = column_numbers(self.wide_schema)
-        self._copies = copies
+        self._wide = {column.name: column for column in ColumnTree(self.wide_schema).top}
         # Columns of the file itself have lower numbers than this.
-        self.width = min((self._numbers[copy] for copy in copies.values()), default=self._end())
+        self.width = self._tree.end
+        self._masks = ColumnMasks(encryption, self._tree)
         # The format wants them by key, then by column.
         self.columns: list[EncryptedColumn] = sorted(
-            self._encrypted_columns(keys), key=lambda column: (column.key.name, column.root)
+            self._encrypted_columns(roots, encryption, keys),
+            key=lambda column: (column.key.name, column.root),
         )
 
     def widen(self, table: pa.Table) -> pa.Table:
         """The wide form of `table`."""
         columns = [
-            mask_array(column, self._encryption.mask_of(name)) if name in self._copies else column
-            for name, column in zip(table.schema.names, table.columns, strict=True)
+            self._masks.mask_column(top, column) if top.name in self._copies else column
+            for top, column in zip(self._tree.top, table.columns, strict=True)
         ]
         columns.extend(table.column(name) for name in self._copies)
         return pa.Table.from_arrays(columns, schema=self.wide_schema)
+
+    @property
+    def masks(self) -> dict[int, Mask]:
+        """The mask of each encrypted column, and of each part of one that has another, by its number."""
+        return self._masks.by_number
 
     @property
     def names(self) -> dict[str, str]:
@@ -67,12 +78,13 @@ class WideTable:
     @property
     def numbers(self) -> dict[str, int]:
         """The number of each top-level column of the wide file, by its name there."""
-        return self._numbers
+        return {name: column.number for name, column in self._wide.items()}
 
     def bloom_numbers(self, names: Sequence[str]) -> list[int]:
         """The wide columns that get Bloom filters: of an encrypted column the copy only, never the mask."""
-        bloom_numbers(names, {name: self._numbers[name] for name in self.schema.names})
-        return [self._numbers[self._copies.get(name, name)] for name in names]
+        shifts = {number: column.shift for column in self.columns for number in column.columns}
+        numbers = bloom_numbers(names, self._tree)
+        return [number + shifts.get(number, 0) for number in numbers]
 
     def _copy_name(self, index: int) -> str:
         name = f"encrypted {index}"
@@ -80,22 +92,17 @@ class WideTable:
             name += "'"
         return name
 
-    def _encrypted_columns(self, keys: KeyProvider) -> list[EncryptedColumn]:
-        ends = sorted([*self._numbers.values(), self._end()])
-        current = {name: keys.current_key(name) for name in sorted(set(self._encryption.keys.values()))}
+    def _encrypted_columns(
+        self, roots: Sequence[Column], encryption: Encryption, keys: KeyProvider
+    ) -> list[EncryptedColumn]:
+        current = {name: keys.current_key(name) for name in sorted(set(encryption.keys.values()))}
         columns: list[EncryptedColumn] = []
-        for name, key_name in self._encryption.keys.items():
-            root = self._numbers[name]
-            end = ends[ends.index(root) + 1]
-            key = current[key_name]
+        for root in roots:
+            key = current[encryption.keys[root.name]]
             # A local key is never used twice: each column of each file has its own.
             local_key = keys.create_local_key(key)
-            shift = self._numbers[self._copies[name]] - root
-            columns.append(
-                EncryptedColumn(name, key, local_key, self._encryption.mask_of(name), range(root, end), shift)
-            )
+            top = self._tree.top_of(root)
+            shift = self._wide[self._copies[top.name]].number - top.number
+            mask = encryption.mask_of(root.name)
+            columns.append(EncryptedColumn(root.name, key, local_key, mask, root.numbers, shift))
         return columns
-
-    def _end(self) -> int:
-        marked = column_numbers(pa.schema([*self.wide_schema, pa.field("", pa.int8())]))
-        return marked[""]

@@ -13,9 +13,11 @@ import pyarrow as pa
 from lockgate.errors import OptionError, nearest
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.orc.assembling import AssembledFile
+from lockgate.framework.orc.column_paths import ColumnTree, bloom_numbers
 from lockgate.framework.orc.input import conform, storage_schema
 from lockgate.framework.orc.options import parse_encryption
-from lockgate.framework.orc.output import Output, PlainFile, Sink, bloom_numbers, column_numbers
+from lockgate.framework.orc.output import Output, PlainFile, Sink
+from lockgate.framework.orc.text_kinds import holds_text_kinds
 
 MIB = 1024 * 1024
 STRIPE_SIZE = 64 * MIB
@@ -64,7 +66,9 @@ class OrcWriter:
         stripe_size: int = STRIPE_SIZE,
         row_index_stride: int = 10_000,
         dictionary_key_size_threshold: float = 0.0,
+        hide_cardinality: bool = False,
         bloom_filter_columns: Iterable[str] = (),
+        metadata: Mapping[str, bytes] | None = None,
     ) -> None:
         self._schema = storage_schema(schema, field_ids)
         self._encryption = parse_encryption(encrypt, mask, self._schema)
@@ -74,8 +78,13 @@ class OrcWriter:
             "row_index_stride": row_index_stride,
             "dictionary_key_size_threshold": dictionary_key_size_threshold,
         }
+        if hide_cardinality and dictionary_key_size_threshold:
+            raise OptionError(
+                "hide_cardinality writes without dictionaries, since a file says how many entries each has; "
+                f"leave out dictionary_key_size_threshold={dictionary_key_size_threshold}"
+            )
         bloom = list(bloom_filter_columns)
-        bloom_numbers(bloom, column_numbers(self._schema))
+        bloom_numbers(bloom, ColumnTree(self._schema))
         # Everything that can be refused is refused before the file is made.
         provider = provider_from(keys) if self._encryption else NoKeys()
         for name in set(self._encryption.keys.values()):
@@ -84,16 +93,23 @@ class OrcWriter:
         self._written: WrittenFile | None = None
         self._output = Output(sink)
         try:
-            self._file = self._start(provider, settings, bloom)
+            self._file = self._start(provider, settings, bloom, dict(metadata or {}))
         except BaseException:
             self._output.abort()
             raise
 
     def _start(
-        self, provider: KeyProvider, settings: Mapping[str, Any], bloom: Sequence[str]
+        self,
+        provider: KeyProvider,
+        settings: Mapping[str, Any],
+        bloom: Sequence[str],
+        metadata: Mapping[str, bytes],
     ) -> AssembledFile | PlainFile:
-        if self._encryption or any(_holds_times(field.type) for field in self._schema):
-            return AssembledFile(self._output, self._schema, self._encryption, provider, settings, bloom)
+        times = any(_holds_times(field.type) for field in self._schema)
+        if self._encryption or times or metadata or holds_text_kinds(self._schema):
+            return AssembledFile(
+                self._output, self._schema, self._encryption, provider, settings, bloom, metadata
+            )
         return PlainFile(self._output, self._schema, settings, bloom)
 
     def __enter__(self) -> OrcWriter:

@@ -5,6 +5,8 @@ from lockgate.framework.plugins.contracts import (
     BridgeOperation,
     KeyProviderFactory,
     LakeMethod,
+    MaskFactory,
+    MaskFunction,
     SystemTable,
 )
 from lockgate.framework.plugins.hookspecs import hookimpl
@@ -15,6 +17,8 @@ __all__ = [
     "BridgeOperation",
     "KeyProviderFactory",
     "LakeMethod",
+    "MaskFactory",
+    "MaskFunction",
     "PluginManager",
     "SystemTable",
     "hookimpl",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
@@ -35,6 +35,13 @@ BridgeOperation: TypeAlias = Callable[[BridgeContext, dict[str, Any]], object]
 
 KeyProviderFactory: TypeAlias = Callable[[str], "KeyProvider"]
 """Makes a key provider of a key specification `scheme:rest`, which it is given whole."""
+
+MaskFunction: TypeAlias = Callable[["pa.Array"], "pa.Array"]
+"""Masks an array of a flat type: returns one of the same type and length. Raises for a type it has no mask
+for."""
+
+MaskFactory: TypeAlias = Callable[[Sequence[str]], MaskFunction]
+"""Makes a mask of the parameters that follow its name in `orc.mask`; `ValueError` if they mean nothing."""
 
 LakeMethod: TypeAlias = Callable[..., Any]
 """A method of a `Lake`: takes the lake first, then whatever it is called with."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         BridgeOperation,
         KeyProviderFactory,
         LakeMethod,
+        MaskFactory,
         SystemTable,
     )
     from lockgate.procedures.procedure import Procedure
@@ -48,6 +49,11 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:  # type: ignore[empty
 @hookspec
 def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:  # type: ignore[empty-body]
     """Return, by scheme, the factories that turn a key specification `scheme:rest` into a key provider."""
+
+
+@hookspec
+def lockgate_masks() -> Mapping[str, MaskFactory]:  # type: ignore[empty-body]
+    """Return, by name, the masks that this plugin adds to `orc.mask` for files that Python writes."""
 
 
 @hookspec

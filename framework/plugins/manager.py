@@ -12,13 +12,20 @@ import pluggy
 
 from lockgate.errors import PluginError
 from lockgate.framework.plugins import hookspecs
-from lockgate.framework.plugins.contracts import BridgeOperation, KeyProviderFactory, LakeMethod, SystemTable
+from lockgate.framework.plugins.contracts import (
+    BridgeOperation,
+    KeyProviderFactory,
+    LakeMethod,
+    MaskFactory,
+    SystemTable,
+)
 
 if TYPE_CHECKING:
     from lockgate.procedures.procedure import Procedure
 
 ENTRY_POINT_GROUP = "lockgate"
 DISABLE_VARIABLE = "LOCKGATE_DISABLE_PLUGINS"
+_APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
 
 T = TypeVar("T")
 
@@ -119,6 +126,10 @@ class PluginManager:
         """Return every factory of key providers by its scheme."""
         return self._gather("lockgate_key_providers", _callables)
 
+    def masks(self) -> Mapping[str, MaskFactory]:
+        """Return every factory of masks by its name."""
+        return self._gather("lockgate_masks", _masks)
+
     def lake_methods(self) -> Mapping[str, LakeMethod]:
         """Return every method added to lakes by its name."""
         return self._gather("lockgate_lake_methods", _callables)
@@ -193,6 +204,16 @@ def _callables(answer: object) -> dict[str, Any]:
     for name, value in values.items():
         if not callable(value):
             raise TypeError(f"{name!r} is mapped to {type(value).__name__}, which cannot be called")
+    return values
+
+
+def _masks(answer: object) -> dict[str, Any]:
+    values = _callables(answer)
+    taken = sorted(_APACHE_MASKS & set(values))
+    if taken:
+        raise ValueError(
+            f"{taken[0]!r} is a mask of Apache ORC itself and means the same everywhere; rename it"
+        )
     return values
 
 

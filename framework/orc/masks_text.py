@@ -1,0 +1,113 @@
+"""Redacted text: each character replaced by one that stands for its class, as Apache ORC's `redact` does."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+# Unicode's general categories, in the order in which `redact` takes the characters that replace them.
+CLASSES: Sequence[tuple[str, str, frozenset[str]]] = (
+    ("upper-case letters", "X", frozenset({"Lu"})),
+    ("lower-case letters", "x", frozenset({"Ll"})),
+    ("digits", "9", frozenset({"Nd"})),
+    ("symbols", "$", frozenset({"Sm", "Sc", "Sk", "So"})),
+    # Without quotation marks like « and » (Pi, Pf), which Apache takes for everything else.
+    ("punctuation", ".", frozenset({"Pd", "Ps", "Pe", "Pc", "Po"})),
+    ("separators", "_", frozenset({"Zs", "Zl", "Zp"})),
+    ("other letters", "\N{FEMININE ORDINAL INDICATOR}", frozenset({"Lt", "Lm", "Lo"})),
+    ("marks", "\N{DEVANAGARI SIGN VISARGA}", frozenset({"Mn", "Me", "Mc"})),
+    ("other numbers", "\N{SUPERSCRIPT TWO}", frozenset({"Nl", "No"})),
+    ("everything else", "\N{ARABIC END OF AYAH}", frozenset()),
+)
+KEEP = "_"
+
+Ranges = Mapping[int, int]
+_Numbers = npt.NDArray[Any]
+
+
+class TextRedaction:
+    """Redacts strings by the replacement of each class; `KEEP` leaves a class as it is.
+
+    `ranges` keep characters by their place: from a first to a last index, where negative ones count from the
+    end.
+    """
+
+    def __init__(self, replacements: Sequence[str], ranges: Ranges) -> None:
+        self._replacements = {
+            category: replacement
+            for (_, _, categories), replacement in zip(CLASSES, replacements, strict=True)
+            for category in categories
+        }
+        self._other = replacements[-1]
+        self._ranges = ranges
+        table = [self._replacement(code) for code in range(128)]
+        # A byte for a byte, if text in ASCII stays in ASCII.
+        self._ascii = np.array(table, np.uint8) if max(table) < 128 else None
+
+    def __call__(self, values: pa.Array) -> pa.Array:
+        """The redacted form of an array of strings."""
+        if values.null_count:
+            values = values.fill_null("")
+        wide = pa.types.is_large_string(values.type)
+        width = np.dtype(np.int64 if wide else np.int32)
+        _, stored, data = values.buffers()
+        offsets = np.frombuffer(stored, width)[values.offset : values.offset + len(values) + 1]
+        if not len(values) or offsets[-1] == offsets[0]:
+            return values
+        text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+        offsets = offsets - offsets[0]
+        if self._ascii is not None and text.max() < 128:
+            masked, ends = self._ascii[text], offsets
+            if self._ranges:
+                masked = np.where(self._kept(offsets), text, masked)
+        else:
+            masked, ends = self._redact_code_points(text, offsets)
+        return pa.Array.from_buffers(
+            values.type, len(values), [None, pa.py_buffer(ends.astype(width)), pa.py_buffer(masked)]
+        )
+
+    def _redact_code_points(self, text: _Numbers, offsets: _Numbers) -> tuple[_Numbers, _Numbers]:
+        starts = np.concatenate([[0], np.cumsum((text & 0xC0) != 0x80)])
+        offsets = starts[offsets]
+        codes = np.frombuffer(text.tobytes().decode().encode("utf-32-le"), "<u4")
+        met = np.zeros(int(codes.max()) + 1, np.bool_)
+        met[codes] = True
+        table = np.zeros(len(met), "<u4")
+        for code in np.flatnonzero(met).tolist():
+            table[code] = self._replacement(code)
+        masked = table[codes]
+        if self._ranges:
+            masked = np.where(self._kept(offsets), codes, masked)
+        lengths = 1 + (masked > 0x7F).astype(np.int64) + (masked > 0x7FF) + (masked > 0xFFFF)
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        encoded = masked.tobytes().decode("utf-32-le").encode()
+        return np.frombuffer(encoded, np.uint8), ends[offsets]
+
+    def _replacement(self, code: int) -> int:
+        character = chr(code)
+        replacement = self._replacements.get(unicodedata.category(character), self._other)
+        return code if replacement == KEEP else ord(replacement)
+
+    def _kept(self, offsets: _Numbers) -> npt.NDArray[np.bool_]:
+        lengths = np.diff(offsets)
+        places = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], lengths)
+        size = np.repeat(lengths, lengths)
+        kept = np.zeros(len(places), np.bool_)
+        for first, last in self._ranges.items():
+            low = first if first >= 0 else size + first
+            high = last if last >= 0 else size + last
+            kept |= (places >= low) & (places <= high)
+        return kept
+
+
+def keeps(ranges: Ranges, place: int, length: int) -> bool:
+    """Whether the character at `place` of a text of `length` characters is within `ranges`."""
+    return any(
+        (first if first >= 0 else length + first) <= place <= (last if last >= 0 else length + last)
+        for first, last in ranges.items()
+    )
