@@ -17,6 +17,7 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.Writer;
+import org.apache.orc.impl.KeyProvider;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.MapType;
@@ -34,6 +35,7 @@ final class DataFileWriter {
   private final WriteSpec spec;
   private final FileSystem files;
   private final Path path;
+  private final TaggingFiles tagging;
   private final Writer writer;
   private final VectorizedRowBatch batch;
   private final FieldWriters.ValueWriter[] writers;
@@ -51,12 +53,16 @@ final class DataFileWriter {
     this.files = raw(path.getFileSystem(conf));
     this.before = spec.keyed() ? spec.trimmedKey().length + 2 : 0;
     TypeDescription schema = schema(spec);
+    CompressionKind compression = CompressionKind.valueOf(spec.compression().toUpperCase(Locale.ROOT));
+    KeyProvider keys = LockgateKeys.of(spec.keyScope());
+    this.tagging = spec.encrypt() == null ? null : new TaggingFiles(files, compression, keys);
     OrcFile.WriterOptions options = OrcFile.writerOptions(conf).setSchema(schema).fileSystem(files).useUTCTimestamp(true)
-        .compress(CompressionKind.valueOf(spec.compression().toUpperCase(Locale.ROOT)))
+        .compress(compression)
         .stripeSize(Math.min(STRIPE_SIZE, Math.max(1L << 20, spec.targetFileSize() / 2)))
-        .setKeyProvider(LockgateKeys.of(spec.keyScope()));
-    if (spec.encrypt() != null) {
-      options.encrypt(spec.encrypt()).masks(spec.mask());
+        .setKeyProvider(keys);
+    if (tagging != null) {
+      // Padding between stripes would be bytes that no tag covers.
+      options.encrypt(spec.encrypt()).masks(spec.mask()).fileSystem(tagging).blockPadding(false);
     }
     this.writer = Masks.createWriter(path, options);
     this.batch = schema.createRowBatch(BATCH_ROWS);
@@ -125,6 +131,9 @@ final class DataFileWriter {
     if (batch.size > 0) {
       writer.addRowBatch(batch);
       batch.reset();
+      if (tagging != null) {
+        tagging.pass(writer);
+      }
     }
   }
 
@@ -192,6 +201,10 @@ final class DataFileWriter {
       writer.close();
     } catch (IOException | RuntimeException ignored) {
       // The file is deleted: what became of it does not matter.
+    } finally {
+      if (tagging != null) {
+        tagging.abandon();
+      }
     }
     files.delete(path, false);
   }

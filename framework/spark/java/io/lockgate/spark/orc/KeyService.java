@@ -63,8 +63,9 @@ public final class KeyService {
       return version;
     }
 
-    String algorithm() {
-      return algorithm;
+    /** The cipher's name as ORC spells it. */
+    String orcAlgorithm() {
+      return algorithm.startsWith("AES_CTR_") ? algorithm : "AES_CTR_" + plain.length * 8;
     }
 
     byte[] plain() {
@@ -84,7 +85,7 @@ public final class KeyService {
   /** Unwraps a file's local key; null when the scope has no such master key. Any other trouble is an exception. */
   public static SecretKeySpec unwrap(String scope, String name, int version, String algorithm, byte[] encrypted) {
     String wrapped = Base64.getEncoder().encodeToString(encrypted);
-    String id = scope + '\n' + name + '@' + version + '\n' + algorithm + '\n' + wrapped;
+    String id = id(scope, name, version, algorithm, wrapped);
     synchronized (UNWRAPPED) {
       SecretKeySpec known = UNWRAPPED.get(id);
       if (known != null) {
@@ -98,16 +99,28 @@ public final class KeyService {
       return null;
     }
     SecretKeySpec key = new SecretKeySpec(bytes(reply, "plain"), "AES");
-    synchronized (UNWRAPPED) {
-      UNWRAPPED.put(id, key);
-    }
+    keep(id, key);
     return key;
   }
 
-  /** Makes a local key under the current version of the named master key. */
+  private static String id(String scope, String name, int version, String algorithm, String wrapped) {
+    return scope + '\n' + name + '@' + version + '\n' + algorithm + '\n' + wrapped;
+  }
+
+  private static void keep(String id, SecretKeySpec key) {
+    synchronized (UNWRAPPED) {
+      UNWRAPPED.put(id, key);
+    }
+  }
+
+  /** Makes a local key under the current version of the named master key; unwrapping it then takes no question. */
   public static Created create(String scope, String name) {
     ObjectNode request = Bridge.JSON.createObjectNode();
-    return new Created(ask("keys.create", request.put("scope", scope).put("name", name)));
+    JsonNode reply = ask("keys.create", request.put("scope", scope).put("name", name));
+    Created key = new Created(reply);
+    keep(id(scope, key.name(), key.version(), key.orcAlgorithm(), reply.get("encrypted").asText()),
+        new SecretKeySpec(key.plain(), "AES"));
+    return key;
   }
 
   /** Answers an executor's question, in the driver; only questions about keys are answered. Errors are part of the answer. */
@@ -164,6 +177,16 @@ public final class KeyService {
   public static final class KeyServiceException extends RuntimeException {
     KeyServiceException(String message, Throwable cause) {
       super(message, cause);
+    }
+
+    /** Whether the driver answered that this session may not have the key. */
+    boolean denied() {
+      return getMessage().startsWith("KeyDeniedError:");
+    }
+
+    /** Whether the driver answered that it has no such key, or not this version of it, though masks would not do. */
+    boolean missing() {
+      return getMessage().startsWith("KeyMissingError:");
     }
   }
 }

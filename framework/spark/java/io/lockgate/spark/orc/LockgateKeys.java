@@ -1,15 +1,11 @@
 package io.lockgate.spark.orc;
 
 import java.io.IOException;
-import java.security.GeneralSecurityException;
 import java.security.Key;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import javax.crypto.Cipher;
-import javax.crypto.spec.IvParameterSpec;
-import javax.crypto.spec.SecretKeySpec;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.orc.EncryptionAlgorithm;
 import org.apache.orc.impl.HadoopShims;
@@ -25,7 +21,6 @@ import org.apache.orc.impl.LocalKey;
 public final class LockgateKeys implements KeyProvider.Factory {
   private static final String KIND = "lockgate:";
   private static final Map<String, KeyProvider> PROVIDERS = new HashMap<>();
-  private static boolean warm;
 
   @Override
   public KeyProvider create(String kind, Configuration conf, Random random) {
@@ -34,30 +29,9 @@ public final class LockgateKeys implements KeyProvider.Factory {
 
   /** The provider of a scope; null scope: a provider that has no key, so that readers see masks. */
   static KeyProvider of(String scope) {
+    CipherWarmUp.decryption();
     synchronized (PROVIDERS) {
-      if (!warm) {
-        warmCipher();
-        warm = true;
-      }
       return PROVIDERS.computeIfAbsent(scope == null ? "" : scope, key -> new Scoped(scope));
-    }
-  }
-
-  /**
-   * HotSpot replaces AES-CTR's inner loop by machine instructions only after its caller has run some ten thousand times;
-   * ORC calls it once a stream, and would decrypt at a fortieth of the speed for the life of the JVM.
-   */
-  private static void warmCipher() {
-    try {
-      Cipher cipher = Cipher.getInstance("AES/CTR/NoPadding");
-      cipher.init(Cipher.DECRYPT_MODE, new SecretKeySpec(new byte[16], "AES"), new IvParameterSpec(new byte[16]));
-      byte[] in = new byte[64];
-      byte[] out = new byte[64];
-      for (int i = 0; i < 40_000; i++) {
-        cipher.update(in, 0, in.length, out, 0);
-      }
-    } catch (GeneralSecurityException failure) {
-      throw new IllegalStateException("this JVM has no AES-CTR", failure);
     }
   }
 
@@ -77,7 +51,7 @@ public final class LockgateKeys implements KeyProvider.Factory {
     @Override
     public HadoopShims.KeyMetadata getCurrentKeyVersion(String name) {
       KeyService.Created key = created(name);
-      return new HadoopShims.KeyMetadata(key.name(), key.version(), EncryptionAlgorithm.valueOf(algorithm(key)));
+      return new HadoopShims.KeyMetadata(key.name(), key.version(), EncryptionAlgorithm.valueOf(key.orcAlgorithm()));
     }
 
     @Override
@@ -95,10 +69,6 @@ public final class LockgateKeys implements KeyProvider.Factory {
         throw new IllegalStateException("KeyMissingError: the table has no key scope, so nothing can be encrypted with key " + name);
       }
       return KeyService.create(scope, name);
-    }
-
-    private static String algorithm(KeyService.Created key) {
-      return key.algorithm().startsWith("AES_CTR_") ? key.algorithm() : "AES_CTR_" + key.plain().length * 8;
     }
 
     @Override

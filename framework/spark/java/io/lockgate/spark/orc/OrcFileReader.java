@@ -17,6 +17,7 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
 import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.KeyProvider;
 import org.apache.orc.impl.RecordReaderImpl;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -25,6 +26,9 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 final class OrcFileReader implements Closeable {
   /** How to read: the range, the filters to skip by, and how many rows at a time. */
   record Settings(long start, long length, SearchArguments filters, int batchRows) {}
+
+  /** Whose keys open the file, and what is asked of its integrity tags. */
+  record Trust(String keyScope, Integrity integrity) {}
 
   private final Reader reader;
   private final RecordReader rows;
@@ -51,10 +55,13 @@ final class OrcFileReader implements Closeable {
    * whole file, null where the next wanted column goes.
    */
   static OrcFileReader open(Configuration conf, SplitSpec.DataFile file, List<Columns.Wanted> wanted,
-      Map<Integer, String> namesAtWriting, String keyScope, Settings settings, ColumnVector[] constants) throws IOException {
+      Map<Integer, String> namesAtWriting, Trust trust, Settings settings, ColumnVector[] constants) throws IOException {
     Path path = new Path(file.path());
-    OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).maxLength(file.size())
-        .setKeyProvider(LockgateKeys.of(keyScope)).useUTCTimestamp(true);
+    KeyProvider keys = LockgateKeys.of(trust.keyScope());
+    OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).maxLength(file.size()).setKeyProvider(keys).useUTCTimestamp(true);
+    if (trust.integrity() != Integrity.IGNORE) {
+      options.filesystem(new VerifyingFiles(path.getFileSystem(conf), trust.integrity(), keys, file.size()));
+    }
     Reader reader = null;
     try {
       reader = OrcFile.createReader(path, options);
@@ -83,7 +90,10 @@ final class OrcFileReader implements Closeable {
   }
 
   private static IOException unreadable(Path path, Exception failure) throws IOException {
-    if (failure instanceof java.io.FileNotFoundException || failure instanceof KeyCheck.WrongKeyException) {
+    IntegrityException damage = IntegrityException.in(failure);
+    if (damage != null) {
+      throw damage;
+    } else if (failure instanceof java.io.FileNotFoundException || failure instanceof KeyCheck.WrongKeyException) {
       throw (IOException) failure;
     } else if (failure instanceof KeyService.KeyServiceException service) {
       throw service;
@@ -129,7 +139,15 @@ final class OrcFileReader implements Closeable {
 
   /** Fills {@link #batch()} with the next rows; false at the end. */
   boolean nextBatch() throws IOException {
-    rows.nextBatch(batch);
+    try {
+      rows.nextBatch(batch);
+    } catch (IOException | RuntimeException failure) {
+      IntegrityException damage = IntegrityException.in(failure);
+      if (damage != null) {
+        throw damage;
+      }
+      throw failure;
+    }
     if (batch.size == 0) {
       return false;
     }

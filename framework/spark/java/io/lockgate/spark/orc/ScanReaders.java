@@ -81,7 +81,8 @@ final class ScanReaders implements PartitionReaderFactory {
         wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType()));
       }
     }
-    return OrcFileReader.open(conf(), file, wanted, spec.names(file.schemaId()), spec.keyScope(), settings, constants);
+    OrcFileReader.Trust trust = new OrcFileReader.Trust(spec.keyScope(), spec.integrity());
+    return OrcFileReader.open(conf(), file, wanted, spec.names(file.schemaId()), trust, settings, constants);
   }
 
   private ConstantColumnVector constant(StructField field, Map<String, Serializable> partition) {

@@ -15,6 +15,7 @@ public final class ScanSpec implements Serializable {
   private final long schemaId;
   private final MergePlan mergePlan;
   private final String keyScope;
+  private final Integrity integrity;
   private final Filter[] filters;
   private final boolean columnar;
 
@@ -25,6 +26,7 @@ public final class ScanSpec implements Serializable {
     this.schemaId = plan.hasNonNull("schema_id") ? plan.get("schema_id").asLong() : highest(fieldIds);
     this.mergePlan = plan.hasNonNull("merge_plan") ? MergePlan.of(plan.get("merge_plan")) : null;
     this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
+    this.integrity = Integrity.of(plan.path("integrity").asText("verify"));
     this.filters = filters.clone();
     this.columnar = !anyMerge(plan.path("splits"));
   }
@@ -71,6 +73,10 @@ public final class ScanSpec implements Serializable {
 
   String keyScope() {
     return keyScope;
+  }
+
+  Integrity integrity() {
+    return integrity;
   }
 
   Filter[] filters() {
