@@ -142,6 +142,9 @@ METADATA_STATS_MODE = Option(
 )
 ORC_ENCRYPT = Option("orc.encrypt", str, "", "columns to encrypt and with which key, as Apache ORC spells it")
 ORC_MASK = Option("orc.mask", str, "", "what a reader without the key sees of encrypted columns")
+ORC_KEYS_WRAPPED = Option(
+    "orc.keys.wrapped", str, "", "the table's master keys, wrapped under a key kept elsewhere (`envelope:`)"
+)
 ORC_COMPRESS = Option(
     "orc.compress", one_of("zstd", "snappy", "zlib", "lz4", "none", ""), "", "compression of ORC files"
 )

@@ -85,7 +85,7 @@ class Lookup:
             "spec": spec.to_json(),
             "directory": str(self.directory.path),
         }
-        self._owner = OwnerProcess(opening, catalog.keys, self.directory.log_path, self._hear)
+        self._owner = OwnerProcess(opening, table.keys, self.directory.log_path, self._hear)
         self._thread = threading.Thread(target=self._tick_until_closed, name="lockgate-lookup", daemon=True)
         self._thread.start()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from lockgate.errors import InputError, KeyMissingError
+from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
 from lockgate.framework.spark.catalogs import is_strict
 from lockgate.framework.spark.context import Context
@@ -14,19 +14,19 @@ from lockgate.framework.spark.context import Context
 def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Unwrap the local key of a file.
 
-    A missing master key is an answer, in a strict scope an error; so is a missing version of a key that is
-    held.
+    A missing or denied master key is an answer, in a strict scope an error; so is a missing version of a key
+    that is held.
     """
     provider = context.brain.scopes.provider(request["scope"])
     key = KeyMetadata(request["name"], int(request["version"]), _algorithm(request["algorithm"]))
     try:
         plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
-    except KeyMissingError as error:
+    except (KeyMissingError, KeyDeniedError) as error:
         if is_strict(request["scope"]):
-            raise KeyMissingError(
+            raise type(error)(
                 f"{error}; what is read here decides what is written, and without the key that would be masks"
             ) from None
-        if key.name in provider.key_names():
+        if provider.usable(key.name):
             # The table's columns are shown as open, so masks would be taken for values.
             raise
         return {"missing": True}
@@ -34,9 +34,15 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Make a local key for one file under the newest version of a master key."""
+    """Make a local key for one file under the newest version of a master key, or the one that is asked for.
+
+    A file names one version of each key: if the key is rolled while a file is opened, its other columns stay
+    with the version of the first.
+    """
     provider = context.brain.scopes.provider(request["scope"])
     key = provider.current_key(request["name"])
+    if request.get("version", key.version) != key.version:
+        key = KeyMetadata(key.name, int(request["version"]), _algorithm(request["algorithm"]))
     local = provider.create_local_key(key)
     return {
         "name": key.name,

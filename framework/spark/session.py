@@ -134,9 +134,8 @@ def _keys_conf(spec: str) -> str:
     scheme, colon, _ = spec.partition(":")
     if not colon or scheme == "file" or "/" in scheme:
         return spec
-    from lockgate.framework.keys import provider_from
-
-    return brain().scopes.conf_of(provider_from(spec))
+    scopes = brain().scopes
+    return scopes.conf_of(scopes.of_spec(spec))
 
 
 def _options_of(confs: Mapping[str, str], catalog: str) -> dict[str, str]:

@@ -25,6 +25,7 @@ from lockgate.framework.store.schema_changes import SchemaChange
 from lockgate.framework.store.schema_files import SchemaFiles
 from lockgate.framework.store.table import Table
 from lockgate.framework.store.validation import first_schema
+from lockgate.framework.store.wrapped_keys import check_wrapped_keys
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
@@ -136,6 +137,7 @@ class Catalog:
         location = self.location(parsed)
         if not self.table_exists(parsed):
             first = first_schema(schema)
+            check_wrapped_keys(first)
             if self.file_system.list(snapshot_folder(location)):
                 raise AlreadyExistsError(f"{location} holds the remains of a table; delete the folder first")
             try:

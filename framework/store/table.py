@@ -52,8 +52,9 @@ class Table:
         self.location = location
         self.schema = schema
         self.file_system = file_system
-        self.keys = keys
         self.options: TableOptions = schema.table_options
+        # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
+        self.keys = None if keys is None else keys.for_table(self.options)
         self.paths = TablePaths(location, schema)
         self.schema_files = SchemaFiles(file_system, location)
         self.snapshot_files = SnapshotFiles(file_system, location)
@@ -93,6 +94,16 @@ class Table:
     def snapshots(self) -> list[Snapshot]:
         """Return all snapshots that have not expired, oldest first."""
         return self.snapshot_files.load_all()
+
+    def set_wrapped_keys(self, text: str) -> None:
+        """Store another `orc.keys.wrapped`, made by `EnvelopeKeyProvider.roll` or its kin, in a new schema.
+
+        It holds for tables that are loaded from now on. Raises OptionError for a malformed text, InputError
+        if it lacks a key that the present one has, CommitConflictError if the table was altered meanwhile.
+        """
+        from lockgate.framework.store.wrapped_keys import store_wrapped_keys
+
+        store_wrapped_keys(self, text)
 
     # --- reading -----------------------------------------------------------------------------
 

@@ -1,0 +1,230 @@
+"""Master keys that lie beside the data, wrapped in a table's option and opened by a key kept elsewhere."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from lockgate.errors import AlreadyExistsError, InputError, KeyMissingError, OptionError, UnsupportedError
+from lockgate.framework.keys.aws_kms import AwsKmsWrapper
+from lockgate.framework.keys.expiring import ExpiringCache
+from lockgate.framework.keys.metadata import (
+    KeyAlgorithm,
+    KeyMetadata,
+    algorithm_of_bits,
+    check_key_name,
+    parse_key_version,
+)
+from lockgate.framework.keys.provider import KeyProvider, MasterKeys
+from lockgate.framework.keys.spec import provider_from
+from lockgate.framework.keys.wrapped_keys import WRAPPED_KEYS_OPTION, WrappedKeys
+from lockgate.framework.keys.wrapping import KeyWrapper, ProviderWrapper
+
+_ROOT_AND_SPEC = re.compile(r"([^@:;,/\s]+)@(.+)", re.DOTALL)
+_TABLES = 1000
+
+
+class EnvelopeKeyProvider(KeyProvider):
+    """Unwraps the master keys of each table by `wrapper`, a `KeyWrapper` or a provider to wrap under.
+
+    It holds no keys by itself: a table with the option `orc.keys.wrapped` gives it some (`for_table`). An
+    unwrapped key is kept in memory for `seconds`, so that long it remains usable after it was denied.
+    """
+
+    def __init__(self, wrapper: KeyWrapper | KeyProvider, *, seconds: float = 600.0) -> None:
+        self._wrapper = ProviderWrapper(wrapper) if isinstance(wrapper, KeyProvider) else wrapper
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._tables: OrderedDict[str, TableKeyProvider] = OrderedDict()
+
+    # --- as a provider ---
+
+    def for_table(self, options: Mapping[str, str]) -> KeyProvider:
+        text = options.get(WRAPPED_KEYS_OPTION)
+        return self if not text else self.of_text(text)
+
+    def of_text(self, text: str) -> TableKeyProvider:
+        """The provider of the keys in one text; the same one for the same text."""
+        with self._lock:
+            found = self._tables.get(text)
+            if found is None:
+                found = TableKeyProvider(WrappedKeys.from_text(text), self._wrapper, self._seconds)
+                self._tables[text] = found
+            self._tables.move_to_end(text)
+            while len(self._tables) > _TABLES:
+                self._tables.popitem(last=False)
+            return found
+
+    def key_names(self) -> list[str]:
+        return []
+
+    def current_key(self, name: str) -> KeyMetadata:
+        raise self._missing(repr(name))
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        raise self._missing(str(key))
+
+    def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
+        raise UnsupportedError(
+            f"the keys of a table are in its option {WRAPPED_KEYS_OPTION}: use create(names)"
+        )
+
+    def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
+        raise UnsupportedError(
+            f"the keys of a table are in its option {WRAPPED_KEYS_OPTION}: use roll(text, name) and "
+            "table.set_wrapped_keys(text)"
+        )
+
+    @property
+    def spec(self) -> str | None:
+        inner = self._wrapper.spec
+        return None if inner is None else f"envelope:{inner}"
+
+    def __repr__(self) -> str:
+        return f"EnvelopeKeyProvider({self._wrapper!r})"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return envelope_provider, (_spec_to_pickle(self.spec),)
+
+    # --- texts of the option ---
+
+    def create(self, *names: str, bits: int = 128) -> str:
+        """The text of `orc.keys.wrapped` for a new table: a fresh key, version 0, for each of `names`."""
+        if not names:
+            raise InputError("which keys? Give the name of at least one")
+        algorithm = algorithm_of_bits(bits)
+        keys = [KeyMetadata(check_key_name(name), 0, algorithm) for name in names]
+        if len(set(keys)) != len(keys):
+            raise InputError(f"a key is named twice: {', '.join(names)}")
+        return WrappedKeys(self._fresh(key) for key in keys).text
+
+    def add(self, text: str, name: str, bits: int = 128) -> str:
+        """`text` with one more key, version 0; `AlreadyExistsError` if it has one of that name."""
+        held = WrappedKeys.from_text(text)
+        if name in held.names():
+            raise AlreadyExistsError(f"there is a key {name!r} already: roll it instead")
+        return held.having(self._fresh(KeyMetadata(check_key_name(name), 0, algorithm_of_bits(bits)))).text
+
+    def roll(self, text: str, name: str, bits: int | None = None) -> str:
+        """`text` with a fresh version of a key, which new files use; `KeyMissingError` for an unknown one.
+
+        `bits` is 128, 256 or, if None, as the version before.
+        """
+        held = WrappedKeys.from_text(text)
+        old = held.current(name)
+        algorithm = old.algorithm if bits is None else algorithm_of_bits(bits)
+        return held.having(self._fresh(KeyMetadata(name, old.version + 1, algorithm))).text
+
+    def wrap(self, keys: Mapping[str, bytes]) -> str:
+        """The text for master keys that exist: `{"pii@0": key_bytes}`, of 16 or 32 bytes each."""
+        wrapped = []
+        for version, material in keys.items():
+            name, number = parse_key_version(version)
+            key = KeyMetadata(check_key_name(name), number, KeyAlgorithm.of_length(len(material)))
+            wrapped.append(self._wrapper.wrap(key, material))
+        return WrappedKeys(wrapped).text
+
+    def rewrap(self, text: str, wrapper: KeyWrapper | KeyProvider | None = None) -> str:
+        """`text` with the same master keys, wrapped anew: under the newest version of the wrapping key.
+
+        With a `wrapper`, under another key or service. Files stay as they are and readable.
+        """
+        new = ProviderWrapper(wrapper) if isinstance(wrapper, KeyProvider) else wrapper or self._wrapper
+        held = WrappedKeys.from_text(text)
+        return WrappedKeys(new.wrap(each.key, self._wrapper.unwrap(each)) for each in held).text
+
+    def _fresh(self, key: KeyMetadata) -> Any:
+        return self._wrapper.wrap(key, secrets.token_bytes(key.algorithm.key_length))
+
+    def _missing(self, key: str) -> KeyMissingError:
+        return KeyMissingError(
+            f"there is no key {key}: {self!r} unwraps the keys of tables with option {WRAPPED_KEYS_OPTION}, "
+            "and this is none"
+        )
+
+
+class TableKeyProvider(KeyProvider):
+    """The master keys of one table, unwrapped when they are first used."""
+
+    def __init__(self, keys: WrappedKeys, wrapper: KeyWrapper, seconds: float = 600.0) -> None:
+        self._keys = keys
+        self._wrapper = wrapper
+        self._seconds = seconds
+        self._opened: ExpiringCache[KeyMetadata, MasterKeys] = ExpiringCache(max(1, len(keys)), seconds)
+        self._usable: ExpiringCache[str, bool] = ExpiringCache(max(1, len(keys)), min(seconds, 30.0))
+
+    def key_names(self) -> list[str]:
+        return self._keys.names()
+
+    def current_key(self, name: str) -> KeyMetadata:
+        return self._keys.current(name)
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        wrapped = self._keys.get(key.name, key.version)
+        opened = self._opened.get(wrapped.key)
+        if opened is None:
+            material = self._wrapper.unwrap(wrapped)
+            opened = MasterKeys({(key.name, key.version): material}, f"option {WRAPPED_KEYS_OPTION}")
+            self._opened.put(wrapped.key, opened)
+        return opened.unwrap(key, encrypted)
+
+    def usable(self, name: str) -> bool:
+        known = self._usable.get(name)
+        if known is None:
+            known = super().usable(name)
+            self._usable.put(name, known)
+        return known
+
+    def key_versions(self) -> list[KeyMetadata]:
+        return [wrapped.key for wrapped in self._keys]
+
+    def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
+        raise UnsupportedError(
+            f"the keys of a table are in its option {WRAPPED_KEYS_OPTION}: use EnvelopeKeyProvider.roll("
+            "text, name) and table.set_wrapped_keys(text)"
+        )
+
+    create_key = EnvelopeKeyProvider.create_key
+
+    def __repr__(self) -> str:
+        return f"TableKeyProvider({', '.join(self._keys.versions())}; {self._wrapper!r})"
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+        inner = self._wrapper.spec
+        spec = _spec_to_pickle(None if inner is None else f"envelope:{inner}")
+        return _table_provider, (spec, self._keys.text)
+
+
+def envelope_provider(text: str) -> EnvelopeKeyProvider:
+    """Make a provider from `envelope:aws-kms:KEY`, or from `envelope:NAME@SPEC` with a provider's SPEC.
+
+    `NAME@` is the key to wrap under, and may be left out where SPEC has only one. Raises `OptionError` for a
+    malformed text, and what the inner specification raises.
+    """
+    inner = text.partition(":")[2]
+    if inner.startswith("aws-kms:"):
+        return EnvelopeKeyProvider(AwsKmsWrapper.from_spec(inner))
+    match = _ROOT_AND_SPEC.fullmatch(inner)
+    root, spec = match.groups() if match else (None, inner)
+    if not spec or spec.startswith("envelope:"):
+        raise OptionError(
+            "who unwraps? Write envelope:aws-kms:KEY?region=..., or envelope:NAME@SPEC with a provider such "
+            "as kms://https@host:9600/kms or file:/path/root.json, whose key NAME wraps the others"
+        )
+    return EnvelopeKeyProvider(ProviderWrapper(provider_from(spec), root))
+
+
+def _table_provider(spec: str, text: str) -> TableKeyProvider:
+    return envelope_provider(spec).of_text(text)
+
+
+def _spec_to_pickle(spec: str | None) -> str:
+    if spec is None:
+        raise TypeError(
+            "keys that are wrapped under keys in memory are not pickled: give a key file, or a service"
+        )
+    return spec

@@ -1,0 +1,40 @@
+"""Storing the master keys that a table brings along, wrapped, in its option `orc.keys.wrapped`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.errors import CommitConflictError
+from lockgate.framework.options import ORC_KEYS_WRAPPED
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.schema import TableSchema
+    from lockgate.framework.store.table import Table
+
+
+def check_wrapped_keys(schema: TableSchema) -> None:
+    """Raise OptionError if `orc.keys.wrapped` is malformed."""
+    text = schema.table_options.get_option(ORC_KEYS_WRAPPED)
+    if text:
+        # Loaded only here, so that opening a plain table needs no cryptography.
+        from lockgate.framework.keys.wrapped_keys import WrappedKeys
+
+        WrappedKeys.from_text(text)
+
+
+def store_wrapped_keys(table: Table, text: str) -> None:
+    """Add a schema to `table` that differs in `orc.keys.wrapped`; see `Table.set_wrapped_keys`."""
+    from lockgate.framework.keys.wrapped_keys import WrappedKeys
+
+    later = WrappedKeys.from_text(text)
+    newest = table.schema_files.latest() or table.schema
+    present = newest.table_options.get_option(ORC_KEYS_WRAPPED)
+    if present:
+        WrappedKeys.from_text(present).check_successor(later)
+    try:
+        table.schema_files.create(newest.with_options({ORC_KEYS_WRAPPED.key: text}))
+    except FileExistsError:
+        # Of two who roll at once, the later one would otherwise drop the other's key.
+        raise CommitConflictError(
+            f"{table.identifier} was altered at the same time: load it and add to its present keys"
+        ) from None
