@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lockgate.errors import ColumnNotFoundError, InputError, OptionError, UnsupportedTypeError, nearest
+from lockgate.errors import (
+    ColumnNotFoundError,
+    InputError,
+    OptionError,
+    UnsupportedError,
+    UnsupportedTypeError,
+    nearest,
+)
 from lockgate.framework import options as known
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
@@ -192,7 +199,8 @@ def check_encryption(schema: TableSchema) -> None:
     """Check `orc.encrypt` and `orc.mask` against the columns.
 
     Raises InputError if a column that decides where a row is stored is encrypted, because its values would be
-    readable in folder names, manifests and file order; ColumnNotFoundError and OptionError as the codec does.
+    readable in folder names, manifests and file order; UnsupportedError for masks that Spark could not write;
+    ColumnNotFoundError and OptionError as the codec does.
     """
     encrypt = schema.table_options.get_option(known.ORC_ENCRYPT)
     mask = schema.table_options.get_option(known.ORC_MASK)
@@ -200,16 +208,21 @@ def check_encryption(schema: TableSchema) -> None:
         return
     # Loaded only here, so that opening a table does not load the codec.
     from lockgate.framework.orc import parse_encryption
+    from lockgate.framework.orc.java_support import why_not_java
 
     uses = {
         "primary key": schema.primary_keys,
         "partition": schema.partition_keys,
         "bucket": schema.bucket_keys,
     }
-    for column in parse_encryption(encrypt or None, mask or None, schema.arrow_schema).columns:
+    encryption = parse_encryption(encrypt or None, mask or None, schema.arrow_schema)
+    for column in encryption.columns:
         for what, names in uses.items():
             if column in names:
                 raise InputError(
                     f"column {column!r} cannot be encrypted, because it is a {what} column: "
                     "its values are needed in the clear to place and find rows"
                 )
+    reason = why_not_java(encryption, schema.fields)
+    if reason:
+        raise UnsupportedError(reason)
