@@ -29,8 +29,12 @@ TimestampUnit = Literal["ns", "us"]
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A file whose tail is read and whose keys are proven: what decoding a stripe needs of it."""
+    """A file whose tail is read and whose keys are proven: what decoding a stripe needs of it.
 
+    `source` may check what is read from `stored`.
+    """
+
+    stored: Source
     source: Source
     tail: Tail
     variants: Variants
@@ -72,9 +76,17 @@ class StripeDecoder:
         Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong, and
         `UnsupportedTypeError` for times that the unit cannot hold.
         """
-        tail, variants = self._file.tail, self._file.variants
+        place = self._file.tail.footer.stripes[index]
         if not self._schema.names:
-            return rows_only(int(tail.footer.stripes[index].number_of_rows))
+            return rows_only(int(place.number_of_rows))
+        try:
+            return self._decode(index)
+        finally:
+            length = place.index_length + place.data_length + place.footer_length
+            self._file.stored.forget(place.offset, length)
+
+    def _decode(self, index: int) -> pa.Table:
+        tail, variants = self._file.tail, self._file.variants
         stripe = read_stripe(self._source, tail, index)
         prove_stripe_keys(self._source, tail, variants, stripe)
         if self._rows is None:
@@ -152,13 +164,13 @@ class _Direct:
     """Arrow's own reader of a whole file in memory without encryption: it saves copying into an image."""
 
     def __init__(self, file: OpenFile, projection: Projection) -> None:
-        self._source = cast(MemorySource, file.source)
+        self._source = cast(MemorySource, file.stored)
         self._names = projection.names
         self._opened = threading.local()
         self.possible = (
             projection.plain
             and not len(file.variants)
-            and isinstance(file.source, MemorySource)
+            and isinstance(file.stored, MemorySource)
             and isinstance(file.decoder, ArrowDecoder)
         )
 

@@ -15,6 +15,9 @@ from lockgate.errors import CorruptFileError
 if TYPE_CHECKING:
     from lockgate.framework.orc.stripe import Stripe
 
+# From this size on, the parts of a mapped file that were read are let go.
+LARGE = 256 * 1024 * 1024
+
 
 class Source(ABC):
     """Read-only random access, by several threads at once."""
@@ -37,6 +40,9 @@ class Source(ABC):
 
     def describe_stripe(self, stripe: Stripe) -> None:  # noqa: B027 - most sources need not know
         """Learn where the streams of a stripe are, before they are read; nothing to do for most sources."""
+
+    def forget(self, offset: int, length: int) -> None:  # noqa: B027 - most sources keep nothing
+        """Hold no memory any more for a range that was read; it may be read again."""
 
     @abstractmethod
     def close(self) -> None:
@@ -63,6 +69,15 @@ class MemorySource(Source):
     def read_at(self, offset: int, length: int) -> memoryview:
         self._check(offset, length)
         return self._view[offset : offset + length]
+
+    def forget(self, offset: int, length: int) -> None:
+        # The pages of a mapped file count as the process's own memory for as long as they stay mapped.
+        if self._mapped is None or self.size < LARGE or not hasattr(self._mapped, "madvise"):
+            return
+        start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        end = (offset + length) // mmap.PAGESIZE * mmap.PAGESIZE
+        if start < end:
+            self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
     def arrow_file(self) -> pa.BufferReader:
         """What `pyarrow.orc.ORCFile` reads this from."""

@@ -20,7 +20,7 @@ from lockgate.framework.orc.isolation import Isolation, decoder_of
 from lockgate.framework.orc.layout import corrupt
 from lockgate.framework.orc.leaf_paths import top_level_of
 from lockgate.framework.orc.parallel import in_order, thread_count
-from lockgate.framework.orc.predicate import RowFilter
+from lockgate.framework.orc.predicate import RowFilter, distrusted_columns
 from lockgate.framework.orc.read_report import ReadCounter, ReadReport
 from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.statistics import ColumnStatistics, column_statistics
@@ -81,7 +81,7 @@ class EncryptedOrcFile:
         self._threads = thread_count(threads)
         provider: KeyProvider = provider_from(keys)
         self._decoder = decoder_of(isolate)
-        self._source = open_source(source, name)
+        self._stored = self._source = open_source(source, name)
         try:
             self._tail = read_tail(self._source)
             self._variants = Variants(self._tail, provider, strict=strict)
@@ -114,6 +114,11 @@ class EncryptedOrcFile:
     def name(self) -> str:
         """The path, or what stands for it."""
         return self._source.name
+
+    @property
+    def threads(self) -> int:
+        """How many stripes are decoded at a time."""
+        return self._threads
 
     @property
     def num_rows(self) -> int:
@@ -199,7 +204,9 @@ class EncryptedOrcFile:
             yield from table.to_batches()
 
     def _tables(self, columns: Sequence[str] | None, predicate: Any) -> Iterator[pa.Table]:
-        rows = None if predicate is None else RowFilter(predicate, self.schema)
+        rows = None
+        if predicate is not None:
+            rows = RowFilter(predicate, self.schema, distrusted_columns(self._tail))
         output = self._selected(columns)
         self._warn(output.projection)
         needed = output
@@ -229,7 +236,7 @@ class EncryptedOrcFile:
 
     @cached_property
     def _file(self) -> OpenFile:
-        return OpenFile(self._source, self._tail, self._variants, self._decoder, self._unit)
+        return OpenFile(self._stored, self._source, self._tail, self._variants, self._decoder, self._unit)
 
     def _selected(self, columns: Sequence[str] | None) -> Selected:
         projection = Projection.of(self._tail, columns)

@@ -23,7 +23,7 @@ class ColumnStatistics:
 
     `minimum` and `maximum` bound the values that are not null (they need not occur); None where nothing is
     known. Timestamps are bounds without zone, in UTC; of a column with zone they bear UTC. `null_count` is
-    None inside nested columns.
+    None inside nested columns, and where a writer did not count.
     """
 
     minimum: Any
@@ -34,6 +34,8 @@ class ColumnStatistics:
 
 def column_statistics(type_: proto.Message, statistics: proto.Message, rows: int | None) -> ColumnStatistics:
     """Read one message over `rows` rows; None for a nested column, whose nulls cannot be counted."""
+    if not statistics.HasField("number_of_values"):
+        return ColumnStatistics(None, None, None, 0)  # Nothing is known, not even that there are values.
     count = statistics.number_of_values
     try:
         low, high = _bounds(TypeKind(type_.kind), statistics)
