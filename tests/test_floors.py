@@ -28,6 +28,8 @@ FLOORS = (
     {"framework.store"},
     {"framework.spark"},
     {"procedures", "lookup"},
+    {"cli_common", "cli_progress"},
+    {"cli_keys", "cli_verify"},
     {"cli_orc"},
     {"cli", ""},
 )

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lockgate.errors import IntegrityError
 from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.orc.integrity import authenticate, find_header
+from lockgate.framework.orc.isolation import Isolation
 from lockgate.framework.orc.layout import Compression, StreamKind, TypeKind
 from lockgate.framework.orc.reader import EncryptedOrcFile
-from lockgate.framework.orc.reveals import EncryptedPart, count, reveals
+from lockgate.framework.orc.reveals import EncryptedPart, reveals
 from lockgate.framework.orc.source import Source, open_source
 from lockgate.framework.orc.stripe import Stripe, read_stripe
 from lockgate.framework.orc.tail import Tail, read_tail
@@ -64,14 +67,51 @@ class InspectedStripe:
 
 
 @dataclass(frozen=True)
+class InspectedStream:
+    """One kind of stream of a column, over all stripes; `key` is None where it is in the clear."""
+
+    column: str
+    kind: str
+    key: str | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class InspectedKey:
+    """A master key that the file names; `held` if all its columns open with it."""
+
+    name: str
+    version: int
+    cipher: str
+    held: bool
+
+
+@dataclass(frozen=True)
+class InspectedTags:
+    """The integrity tags of a file; `checked_by` are the keys by which it can be checked.
+
+    `status` is about the tail only, which is all that is read: "verified", "absent", "unverified", or
+    "damaged", and then `damage` says how.
+    """
+
+    status: str
+    checked_by: tuple[str, ...] = ()
+    stripe_tags: int = 0
+    damage: str | None = None
+
+
+@dataclass(frozen=True)
 class Inspection:
     """All that `inspect_file` found."""
 
     name: str
     layout: Layout
+    integrity: InspectedTags
     columns: tuple[InspectedColumn, ...]
+    keys: tuple[InspectedKey, ...]
     encrypted: tuple[EncryptedPart, ...]
     stripes: tuple[InspectedStripe, ...]
+    streams: tuple[InspectedStream, ...]
     metadata: tuple[str, ...]
     reveals: tuple[str, ...]
 
@@ -81,46 +121,24 @@ class Inspection:
         assert isinstance(found, dict)
         return found
 
+    def text(self, *, streams: bool = False) -> str:
+        """Tables and sentences for people; with `streams`, the sizes of all streams as well."""
+        from lockgate.framework.orc.inspection_text import text_of
+
+        return text_of(self, streams=streams)
+
     def __str__(self) -> str:
-        layout = self.layout
-        lines = [
-            f"{self.name}: {count(layout.size, 'byte')}, {count(layout.rows, 'row')}, {layout.compression}, "
-            f"written by {layout.writer}",
-            f"tail: footer {layout.footer_bytes:,} bytes, statistics of stripes "
-            f"{layout.metadata_bytes:,} in the clear and {layout.encrypted_statistics_bytes:,} encrypted",
-        ]
-        columns = [
-            (
-                each.name,
-                each.type,
-                "encrypted" if each.encrypted else "plain",
-                _shown(each.minimum),
-                _shown(each.maximum),
-                _shown(each.null_count),
-                "" if each.true_statistics else "(of the mask)",
-            )
-            for each in self.columns
-        ]
-        parts = [
-            (each.column, each.key, each.cipher, each.mask, "held" if each.open else "not held")
-            for each in self.encrypted
-        ]
-        stripes = [tuple(f"{number:,}" for number in dataclasses.astuple(each)) for each in self.stripes]
-        lines += _table("Columns", ("name", "type", "stored", "minimum", "maximum", "nulls", ""), columns)
-        if parts:
-            lines += _table("Encrypted", ("column", "key", "cipher", "mask", "key is"), parts)
-        heads = ("offset", "rows", "index", "data", "encrypted", "footer")
-        lines += _table("Stripes", heads, stripes)
-        lines += ["", "Without a key, whoever has this file knows"]
-        lines += [f"  * {sentence}" for sentence in self.reveals]
-        return "\n".join(map(_printable, lines))
+        return self.text()
 
 
-def inspect_file(source: Any, keys: KeyProvider | str | None = None) -> Inspection:
+def inspect_file(
+    source: Any, keys: KeyProvider | str | None = None, *, isolate: bool | Isolation = False
+) -> Inspection:
     """Describe an ORC file, encrypted or not, from its tail and the footers of its stripes; no data is read.
 
     `source` and `keys` are what `EncryptedOrcFile` takes. Statistics are true where the key is held. A
-    missing key is no error; a wrong one is a `WrongKeyError`, and damage a `CorruptFileError`.
+    missing key is no error; a wrong one is a `WrongKeyError`, and damage a `CorruptFileError`, unless only
+    the tags tell of it: then the result does.
     """
     provider = provider_from(keys)
     opened = open_source(source)
@@ -129,14 +147,17 @@ def inspect_file(source: Any, keys: KeyProvider | str | None = None) -> Inspecti
         variants = Variants(tail, provider)
         stripes = [read_stripe(opened, tail, index) for index in range(tail.stripes)]
         parts = _parts(tail, variants, stripes)
-        columns = _columns(EncryptedOrcFile(opened, provider), tail, variants)
+        file = EncryptedOrcFile(opened, provider, integrity="ignore", isolate=isolate)
         metadata = tuple(str(item.name) for item in tail.footer.metadata)
         return Inspection(
             tail.name,
             _layout(opened, tail),
-            columns,
+            _tags(opened, tail, variants),
+            _columns(file, tail, variants),
+            _keys(tail, variants),
             parts,
             tuple(_stripe(tail, stripe) for stripe in stripes),
+            _streams(tail, variants, stripes),
             metadata,
             tuple(reveals(tail, parts, metadata)),
         )
@@ -157,6 +178,51 @@ def _layout(source: Source, tail: Tail) -> Layout:
         int(postscript.footer_length),
         int(postscript.metadata_length),
         int(postscript.stripe_statistics_length),
+    )
+
+
+def _tags(source: Source, tail: Tail, variants: Variants) -> InspectedTags:
+    try:
+        stored = find_header(tail)
+        if stored is None:
+            return InspectedTags("absent")
+        wraps = stored.header.wraps
+        names = sorted({str(variants.key(wrap.variant)) for wrap in wraps if wrap.variant < len(variants)})
+        found = InspectedTags("unverified", tuple(names), sum(stored.header.counts))
+        status = authenticate(source, tail, variants)[1]
+    except IntegrityError as error:
+        return InspectedTags("damaged", damage=str(error))
+    return dataclasses.replace(found, status=status)
+
+
+def _keys(tail: Tail, variants: Variants) -> tuple[InspectedKey, ...]:
+    numbers = range(len(variants))
+    return tuple(
+        InspectedKey(
+            key.name,
+            key.version,
+            key.algorithm.name,
+            all(number in variants.statistics for number in numbers if variants.key(number) == key),
+        )
+        for key in sorted({variants.key(number) for number in numbers})
+    )
+
+
+def _streams(tail: Tail, variants: Variants, stripes: Sequence[Stripe]) -> tuple[InspectedStream, ...]:
+    sizes: dict[tuple[int, int, int], int] = {}
+    for stripe in stripes:
+        for each in stripe.streams:
+            place = (each.column, -1 if each.variant is None else each.variant, each.kind)
+            sizes[place] = sizes.get(place, 0) + each.length
+    paths = {column: _path(tail.types, column) for column in sorted({column for column, _, _ in sizes})}
+    return tuple(
+        InspectedStream(
+            paths[column],
+            StreamKind(kind).name,
+            None if variant < 0 else str(variants.key(variant)),
+            size,
+        )
+        for (column, variant, kind), size in sorted(sizes.items())
     )
 
 
@@ -245,22 +311,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _shown(value: Any) -> str:
-    text = "" if value is None else str(value)
-    return text if len(text) <= 32 else f"{text[:31]}…"
-
-
-def _printable(line: str) -> str:
-    """A line without what could steer a terminal: names and values come from whoever wrote the file."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line)
-
-
-def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (heads, *rows)
-    ]
-    return ["", title, *lines]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lockgate.framework.orc.integrity import ATTRIBUTE
 from lockgate.framework.orc.tail import Tail
 
 _MASKS = {
@@ -46,17 +47,27 @@ def reveals(tail: Tail, parts: Sequence[EncryptedPart], metadata: Sequence[str])
     plain = _plain_columns(tail)
     if plain:
         yield f"every value of {', '.join(plain)}: not encrypted"
-    if metadata:
-        yield f"the file's own metadata: {', '.join(metadata)}"
+    own = [name for name in metadata if not name.startswith(ATTRIBUTE)]
+    if own:
+        yield f"the file's own metadata: {', '.join(own)}"
     if parts:
         keys = sorted({part.key for part in parts})
-        yield f"which keys are needed: {', '.join(keys)}"
+        yield f"which keys are needed, by name and version: {', '.join(keys)}"
+        masks = sorted({part.mask for part in parts})
+        yield f"which columns are encrypted, and by which mask each is shown: {', '.join(masks)}"
+    if len(own) < len(metadata):
+        yield "that it has integrity tags, and how many; to check them takes a key"
     for part in parts:
         yield from _of_part(part, rows, stripes)
 
 
 def _of_part(part: EncryptedPart, rows: int, stripes: int) -> Iterator[str]:
     mask = part.mask.split(",")[0]
+    if "." in part.column:
+        yield (
+            f"{part.column}: what encloses it is in the clear: which structs, lists and maps around it are "
+            "null, and how many elements each has"
+        )
     yield f"{part.column}: {_MASKS.get(mask, f'whatever the mask {part.mask} leaves of each value')}"
     share = f", {part.stored_bytes / rows:.2g} a row" if rows else ""
     yield (

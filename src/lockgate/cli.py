@@ -8,9 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lockgate.cli_common import KEYS_HELP
+from lockgate.cli_keys import add_keys
 from lockgate.cli_orc import add_orc
 from lockgate.errors import InputError, LockgateError, NotFoundError
 from lockgate.framework.version import VERSION
@@ -19,18 +22,32 @@ if TYPE_CHECKING:
     from lockgate.framework.store import Catalog
     from lockgate.procedures import Procedure
 
+_INTERRUPTED = 130  # what shells give for it
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     texts = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = _parser(texts).parse_args(texts)
-        return int(options.run(options))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            options = _parser(texts).parse_args(texts)
+            return int(options.run(options))
     except LockgateError as error:
-        print(f"lockgate: {error}", file=sys.stderr)
-        return 1
+        print(f"lockgate: {' '.join(str(error).splitlines())}", file=sys.stderr)
     except BrokenPipeError:
-        return 1
+        pass
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"lockgate: {where}{error.strerror or error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("lockgate: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    return 1
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"lockgate: warning: {message}", file=sys.stderr)
 
 
 def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
@@ -39,50 +56,12 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lockgate {VERSION}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add_keys(commands.add_parser("keys", help="make and list encryption keys"))
+    add_keys(commands.add_parser("keys", help="make, list and roll encryption keys"))
     _add_tables(commands.add_parser("tables", help="list the tables of a warehouse"))
-    add_orc(commands.add_parser("orc", help="look into ORC files, encrypt, decrypt and rekey them"))
+    add_orc(commands.add_parser("orc", help="look into ORC files, verify, encrypt, decrypt and rekey them"))
     call = commands.add_parser("call", help="run a procedure", description="Run a procedure on a warehouse.")
     _add_call(call, texts)
     return parser
-
-
-# --- keys ---
-
-
-def _add_keys(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    create = commands.add_parser(
-        "create", help="make a key file with fresh random keys", description="Make a new key file, mode 0600."
-    )
-    create.add_argument("path", metavar="FILE", help="the file to make; it must not exist")
-    create.add_argument("names", metavar="NAME", nargs="+", help="a key to put into it, for instance pii")
-    create.add_argument(
-        "--bits", type=int, choices=(128, 256), default=128, help="length of each key (default: 128)"
-    )
-    create.set_defaults(run=_create_keys)
-    listing = commands.add_parser("list", help="list the keys of a key file, never their bytes")
-    listing.add_argument("path", metavar="FILE", help="a key file, or a specification scheme:...")
-    listing.set_defaults(run=_list_keys)
-
-
-def _create_keys(options: argparse.Namespace) -> int:
-    from lockgate.framework.keys import create_key_file
-
-    provider = create_key_file(options.path, options.names, options.bits)
-    print(f"{options.path}: {len(provider.key_names())} new keys of {options.bits} bits (mode 0600)")
-    print("Keep a copy where only you can read it: without its keys, encrypted columns are lost.")
-    return 0
-
-
-def _list_keys(options: argparse.Namespace) -> int:
-    from lockgate.framework.keys import provider_from
-
-    provider = provider_from(options.path)
-    for name in provider.key_names():
-        key = provider.current_key(name)
-        print(f"{key.name}@{key.version}  {key.algorithm.name}")
-    return 0
 
 
 # --- tables ---
@@ -90,7 +69,7 @@ def _list_keys(options: argparse.Namespace) -> int:
 
 def _add_warehouse(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warehouse", required=True, metavar="PATH", help="the folder that holds the tables")
-    parser.add_argument("--keys", metavar="KEYS", help="a key file, or a specification scheme:...")
+    parser.add_argument("--keys", metavar="KEYS", help=KEYS_HELP)
 
 
 def _add_tables(parser: argparse.ArgumentParser) -> None:

@@ -1,29 +1,68 @@
-"""The commands `lockgate orc`: look into ORC files, encrypt them, decrypt them, change their keys."""
+"""The commands `lockgate orc`: look into files, verify, encrypt and decrypt them, change their keys."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import AlreadyExistsError, InputError, NotFoundError
+from lockgate.cli_common import add_command, add_keys_option, answer, existing
+from lockgate.cli_progress import watched
+from lockgate.cli_verify import add_verify
+from lockgate.errors import AlreadyExistsError, InputError
 
 if TYPE_CHECKING:
     from lockgate.framework.orc import WrittenFile
+    from lockgate.framework.orc.source import Source
 
 
 def add_orc(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of `lockgate orc`."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    inspect = _command(commands, "inspect", _inspect, "show what is in an ORC file, and what it reveals")
+    inspect = add_command(
+        commands,
+        "inspect",
+        _inspect,
+        "show what is in an ORC file, and what it reveals without a key",
+        """
+        lockgate orc inspect people.orc                      # as those see it who hold no key
+        lockgate orc inspect people.orc --keys keys.json     # with true statistics
+        lockgate orc inspect people.orc --streams            # the size of every stream
+        """,
+    )
     inspect.add_argument("file", metavar="FILE", help="an ORC file, encrypted or not")
-    _add_keys(inspect, required=False)
+    inspect.add_argument("--streams", action="store_true", help="list the streams of each column as well")
+    add_keys_option(inspect, required=False)
+    add_verify(commands)
+    _add_encrypt(commands)
 
-    encrypt = _command(commands, "encrypt", _encrypt, "write a plain ORC file again with encrypted columns")
+    decrypt = add_command(
+        commands,
+        "decrypt",
+        _decrypt,
+        "copy an encrypted ORC file without its encryption",
+        "lockgate orc decrypt people.orc plain.orc --keys keys.json",
+    )
+    _add_files(decrypt)
+    add_keys_option(decrypt)
+    _add_rekey(commands)
+
+
+def _add_encrypt(commands: Any) -> None:
+    encrypt = add_command(
+        commands,
+        "encrypt",
+        _encrypt,
+        "write a plain ORC file again with encrypted columns",
+        """
+        lockgate orc encrypt plain.orc people.orc --keys keys.json --encrypt 'pii:ssn,email'
+        lockgate orc encrypt plain.orc people.orc --keys keys.json \\
+            --encrypt 'pii:ssn,email;fin:salary' --mask 'sha256:email'
+        """,
+    )
     _add_files(encrypt)
-    _add_keys(encrypt)
+    add_keys_option(encrypt)
     encrypt.add_argument(
         "--encrypt", required=True, metavar="COLUMNS", help="which key encrypts what: pii:ssn,email"
     )
@@ -35,32 +74,31 @@ def add_orc(parser: argparse.ArgumentParser) -> None:
         "--timestamp-unit", choices=("ns", "us"), default="ns", help="us also holds years beyond 1677 to 2262"
     )
 
-    decrypt = _command(commands, "decrypt", _decrypt, "copy an encrypted ORC file without its encryption")
-    _add_files(decrypt)
-    _add_keys(decrypt)
 
-    rekey = _command(commands, "rekey", _rekey, "copy an encrypted ORC file under new keys, undecoded")
+def _add_rekey(commands: Any) -> None:
+    rekey = add_command(
+        commands,
+        "rekey",
+        _rekey,
+        "copy an encrypted ORC file under new keys, undecoded",
+        """
+        lockgate keys roll keys.json pii
+        lockgate orc rekey people.orc people.orc --keys keys.json --overwrite
+        lockgate orc rekey people.orc copy.orc --keys keys.json \\
+            --new-keys jceks:/path/kms.keystore --rename pii=personal
+        """,
+    )
     _add_files(rekey)
-    _add_keys(rekey)
+    add_keys_option(rekey)
     rekey.add_argument("--new-keys", metavar="KEYS", help="where the new keys are (default: as --keys)")
     rekey.add_argument(
         "--rename",
         metavar="OLD=NEW",
+        type=_renamed,
         action="append",
         default=[],
         help="use key NEW in place of OLD; may be given several times (default: the same names)",
     )
-
-
-def _command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=f"{text.capitalize()}."
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
-    return parser
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -69,17 +107,18 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
 
 
-def _add_keys(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    parser.add_argument(
-        "--keys", required=required, metavar="KEYS", help="a key file, or a specification scheme:..."
-    )
+def _renamed(text: str) -> tuple[str, str]:
+    old, separator, new = text.partition("=")
+    if not (old and separator and new):
+        raise argparse.ArgumentTypeError(f"{text!r} is not written OLD=NEW")
+    return old, new
 
 
 def _inspect(options: argparse.Namespace) -> int:
     from lockgate.framework.orc import inspect_file
 
-    found = inspect_file(_existing(options.file), options.keys)
-    print(json.dumps(found.to_dict()) if options.json else found)
+    found = inspect_file(existing(options.file), options.keys, isolate=True)
+    answer(options, found.to_dict(), found.text(streams=options.streams))
     return 0
 
 
@@ -89,6 +128,7 @@ def _encrypt(options: argparse.Namespace) -> int:
     chosen = {"compression": options.compression} if options.compression else {}
     return _write(
         options,
+        "encrypting",
         lambda source, sink: encrypt_file(
             source,
             sink,
@@ -104,55 +144,38 @@ def _encrypt(options: argparse.Namespace) -> int:
 def _decrypt(options: argparse.Namespace) -> int:
     from lockgate.framework.orc import decrypt_file
 
-    return _write(options, lambda source, sink: decrypt_file(source, sink, options.keys))
+    return _write(options, "decrypting", lambda source, sink: decrypt_file(source, sink, options.keys))
 
 
 def _rekey(options: argparse.Namespace) -> int:
     from lockgate.framework.orc import rekey
 
-    rename: dict[str, str] = {}
-    for text in options.rename:
-        old, separator, new = text.partition("=")
-        if not (old and separator and new):
-            raise InputError(f"--rename: {text!r} is not written OLD=NEW")
-        rename[old] = new
+    rename = dict(options.rename)
     return _write(
         options,
+        "rekeying",
         lambda source, sink: rekey(source, sink, options.keys, new_keys=options.new_keys, rename=rename),
     )
 
 
-def _write(options: argparse.Namespace, run: Callable[[str, str], WrittenFile]) -> int:
-    source, sink = _existing(options.source), options.sink
+def _write(options: argparse.Namespace, verb: str, run: Callable[[Source | str, str], WrittenFile]) -> int:
+    path, sink = existing(options.source), options.sink
     if Path(sink).exists() and not options.overwrite:
         raise AlreadyExistsError(f"{sink} exists; pass --overwrite to replace it")
     try:
-        written = run(source, sink)
+        with watched(path, verb) as source:
+            written = run(source, sink)
     except OSError as error:
         if error.errno is None:
             raise
         # What is written has another name until it is complete.
-        where = source if error.filename == source else sink
+        where = path if error.filename == path else sink
         raise InputError(f"{where}: {error.strerror}") from None
     encrypted = list(written.encrypted_columns)
-    if options.json:
-        print(
-            json.dumps(
-                {
-                    "file": sink,
-                    "size": written.size,
-                    "rows": written.row_count,
-                    "encrypted_columns": encrypted,
-                }
-            )
-        )
-    else:
-        shown = ", ".join(encrypted) or "nothing"
-        print(f"{sink}: {written.size:,} bytes, {written.row_count:,} rows, encrypted: {shown}")
+    answer(
+        options,
+        {"file": sink, "size": written.size, "rows": written.row_count, "encrypted_columns": encrypted},
+        f"{sink}: {written.size:,} bytes, {written.row_count:,} rows, "
+        f"encrypted: {', '.join(encrypted) or 'nothing'}",
+    )
     return 0
-
-
-def _existing(path: str) -> str:
-    if not Path(path).is_file():
-        raise NotFoundError(f"there is no file {path}")
-    return path

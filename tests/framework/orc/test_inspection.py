@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,6 +13,7 @@ from lockgate.errors import CorruptFileError, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, Inspection, inspect_file
 from lockgate.framework.orc.inspection import _path
+from lockgate.framework.orc.reveals import EncryptedPart, reveals
 from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.tail import read_tail
 
@@ -97,7 +99,18 @@ def test_json_holds_all_types(encrypted: bytes, keys: MemoryKeyProvider) -> None
     found = json.loads(json.dumps(inspect_file(encrypted, keys).to_dict(), allow_nan=False))
     born = next(column for column in found["columns"] if column["name"] == "born")
     assert born["minimum"] == "2020-01-01"
-    assert set(found) == {"name", "layout", "columns", "encrypted", "stripes", "metadata", "reveals"}
+    assert set(found) == {
+        "name",
+        "layout",
+        "integrity",
+        "columns",
+        "keys",
+        "encrypted",
+        "stripes",
+        "streams",
+        "metadata",
+        "reveals",
+    }
 
 
 def test_a_file_cannot_steer_the_terminal(written: Callable[..., bytes]) -> None:
@@ -118,6 +131,58 @@ def test_paths_are_spelled_as_in_orc_encrypt(written: Callable[..., bytes]) -> N
     types = read_tail(open_source(written(table, encrypt=None, mask=None))).types
     paths = [_path(types, column) for column in range(1, len(types))]
     assert paths == ["a", "a.b", "a.l", "a.l._elem", "m", "m._key", "m._value"]
+
+
+def test_tags(encrypted: bytes, keys: MemoryKeyProvider, written: Callable[..., bytes]) -> None:
+    found = inspect_file(encrypted, keys)
+    assert found.integrity.status == "verified"
+    assert found.integrity.checked_by == ("fin@0", "pii@0")
+    assert f"{found.integrity.stripe_tags:,} tags of the rest" in str(found)
+    found = inspect_file(encrypted)
+    assert found.integrity.status == "unverified"
+    assert "a holder of one of fin@0, pii@0 can check them" in str(found)
+    assert any("integrity tags" in each for each in found.reveals)
+    found = inspect_file(written(encrypt=None, mask=None))
+    assert found.integrity.status == "absent"
+    assert "the file has no tags" in str(found)
+    assert not any("integrity tags" in each for each in found.reveals)
+
+
+def test_a_tail_that_was_changed(encrypted: bytes, keys: MemoryKeyProvider) -> None:
+    """It is described all the same, for whoever has to find out what happened."""
+    place = encrypted.rindex(b"street")
+    changed = encrypted[:place] + b"STREET" + encrypted[place + 6 :]
+    found = inspect_file(changed, keys)
+    assert found.integrity.status == "damaged"
+    assert "does not fit its tag" in str(found.integrity.damage)
+    assert "integrity: DAMAGED" in str(found)
+
+
+def test_keys_and_streams(encrypted: bytes, keys: MemoryKeyProvider) -> None:
+    found = inspect_file(encrypted, keys)
+    assert [(each.name, each.version, each.cipher, each.held) for each in found.keys] == [
+        ("fin", 0, "AES_CTR_256", True),
+        ("pii", 0, "AES_CTR_128", True),
+    ]
+    total = sum(each.index_bytes + each.data_bytes for each in found.stripes)
+    assert sum(each.bytes for each in found.streams) == total
+    for part in found.encrypted:
+        of_part = [each.bytes for each in found.streams if each.column == part.column and each.key]
+        assert sum(of_part) == part.stored_bytes
+    assert "Streams" not in str(found)
+    assert "ROW_INDEX" in found.text(streams=True)
+    assert not any(each.held for each in inspect_file(encrypted).keys)
+
+
+def test_what_encloses_an_encrypted_part_is_said() -> None:
+    samples = Path(__file__).resolve().parents[2] / "fixtures"
+    part = EncryptedPart("a.b", "pii@0", "AES_CTR_128", "redact,9", False, 10, (3, 5), 1, True)
+    tail = read_tail(open_source(next(samples.rglob("*.orc"))))
+    sentences = list(reveals(tail, [part], ["mine", "lockgate.integrity"]))
+    assert "the file's own metadata: mine" in sentences
+    assert any("what encloses it is in the clear" in each for each in sentences)
+    assert any("the shape of each" in each for each in sentences)
+    assert any("by the size of its dictionary: 3 to 5" in each for each in sentences)
 
 
 def test_damage_is_an_error(encrypted: bytes) -> None:
