@@ -145,6 +145,13 @@ ORC_MASK = Option("orc.mask", str, "", "what a reader without the key sees of en
 ORC_KEYS_WRAPPED = Option(
     "orc.keys.wrapped", str, "", "the table's master keys, wrapped under a key kept elsewhere (`envelope:`)"
 )
+# Tables with encrypted columns are created with "require"; those of before have files without tags.
+ORC_INTEGRITY = Option(
+    "orc.integrity",
+    one_of("require", "verify", "ignore"),
+    "verify",
+    "whether encrypted files are checked by their tags; require: a file without tags is an error",
+)
 ORC_COMPRESS = Option(
     "orc.compress", one_of("zstd", "snappy", "zlib", "lz4", "none", ""), "", "compression of ORC files"
 )

@@ -129,6 +129,8 @@ def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) ->
 
 
 def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool) -> dict[str, Any]:
+    from lockgate.framework.store.integrity import IntegrityPolicy
+
     merging = any(split.merge for split in planned.splits)
     if merging:
         _check_key_columns(table, planned)
@@ -138,6 +140,7 @@ def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool
         "rows": planned.row_count,
         "bytes": planned.total_bytes,
         "key_scope": strict(scope) if scope and is_strict else scope,
+        "integrity": IntegrityPolicy(table).mode_of_all(planned.schemas.values()),
         "merge_plan": planned.merge_plan.to_json() if merging and planned.merge_plan else None,
         "schema_id": planned.schema.id,
         "schemas": {str(number): _fields(schema) for number, schema in planned.schemas.items()},

@@ -14,6 +14,7 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.store.evolution import convert, stored_name, stored_type
+from lockgate.framework.store.integrity import IntegrityPolicy
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, MergePlan, merge_tables
 from lockgate.framework.store.scan import ScanPlan
@@ -140,15 +141,28 @@ class FileReader:
         self._schema = schema
         self._strict = strict
         self._masks: dict[str, bytes] = {}
+        self._integrity = IntegrityPolicy(table)
 
     def check_keys(self, path: str) -> None:
         """Raise KeyMissingError or its kin if a key of the file is not held."""
-        with self._open(path, strict=True):
+        with self._open(path, self._schema, strict=True):
             pass
 
-    def _open(self, path: str, *, strict: bool) -> EncryptedOrcFile:
-        source = (self._table.file_system, path)
-        return EncryptedOrcFile(source, keys=self._table.keys, strict=strict, name=path, timestamp_unit="us")
+    def _open(self, path: str, written: TableSchema, *, strict: bool) -> EncryptedOrcFile:
+        file = EncryptedOrcFile(
+            (self._table.file_system, path),
+            keys=self._table.keys,
+            strict=strict,
+            name=path,
+            timestamp_unit="us",
+            integrity="ignore" if self._integrity.mode(written) == "ignore" else "verify",
+        )
+        try:
+            self._integrity.check(file, written)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
     def whole(
         self, path: str, file: DataFileMeta, names: Sequence[str], partition: Mapping[str, Any]
@@ -171,7 +185,7 @@ class FileReader:
         written = self._schema
         if file.schema_id != self._schema.id:
             written = self._table.schema_of(file.schema_id)
-        with self._open(path, strict=self._strict) as source:
+        with self._open(path, written, strict=self._strict) as source:
             stored = {name: self._stored(name, written, source.schema) for name in names}
             present = list(dict.fromkeys(name for name in stored.values() if name is not None))
             self._note_masks(stored, source.schema)
