@@ -2,49 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lockgate.errors import KeyMissingError
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options import ORC_ENCRYPT
+from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.schema import TableSchema
     from lockgate.framework.store.table import Table
 
+_THREADS = 8
 
-def encrypted_columns(table: Table) -> dict[str, str]:
-    """Return the key name of each top-level column that `orc.encrypt` names, in whole or in a part of it."""
-    keys: dict[str, str] = {}
-    for group in table.options.get_option(ORC_ENCRYPT).split(";"):
-        key, _, columns = group.partition(":")
-        for column in columns.split(","):
-            if column.strip():
-                keys[column.strip().partition(".")[0]] = key.strip()
-    return keys
+
+def encrypted_columns(table: Table) -> dict[str, tuple[str, ...]]:
+    """Return the key names of each top-level column that `orc.encrypt` names, in whole or in parts of it."""
+    from lockgate.framework.orc import parse_encrypt
+    from lockgate.framework.orc.column_paths import split
+
+    names = table.schema.field_names
+    keys: dict[str, set[str]] = {}
+    for column, key in parse_encrypt(table.options.get_option(ORC_ENCRYPT)).items():
+        top = column if column in names else split(column)[0]
+        keys.setdefault(top, set()).add(key)
+    return {column: tuple(sorted(found)) for column, found in keys.items()}
 
 
 def masked_columns(table: Table) -> dict[str, str]:
-    """Return the key name of each encrypted column whose key this process does not hold."""
+    """Return, by column, the name of a key that is not held here and that it, or a part of it, needs."""
     encrypted = encrypted_columns(table)
     if not encrypted:
         return {}
     held = set() if table.keys is None else set(table.keys.key_names())
-    return {column: key for column, key in encrypted.items() if key not in held}
+    missing = {column: [key for key in keys if key not in held] for column, keys in encrypted.items()}
+    return {column: keys[0] for column, keys in missing.items() if keys}
 
 
-def require_keys(table: Table, columns: Iterable[str], purpose: str) -> None:
-    """Raise KeyMissingError if one of `columns` could only be read as its mask."""
+def require_keys(table: Table, planned: ScanPlan, columns: Collection[str], purpose: str) -> bool:
+    """Raise KeyMissingError if one of `columns` could only be read as its mask, in one of the planned files.
+
+    The files themselves are asked, for they may be under keys that `orc.encrypt` no longer names. Returns
+    whether the keys of their other columns are held as well.
+    """
     masked = masked_columns(table)
     for column in columns:
         if column in masked:
-            raise KeyMissingError(
-                f"{purpose} {table.identifier} reads column {column!r}, whose key {masked[column]!r} is not "
-                "held here: without it the masked values would be taken for the truth; pass keys=..."
-            )
+            raise KeyMissingError(_missing(table, column, masked[column], purpose))
+    if not planned.encrypted:
+        return True
+    files = [
+        (path, _names_in_files(planned.schema, planned.schemas[file.schema_id], columns))
+        for split in planned.splits
+        for path, file in zip(split.paths, split.files, strict=True)
+    ]
+    all_held = True
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for closed, names in pool.map(lambda item: (_closed(table, item[0]), item[1]), files):
+            for column, key in closed.items():
+                if column in names:
+                    raise KeyMissingError(_missing(table, names[column], key, purpose))
+            all_held = all_held and not closed
+    return all_held
+
+
+def _missing(table: Table, column: str, key: str, purpose: str) -> str:
+    return (
+        f"{purpose} {table.identifier} reads column {column!r}, whose key {key!r} is not held here: without "
+        "it the masked values would be taken for the truth; pass keys=..."
+    )
+
+
+def _names_in_files(now: TableSchema, then: TableSchema, columns: Iterable[str]) -> Mapping[str, str]:
+    """Return the column of today by the name it had when a file was written."""
+    wanted = {now.field(name).id: name for name in columns if name in now.field_names}
+    return {field.name: wanted[field.id] for field in then.fields if field.id in wanted}
+
+
+def _closed(table: Table, path: str) -> dict[str, str]:
+    """Return the keys of the columns that a file shows only as their masks, in whole or in part.
+
+    WrongKeyError if a key is not the one the file was written with.
+    """
+    from lockgate.framework.orc import EncryptedOrcFile
+
+    source = (table.file_system, path)
+    with EncryptedOrcFile(source, keys=table.keys or NoKeys(), name=path) as file:
+        return {variant.column: str(variant.key) for variant in file.variants if not variant.open}
 
 
 def require_write_keys(table: Table) -> None:
     """Raise KeyMissingError unless every key that `orc.encrypt` names is at hand."""
-    for key in sorted(set(encrypted_columns(table).values())):
+    for key in sorted({key for keys in encrypted_columns(table).values() for key in keys}):
         (table.keys or NoKeys()).current_key(key)
+
+
+def java_options(table: Table) -> tuple[str | None, str | None]:
+    """Return `orc.encrypt` and `orc.mask` as Java's parser wants them: no blanks, odd names in backticks."""
+    from lockgate.framework.orc import parse_encryption
+    from lockgate.framework.orc.column_paths import ColumnTree, spell
+
+    schema = table.schema.arrow_schema
+    found = parse_encryption(
+        table.options.get_option(ORC_ENCRYPT) or None, table.options.get_option(ORC_MASK) or None, schema
+    )
+    tree = ColumnTree(schema)
+
+    def path(option: str, name: str) -> str:
+        return spell(tree.find(option, name).path)
+
+    encrypt = [f"{spell((key,))}:{path('orc.encrypt', name)}" for name, key in found.keys.items()]
+    mask = [f"{mask}:{path('orc.mask', name)}" for name, mask in found.masks.items()]
+    return ";".join(encrypt) or None, ";".join(mask) or None

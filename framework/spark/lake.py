@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ProcedureError, nearest
+from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.brain import brain
 from lockgate.framework.spark.catalogs import OpenCatalog
@@ -14,7 +16,9 @@ from lockgate.framework.spark.inspect import Statement, inspect_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.types import StructType
 
+    from lockgate.framework.orc.integrity import Mode
     from lockgate.framework.store.catalog import Catalog
 
 
@@ -39,6 +43,39 @@ class Lake:
         """Return the table `db.t` of this catalog; a name that begins with the catalog's is left as it is."""
         full = name if name.startswith(f"{self.name}.") else f"{self.name}.{name}"
         return self.spark.table(full)
+
+    def read_orc(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        keys: KeyProvider | str | os.PathLike[str] | None = None,
+        schema: StructType | str | None = None,
+        integrity: Mode = "verify",
+        **options: str,
+    ) -> DataFrame:
+        """Return a DataFrame over the ORC files, encrypted or not, of a folder that is no table.
+
+        Folders named `column=value` are partitions. `keys` is a provider or a text such as
+        `file:/path/keys.json`; the default are the lake's own. `schema` names and types the columns, as
+        Hive's files without names need; `options` are those of Spark's ORC source, such as
+        `mergeSchema="true"`. A column whose key is missing is read as its mask, with a `MaskedDataWarning`.
+        Files with tags (docs/integrity.md) are read once by the driver to check them, unless `integrity` is
+        "ignore"; "require" refuses files that cannot be checked.
+
+        The keys of all files are proven first: raises `WrongKeyError` for a key that does not open one,
+        `IntegrityError` for damage, `NotFoundError` for no files, `InputError` for files without names.
+        """
+        from lockgate.framework.spark.orc_folder import read_orc
+
+        return read_orc(
+            self.spark,
+            path,
+            keys=self.catalog.keys if keys is None else provider_from(keys),
+            schema=schema,
+            integrity=integrity,
+            file_system=self.catalog.options,
+            options=options,
+        )
 
     def call(self, procedure: str, **arguments: Any) -> list[Row]:
         """Run a procedure, as `CALL lake.sys.<procedure>(name => value, ...)` does, and return its rows."""

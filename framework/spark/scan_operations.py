@@ -11,7 +11,8 @@ from lockgate.errors import InputError, MaskedDataWarning, UnsupportedError
 from lockgate.framework.spark.catalog_operations import system_table
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context
-from lockgate.framework.spark.encryption import masked_columns, require_keys
+from lockgate.framework.spark.encryption import encrypted_columns, masked_columns, require_keys
+from lockgate.framework.store.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json
 from lockgate.pushdown import (
     Predicate,
@@ -58,11 +59,12 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     predicate = _predicate(request)
     needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
     is_strict = bool(request.get("strict"))
-    if is_strict:
-        require_keys(table, sorted(needed), "changing rows of")
-    else:
+    if not is_strict:
         _warn_of_masks(table, needed)
     planned = _plan(context, table, predicate, request)
+    if is_strict:
+        # A column that is not read may be under a key that is not held; then a file can only be opened so.
+        is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
     context.brain.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     return _reply(context, table, planned, is_strict=is_strict)
 
@@ -107,8 +109,11 @@ def _warn_of_masks(table: Table, columns: set[str]) -> None:
     masked = {column: key for column, key in masked_columns(table).items() if column in columns}
     if masked:
         names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
+        keys = {key for keys in encrypted_columns(table).values() for key in keys}
+        held = set() if table.keys is None else set(table.keys.key_names())
+        unverified = "; without any key files are read unverified" if held.isdisjoint(keys) else ""
         warnings.warn(
-            f"table {table.identifier}: without its key a column is read as its mask: {names}",
+            f"table {table.identifier}: without its key a column is read as its mask: {names}{unverified}",
             MaskedDataWarning,
             stacklevel=2,
         )
@@ -160,7 +165,13 @@ def _check_key_columns(table: Table, planned: ScanPlan) -> None:
 
 def _fields(schema: TableSchema) -> list[dict[str, Any]]:
     return [
-        {"id": field.id, "name": field.name, "type": to_spark_type(field.type)} for field in schema.fields
+        {
+            "id": field.id,
+            "name": field.name,
+            "type": to_spark_type(field.type),
+            "inside": [{"path": path, "id": inner.id} for path, inner in fields_inside(field.type)],
+        }
+        for field in schema.fields
     ]
 
 

@@ -11,14 +11,12 @@ from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, n
 from lockgate.framework.options import (
     FILE_COMPRESSION,
     ORC_COMPRESS,
-    ORC_ENCRYPT,
-    ORC_MASK,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
     TARGET_FILE_SIZE,
 )
 from lockgate.framework.spark.context import Context
-from lockgate.framework.spark.encryption import encrypted_columns, require_write_keys
+from lockgate.framework.spark.encryption import java_options, require_write_keys
 from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
@@ -39,7 +37,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     _check_keys(schema)
     require_write_keys(table)
     options = table.options
-    encrypts = bool(encrypted_columns(table))
+    encrypt, mask = java_options(table)
     buckets = schema.bucket_count
     write_id = str(uuid.uuid4())
     context.brain.writes[write_id] = table
@@ -61,9 +59,9 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         "primary_key": list(schema.primary_keys),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
         "first_sequence": _first_sequence(table),
-        "encrypt": options.get_option(ORC_ENCRYPT) or None,
-        "mask": options.get_option(ORC_MASK) or None,
-        "key_scope": context.brain.scopes.register(table.keys) if encrypts and table.keys else None,
+        "encrypt": encrypt,
+        "mask": mask,
+        "key_scope": context.brain.scopes.register(table.keys) if encrypt and table.keys else None,
         "compression": options.get_option(ORC_COMPRESS) or options.get_option(FILE_COMPRESSION),
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
         # Folders that other parts name otherwise would hold files that nobody finds.

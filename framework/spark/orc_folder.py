@@ -1,0 +1,234 @@
+"""DataFrames over folders of ORC files that Hive, Spark or Lockgate wrote outside of tables.
+
+Spark's own ORC source reads them: it knows the partition folders, time zones, calendars and types of what
+Spark and Hive wrote, and pushes down what it can. Lockgate proves the keys of every file first, and hands
+executors the local keys of exactly these files, through the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockgate.errors import InputError, IntegrityError, MaskedDataWarning, NotFoundError, WrongKeyError
+from lockgate.framework.io import resolve
+from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
+from lockgate.framework.spark.brain import brain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import StructType
+
+    from lockgate.framework.orc.integrity import Mode
+
+_THREADS = 8
+_NAMELESS = re.compile(r"_col\d+")
+_OURS = "orc.key.provider"
+
+
+class ProvenKeys(KeyProvider):
+    """Unwraps only local keys of files whose keys were proven in the driver.
+
+    Executors read these files with Spark's own reader, which would take a wrong key for a right one, so a
+    file that was put in another's place since is refused: WrongKeyError.
+    """
+
+    def __init__(self, provider: KeyProvider) -> None:
+        self.provider = provider
+        self._lock = threading.Lock()
+        self._proven: set[bytes] = set()
+
+    def add(self, encrypted: Sequence[bytes]) -> None:
+        """Note that these local keys, as they are stored in a file, are rightly unwrapped."""
+        with self._lock:
+            self._proven.update(encrypted)
+
+    def key_names(self) -> list[str]:
+        return self.provider.key_names()
+
+    def current_key(self, name: str) -> KeyMetadata:
+        return self.provider.current_key(name)
+
+    def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
+        plain = self.provider.decrypt_local_key(key, encrypted)
+        with self._lock:
+            if encrypted not in self._proven:
+                raise WrongKeyError(
+                    f"a file under the key {key} was added or replaced after read_orc had proven the keys of "
+                    "its folder: call read_orc again"
+                )
+        return plain
+
+    def __repr__(self) -> str:
+        return f"ProvenKeys({self.provider!r})"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the tail of a file tells: its columns, those read as masks, its local keys, whether it has tags.
+
+    `masked` has the names of keys by column, `encrypted` the local keys as they are stored.
+    """
+
+    path: str
+    columns: tuple[str, ...]
+    masked: Mapping[str, str]
+    encrypted: tuple[bytes, ...]
+    tagged: bool
+
+
+_providers: dict[int, ProvenKeys] = {}
+
+
+def read_orc(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    *,
+    keys: KeyProvider | None,
+    schema: StructType | str | None,
+    integrity: Mode,
+    file_system: Mapping[str, str],
+    options: Mapping[str, str],
+) -> DataFrame:
+    """Return a DataFrame over the ORC files in `path` and the folders below it; see `Lake.read_orc`."""
+    if _OURS in {name.lower() for name in options}:
+        raise InputError(f"read_orc sets option {_OURS!r} itself: name the keys by keys=...")
+    proven = _proven(keys or NoKeys())
+    scope = brain().scopes.register(proven)
+    reader = spark.read.options(**options).option(_OURS, f"lockgate:{scope}")
+    frame = _listed(reader, os.fspath(path), schema)
+    files = _inspected(frame.inputFiles(), proven.provider, file_system)
+    if not files:
+        raise NotFoundError(f"folder {os.fspath(path)} holds no ORC files")
+    columns = _check_names(files, frame, given=schema is not None)
+    _verify(files, proven.provider, integrity, file_system)
+    for found in files:
+        proven.add(found.encrypted)
+    masked = {columns.get(name, name): key for found in files for name, key in found.masked.items()}
+    if not masked:
+        return frame
+    _warn(os.fspath(path), masked)
+    return reader.schema(_marked(frame.schema, masked)).orc(os.fspath(path))
+
+
+def _proven(keys: KeyProvider) -> ProvenKeys:
+    """Return the one wrapper of a provider: ORC keeps what it makes of a scope for the life of the JVM."""
+    # The wrapper holds the provider, whose identity therefore is not given to another.
+    return _providers.setdefault(id(keys), ProvenKeys(keys))
+
+
+def _listed(reader: DataFrameReader, path: str, schema: StructType | str | None) -> DataFrame:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return (reader if schema is None else reader.schema(schema)).orc(path)
+    except AnalysisException as error:
+        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+            raise NotFoundError(f"folder {path} does not exist or holds no ORC files") from None
+        raise
+
+
+def _inspected(paths: Sequence[str], keys: KeyProvider, file_system: Mapping[str, str]) -> list[Found]:
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = pool.map(lambda path: _inspect(path, keys, file_system), paths)
+        return [each for each in found if each is not None]
+
+
+def _inspect(uri: str, keys: KeyProvider, options: Mapping[str, str]) -> Found | None:
+    """Read a file's tail and prove its keys; None for a file without a byte, as writers without rows leave.
+
+    WrongKeyError if a key that is held does not open it.
+    """
+    from lockgate.framework.orc.integrity.header import find_header
+    from lockgate.framework.orc.source import open_source
+    from lockgate.framework.orc.tail import read_tail
+    from lockgate.framework.orc.variants import Variants
+
+    files, path = resolve(uri, options)
+    if not files.size(path):
+        return None
+    source = open_source((files, path), path)
+    try:
+        tail = read_tail(source)
+        variants = Variants(tail, keys)
+        stored = {bytes(each.encrypted_key) for each in tail.footer.encryption.variants}
+        # Where files were merged, each part brought keys of its own.
+        stored.update(bytes(key) for each in tail.footer.stripes for key in each.encrypted_local_keys)
+        masked = {column.column: str(column.key) for column in variants.columns() if not column.open}
+        tagged = find_header(tail) is not None
+        return Found(path, tail.types.names, masked, tuple(stored), tagged)
+    finally:
+        source.close()
+
+
+def _check_names(files: Sequence[Found], frame: DataFrame, *, given: bool) -> dict[str, str]:
+    """Return the names that the schema gives to columns of files without names (Hive's `_col0`, ...)."""
+    nameless = [found for found in files if all(_NAMELESS.fullmatch(name) for name in found.columns)]
+    if not nameless:
+        return {}
+    first = nameless[0]
+    if not given:
+        raise InputError(
+            f"{first.path} was written by Hive without the names of its {len(first.columns)} columns "
+            f"({', '.join(first.columns[:3])}): give them, in order, by schema='id BIGINT, name STRING, ...'"
+        )
+    if len(nameless) < len(files):
+        raise InputError(
+            f"some files have names of columns, others, such as {first.path}, have not: read them apart"
+        )
+    names = frame.schema.names
+    widest = max(len(found.columns) for found in files)
+    if len(names) < widest:
+        raise InputError(f"the schema names {len(names)} columns, but {first.path} has {widest}")
+    return {f"_col{number}": name for number, name in enumerate(names)}
+
+
+def _verify(
+    files: Sequence[Found], keys: KeyProvider, integrity: Mode, file_system: Mapping[str, str]
+) -> None:
+    """Check whole files by their tags, since Spark's reader does not; IntegrityError if one does not fit."""
+    from lockgate.framework.orc.integrity import verify_file
+
+    def verify(found: Found) -> None:
+        if integrity == "require" and found.encrypted and not found.tagged:
+            raise IntegrityError(f"{found.path} has no tags, by which its integrity could be checked")
+        report = verify_file((resolve(found.path, file_system)[0], found.path), keys, name=found.path)
+        report.raise_for_damage()
+        if integrity == "require" and report.status == "unverified":
+            raise IntegrityError(f"{found.path} cannot be checked: no key that opens its tags is held")
+
+    if integrity != "ignore":
+        chosen = [found for found in files if found.tagged or integrity == "require"]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(verify, chosen))
+
+
+def _warn(path: str, masked: Mapping[str, str]) -> None:
+    names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
+    warnings.warn(
+        f"{path}: without its key a column is read as its mask: {names}", MaskedDataWarning, stacklevel=4
+    )
+
+
+def _marked(schema: StructType, masked: Mapping[str, str]) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType(
+        [
+            StructField(
+                field.name,
+                field.dataType,
+                field.nullable,
+                {**field.metadata, "lockgate.masked": masked[field.name]}
+                if field.name in masked
+                else field.metadata,
+            )
+            for field in schema
+        ]
+    )
