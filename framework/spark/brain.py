@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, LockgateError, nearest
 from lockgate.framework.plugins import plugins
-from lockgate.framework.spark import catalog_operations, key_operations, scan_operations, write_operations
+from lockgate.framework.spark import (
+    alter_operations,
+    catalog_operations,
+    key_operations,
+    scan_operations,
+    write_operations,
+)
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.explain import ScanReports
@@ -32,6 +38,7 @@ _log = logging.getLogger("lockgate.spark")
 
 _OWN: dict[str, Handler] = {
     **catalog_operations.OPERATIONS,
+    **alter_operations.OPERATIONS,
     **scan_operations.OPERATIONS,
     **write_operations.OPERATIONS,
     **key_operations.OPERATIONS,

@@ -177,7 +177,9 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
 
   @Override
   public Table alterTable(Identifier identifier, TableChange... changes) {
-    throw Bridge.failure("ALTER TABLE is not supported yet: create a new table and INSERT INTO it");
+    ObjectNode request = at(identifier);
+    TableChanges.write(changes, request.putArray("changes"));
+    return table(identifier, Bridge.ask("table.alter", request));
   }
 
   @Override

@@ -35,23 +35,35 @@ final class Columns {
   static final String FIELD_ID = "paimon.id";
   static final String SPARK_TYPE = "spark.sql.catalyst.type";
 
-  /** A wanted column: its name in the table, its field id (or null) and its type. */
-  record Wanted(String name, Integer id, DataType type) {}
+  /**
+   * A wanted column: its name in the table, its field id (or null), its type, and the field ids of the columns inside it by
+   * their paths, joined by {@link #SEPARATOR}.
+   */
+  record Wanted(String name, Integer id, DataType type, Map<String, Integer> inside) {
+    Wanted(String name, Integer id, DataType type) {
+      this(name, id, type, Map.of());
+    }
+  }
+
+  /** Between the parts of a path: what no column's name holds. */
+  static final String SEPARATOR = "\u001f";
 
   private final TypeDescription readType = TypeDescription.createStruct();
   private final List<Wanted> wanted;
   private final TypeDescription[] inFile;
   private final Map<String, String> fileNames = new HashMap<>();
+  private final Map<Integer, String> namesAtWriting;
   private boolean localTimestamps;
   private boolean wallClocks;
 
-  private Columns(List<Wanted> wanted) {
+  private Columns(List<Wanted> wanted, Map<Integer, String> namesAtWriting) {
     this.wanted = wanted;
+    this.namesAtWriting = namesAtWriting;
     this.inFile = new TypeDescription[wanted.size()];
   }
 
   static Columns map(TypeDescription file, List<Wanted> wanted, Map<Integer, String> namesAtWriting) {
-    Columns columns = new Columns(wanted);
+    Columns columns = new Columns(wanted, namesAtWriting);
     Map<Integer, String> ids = ids(file);
     for (int i = 0; i < columns.inFile.length; i++) {
       Wanted column = wanted.get(i);
@@ -62,7 +74,7 @@ final class Columns {
       TypeDescription found = file.getChildren().get(file.getFieldNames().indexOf(name));
       columns.inFile[i] = found;
       columns.fileNames.put(column.name(), name);
-      columns.readType.addField(name, columns.readType(column.type(), found, column.name()));
+      columns.readType.addField(name, columns.readType(column.type(), found, column, ""));
     }
     return columns;
   }
@@ -93,29 +105,42 @@ final class Columns {
   }
 
   /** The type to ask ORC for: the file's own where its vectors serve, else the wanted one, which ORC then converts to. */
-  private TypeDescription readType(DataType want, TypeDescription file, String path) {
+  private TypeDescription readType(DataType want, TypeDescription file, Wanted column, String path) {
     Category category = file.getCategory();
     if (want instanceof StructType struct && category == Category.STRUCT) {
       TypeDescription type = TypeDescription.createStruct();
       for (StructField field : struct.fields()) {
-        int at = file.getFieldNames().indexOf(field.name());
+        String inner = path + SEPARATOR + field.name();
+        int at = inside(file, field.name(), column, inner);
         if (at >= 0) {
-          type.addField(field.name(), readType(field.dataType(), file.getChildren().get(at), path + "." + field.name()));
+          type.addField(file.getFieldNames().get(at), readType(field.dataType(), file.getChildren().get(at), column, inner));
         }
       }
       return type;
     } else if (want instanceof ArrayType array && category == Category.LIST) {
-      return TypeDescription.createList(readType(array.elementType(), file.getChildren().get(0), path + ".element"));
+      return TypeDescription.createList(
+          readType(array.elementType(), file.getChildren().get(0), column, path + SEPARATOR + "element"));
     } else if (want instanceof MapType map && category == Category.MAP) {
-      return TypeDescription.createMap(readType(map.keyType(), file.getChildren().get(0), path + ".key"),
-          readType(map.valueType(), file.getChildren().get(1), path + ".value"));
+      return TypeDescription.createMap(readType(map.keyType(), file.getChildren().get(0), column, path + SEPARATOR + "key"),
+          readType(map.valueType(), file.getChildren().get(1), column, path + SEPARATOR + "value"));
     } else if (want instanceof TimestampType || want instanceof TimestampNTZType) {
-      return timestampType(want, file, path);
+      return timestampType(want, file, column.name() + path.replace(SEPARATOR, "."));
     } else if (want instanceof StringType && isText(category)) {
       return file.clone();
     }
     TypeDescription type = OrcTypes.toOrc(want);
     return type.getCategory() == category && type.equals(file, false) ? file.clone() : type;
+  }
+
+  /** The place of a struct's field in the file's struct: by its id, or by its name where there are no ids; below 0 for none. */
+  private int inside(TypeDescription file, String name, Wanted column, String path) {
+    Integer id = column.inside().get(path);
+    if (id == null) {
+      return file.getFieldNames().indexOf(name);
+    }
+    Map<Integer, String> ids = ids(file);
+    String stored = !ids.isEmpty() ? ids.get(id) : namesAtWriting == null ? name : namesAtWriting.get(id);
+    return stored == null ? -1 : file.getFieldNames().indexOf(stored);
   }
 
   private TypeDescription timestampType(DataType want, TypeDescription file, String path) {
@@ -180,16 +205,24 @@ final class Columns {
     List<Vectors.View> views = new ArrayList<>();
     int next = 0;
     for (int i = 0; i < inFile.length; i++) {
-      DataType type = wanted.get(i).type();
-      views.add(inFile[i] == null ? new Vectors.Missing(type) : view(type, inFile[i], vectors[next++], toInstant));
+      Wanted column = wanted.get(i);
+      views.add(inFile[i] == null ? new Vectors.Missing(column.type())
+          : view(column.type(), inFile[i], vectors[next++], new Place(column, "", toInstant)));
     }
     return views.toArray(Vectors.View[]::new);
   }
 
-  private static Vectors.View view(DataType type, TypeDescription file, ColumnVector vector, LongUnaryOperator toInstant) {
+  /** Where in a wanted column a view is, and what turns wall clocks in it into instants. */
+  private record Place(Wanted column, String path, LongUnaryOperator toInstant) {
+    Place in(String part) {
+      return new Place(column, path + SEPARATOR + part, toInstant);
+    }
+  }
+
+  private Vectors.View view(DataType type, TypeDescription file, ColumnVector vector, Place place) {
     if (vector instanceof TimestampColumnVector timestamps) {
       boolean adjust = type instanceof TimestampType && file.getCategory() == Category.TIMESTAMP;
-      return new Vectors.Timestamps(type, timestamps, adjust ? toInstant : null);
+      return new Vectors.Timestamps(type, timestamps, adjust ? place.toInstant() : null);
     } else if (vector instanceof LongColumnVector longs) {
       return new Vectors.Longs(type, longs);
     } else if (vector instanceof DoubleColumnVector doubles) {
@@ -200,23 +233,23 @@ final class Columns {
       return new Vectors.Decimals(type, decimals);
     } else if (vector instanceof ListColumnVector list) {
       DataType element = ((ArrayType) type).elementType();
-      return new Vectors.Lists(type, list, view(element, file.getChildren().get(0), list.child, toInstant));
+      return new Vectors.Lists(type, list, view(element, file.getChildren().get(0), list.child, place.in("element")));
     } else if (vector instanceof MapColumnVector map) {
       MapType mapType = (MapType) type;
-      return new Vectors.Maps(type, map, view(mapType.keyType(), file.getChildren().get(0), map.keys, toInstant),
-          view(mapType.valueType(), file.getChildren().get(1), map.values, toInstant));
+      return new Vectors.Maps(type, map, view(mapType.keyType(), file.getChildren().get(0), map.keys, place.in("key")),
+          view(mapType.valueType(), file.getChildren().get(1), map.values, place.in("value")));
     }
-    return structView((StructType) type, file, (StructColumnVector) vector, toInstant);
+    return structView((StructType) type, file, (StructColumnVector) vector, place);
   }
 
-  private static Vectors.View structView(StructType type, TypeDescription file, StructColumnVector vector,
-      LongUnaryOperator toInstant) {
+  private Vectors.View structView(StructType type, TypeDescription file, StructColumnVector vector, Place place) {
     List<Vectors.View> children = new ArrayList<>();
     int next = 0;
     for (StructField field : type.fields()) {
-      int at = file.getFieldNames().indexOf(field.name());
+      Place inner = place.in(field.name());
+      int at = inside(file, field.name(), place.column(), inner.path());
       children.add(at < 0 ? new Vectors.Missing(field.dataType())
-          : view(field.dataType(), file.getChildren().get(at), vector.fields[next++], toInstant));
+          : view(field.dataType(), file.getChildren().get(at), vector.fields[next++], inner));
     }
     return new Vectors.Structs(type, vector, children.toArray(Vectors.View[]::new));
   }

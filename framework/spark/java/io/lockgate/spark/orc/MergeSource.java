@@ -3,6 +3,7 @@ package io.lockgate.spark.orc;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
@@ -36,12 +37,12 @@ final class MergeSource implements RowSource {
 
   static MergeSource open(ScanReaders readers, SplitSpec split, int batchRows) throws IOException {
     ScanSpec spec = readers.spec();
-    List<Columns.Wanted> system = systemColumns(spec);
-    DataType[] types = types(system, spec.readSchema());
+    DataType[] types = types(systemColumns(spec, null), spec.readSchema());
     OrcFileReader.Settings whole = new OrcFileReader.Settings(0, Long.MAX_VALUE, SearchArguments.NONE, batchRows);
     List<FileInput> inputs = new ArrayList<>();
     try {
       for (SplitSpec.DataFile file : split.files()) {
+        List<Columns.Wanted> system = systemColumns(spec, spec.names(file.schemaId()));
         inputs.add(new FileInput(readers.open(file, split, whole, system), types));
       }
       int keys = spec.mergePlan().key().size();
@@ -49,8 +50,8 @@ final class MergeSource implements RowSource {
       for (int i = 0; i < sequence.length; i++) {
         sequence[i] = keys + i;
       }
-      KeyMerge merge = new KeyMerge(inputs, keyOrdering(types, keys), sequence, system.size() - 1);
-      return new MergeSource(merge, system.size());
+      KeyMerge merge = new KeyMerge(inputs, keyOrdering(types, keys), sequence, keys + sequence.length);
+      return new MergeSource(merge, keys + sequence.length + 1);
     } catch (IOException | RuntimeException failure) {
       for (FileInput input : inputs) {
         input.close();
@@ -59,12 +60,14 @@ final class MergeSource implements RowSource {
     }
   }
 
-  private static List<Columns.Wanted> systemColumns(ScanSpec spec) {
+  /** The columns that rows are merged by, as a file names them whose columns had {@code names} by field id (or null). */
+  private static List<Columns.Wanted> systemColumns(ScanSpec spec, Map<Integer, String> names) {
     List<Columns.Wanted> system = new ArrayList<>();
     for (String name : spec.mergePlan().key()) {
       String column = name.startsWith(KEY_PREFIX) ? name.substring(KEY_PREFIX.length()) : name;
+      String stored = names == null ? column : names.getOrDefault(spec.fieldId(column), column);
       // No id: Paimon's writers give key columns ids of their own, others none, and all use this name.
-      system.add(new Columns.Wanted(name, null, spec.tableSchema().apply(column).dataType()));
+      system.add(new Columns.Wanted(KEY_PREFIX + stored, null, spec.tableSchema().apply(column).dataType()));
     }
     for (String name : spec.mergePlan().sequence()) {
       system.add(new Columns.Wanted(name, null, LongType$.MODULE$));

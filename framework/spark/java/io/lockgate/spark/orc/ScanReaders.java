@@ -78,7 +78,7 @@ final class ScanReaders implements PartitionReaderFactory {
       if (split.partition().containsKey(name)) {
         constants[before.size() + i] = constant(fields[i], split.partition());
       } else {
-        wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType()));
+        wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType(), spec.inside(name)));
       }
     }
     OrcFileReader.Trust trust = new OrcFileReader.Trust(spec.keyScope(), spec.integrity());

@@ -49,10 +49,20 @@ public final class ScanSpec implements Serializable {
     Map<Long, Map<String, Integer>> all = new HashMap<>();
     schemas.properties().forEach(schema -> {
       Map<String, Integer> ids = new HashMap<>();
-      schema.getValue().forEach(field -> ids.put(field.get("name").asText(), field.get("id").asInt()));
+      schema.getValue().forEach(field -> {
+        String name = field.get("name").asText();
+        ids.put(name, field.get("id").asInt());
+        field.path("inside").forEach(inner -> ids.put(path(name, inner.get("path")), inner.get("id").asInt()));
+      });
       all.put(Long.valueOf(schema.getKey()), ids);
     });
     return all;
+  }
+
+  private static String path(String column, JsonNode parts) {
+    StringBuilder path = new StringBuilder(column);
+    parts.forEach(part -> path.append(Columns.SEPARATOR).append(part.asText()));
+    return path.toString();
   }
 
   private static long highest(Map<Long, Map<String, Integer>> schemas) {
@@ -92,6 +102,17 @@ public final class ScanSpec implements Serializable {
     return fieldIds.getOrDefault(schemaId, Map.of()).get(column);
   }
 
+  /** The field ids of the columns inside a column of the table as it is read, by their paths in it. */
+  Map<String, Integer> inside(String column) {
+    Map<String, Integer> inside = new HashMap<>();
+    fieldIds.getOrDefault(schemaId, Map.of()).forEach((path, id) -> {
+      if (path.startsWith(column + Columns.SEPARATOR)) {
+        inside.put(path.substring(column.length()), id);
+      }
+    });
+    return inside;
+  }
+
   /** Column names by field id in the schema that a file was written with, or null where the plan does not carry it. */
   Map<Integer, String> names(long fileSchemaId) {
     Map<String, Integer> ids = fieldIds.get(fileSchemaId);
@@ -99,7 +120,7 @@ public final class ScanSpec implements Serializable {
       return null;
     }
     Map<Integer, String> names = new HashMap<>();
-    ids.forEach((name, id) -> names.put(id, name));
+    ids.forEach((path, id) -> names.put(id, path.substring(path.lastIndexOf(Columns.SEPARATOR) + 1)));
     return names;
   }
 }

@@ -1,0 +1,84 @@
+"""Operations that change tables: ALTER TABLE, COMMENT ON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lockgate.errors import InputError, UnsupportedError
+from lockgate.framework.spark.catalog_operations import describe
+from lockgate.framework.spark.context import Context
+from lockgate.framework.store.schema_changes import (
+    FIRST,
+    AddColumn,
+    ChangeComment,
+    ChangeNullability,
+    ChangeType,
+    DropColumn,
+    MoveColumn,
+    Position,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetComment,
+    SetOption,
+)
+from lockgate.framework.types import DataType, from_spark_type
+
+# What Spark keeps as properties of a table, but is not for a user to set.
+_NOT_SET = frozenset({"provider", "location", "external", "is_managed_location"})
+
+
+def alter_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Apply the changes of an ALTER TABLE, all or none, and describe the table that came of it."""
+    changes = [_CHANGES[change["change"]](change) for change in request["changes"]]
+    table = context.requested_catalog().alter_table(context.identifier(), changes)
+    latest = table.latest_snapshot()
+    return describe(context, table, 0 if latest is None else latest.id)
+
+
+def _add(change: Mapping[str, Any]) -> AddColumn:
+    if change.get("default") is not None:
+        raise UnsupportedError(
+            f"column {'.'.join(change['path'])!r} cannot have a DEFAULT: old rows get null; "
+            "leave DEFAULT out and UPDATE the rows"
+        )
+    kind: DataType = from_spark_type(change["type"])
+    kind = kind.with_nullable(change["nullable"])
+    return AddColumn(_path(change), kind, change.get("comment"), _position(change.get("position")))
+
+
+def _position(position: Mapping[str, Any] | None) -> Position | None:
+    if position is None:
+        return None
+    return FIRST if position.get("first") else Position(position["after"])
+
+
+def _path(change: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(change["path"])
+
+
+def _set(change: Mapping[str, Any]) -> SchemaChange:
+    key, value = change["key"], change["value"]
+    if key in _NOT_SET:
+        raise InputError(f"the property {key!r} cannot be set: tables live where their catalog puts them")
+    return SetComment(value) if key == "comment" else SetOption(key, value)
+
+
+def _remove(change: Mapping[str, Any]) -> SchemaChange:
+    return SetComment(None) if change["key"] == "comment" else RemoveOption(change["key"])
+
+
+_CHANGES: dict[str, Callable[[Mapping[str, Any]], SchemaChange]] = {
+    "add": _add,
+    "drop": lambda change: DropColumn(_path(change), if_exists=change["if_exists"]),
+    "rename": lambda change: RenameColumn(_path(change), change["name"]),
+    "type": lambda change: ChangeType(_path(change), from_spark_type(change["type"])),
+    "nullability": lambda change: ChangeNullability(_path(change), change["nullable"]),
+    "comment": lambda change: ChangeComment(_path(change), change["comment"]),
+    "move": lambda change: MoveColumn(_path(change), _position(change["position"]) or FIRST),
+    "set": _set,
+    "remove": _remove,
+}
+
+OPERATIONS = {"table.alter": alter_table}
