@@ -32,8 +32,8 @@ def first_schema(schema: Schema) -> TableSchema:
     """Return the schema with id 0 of a new table.
 
     Primary key columns become NOT NULL, key options become keys, and what matters to readers of other
-    versions is stored explicitly: `bucket` and `file.format`. Raises InputError, OptionError,
-    ColumnNotFoundError or UnsupportedTypeError.
+    versions is stored explicitly: `bucket`, `file.format` and, with encrypted columns, `orc.integrity`.
+    Raises InputError, OptionError, ColumnNotFoundError or UnsupportedTypeError.
     """
     options = {key: str(value) for key, value in schema.options.items()}
     primary = _keys(schema.primary_keys, options, known.PRIMARY_KEY)
@@ -47,6 +47,9 @@ def first_schema(schema: Schema) -> TableSchema:
         options.setdefault(known.BUCKET.key, "1")
     options.setdefault(known.BUCKET.key, str(known.BUCKET.default))
     options[known.FILE_FORMAT.key] = _only(typed, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
+    if typed.get_option(known.ORC_ENCRYPT).strip():
+        # From its first file on, every encrypted file of the table has tags.
+        options.setdefault(known.ORC_INTEGRITY.key, "require")
     fields = tuple(_with_key_nullability(field, primary) for field in schema.fields)
     created = TableSchema(
         id=0,
