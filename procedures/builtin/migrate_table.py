@@ -14,12 +14,11 @@ from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Schema, Table, TableSchema
 from lockgate.framework.store.validation import first_schema
 from lockgate.procedures.arguments import parse_options
-from lockgate.procedures.builtin.migrate_encryption import encryption_options
 from lockgate.procedures.builtin.migrate_files import (
     Inspected,
     adopt,
+    encryption_options,
     inspect,
-    is_held,
     rewrite_in_python,
     why_rewritten,
 )
@@ -37,10 +36,8 @@ class MigrateTable(Procedure):
     A file whose columns lie in it as Lockgate would have written them gets a second name in the new table (a
     hard link; a copy where there are none), with statistics from its footer. Others are rewritten: all of a
     table with primary key or buckets, and files with timestamps, which Spark stores in a way of its own.
-    Files are opened strictly: a missing key raises KeyMissingError, a wrong one WrongKeyError, before the
-    new table is created. It is encrypted and masked as the files are, unless the options say otherwise; files
-    under keys that are not the catalog's are rewritten under those. The new table gets its rows in one
-    snapshot; if anything fails it is dropped, and the source is as it was.
+    Files are opened strictly: a missing key raises KeyMissingError before the new table is created. The new
+    table gets its rows in one snapshot; if anything fails it is dropped, and the source is as it was.
     """
 
     name = "migrate_table"
@@ -60,12 +57,6 @@ class MigrateTable(Procedure):
             "drop the source table, or delete the folder's files, at the end",
         ),
         Parameter("target_table", "STRING", None, "the new table (default: database and name of the source)"),
-        Parameter(
-            "keys",
-            "STRING",
-            None,
-            "where the source's keys are, such as 'file:/path/keys.json' (default: where the catalog's are)",
-        ),
         Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
         Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
     )
@@ -86,36 +77,23 @@ class MigrateTable(Procedure):
         if context.catalog.table_exists(target):
             raise AlreadyExistsError(f"table {target!r} exists: give another target_table, or drop it first")
         threads = _threads(arguments["parallelism"])
-        keys = provider_from(arguments["keys"]) if arguments["keys"] else context.catalog.keys
-        inspected = _parallel(threads, lambda file: inspect(source, file, keys), source.files)
+        inspected = _parallel(threads, lambda file: inspect(source, file, context.catalog.keys), source.files)
         schema = _schema(source, inspected, parse_options(arguments["options"]))
         first = first_schema(schema)
-        held = _table_keys(context, first)
+        _check_keys(context, first)
         inspected = [each for each in inspected if each.rows]
-        opened = _parallel(
-            threads,
-            lambda each: keys is held or not each.encryption or is_held(source, each, held),
-            inspected,
-        )
-        reasons = [
-            why_rewritten(each, first) or ("" if ours else "its keys are not those of the catalog")
-            for each, ours in zip(inspected, opened, strict=True)
-        ]
-        adoptable = [each for each, reason in zip(inspected, reasons, strict=True) if not reason]
-        others = [each for each, reason in zip(inspected, reasons, strict=True) if reason]
-        if others:
+        adoptable = [each for each in inspected if not why_rewritten(each, first)]
+        others = [each for each in inspected if why_rewritten(each, first)]
+        for each in others[:1]:
             context.report(
                 f"migrate_table {source.name}: {len(others)} of {len(inspected)} files are rewritten: "
-                f"{next(filter(None, reasons))}"
+                f"{why_rewritten(each, first)}"
             )
-        if any(each.encryption and not each.tagged for each in adoptable):
-            # Other writers' files have no tags, so the table cannot require them.
-            schema.options.setdefault(ORC_INTEGRITY.key, "verify")
         if arguments["dry_run"]:
             return [_counts(inspected, adoptable, others, None, None)]
         table = context.catalog.create_table(target, schema)
         try:
-            rewritten = _rewrite(context, source, table, others, keys)
+            rewritten = _rewrite(context, source, table, others)
             adopted = _adopt(threads, source, table, adoptable)
             snapshot = table.commit([*rewritten, *adopted])
         except BaseException:
