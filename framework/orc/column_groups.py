@@ -46,6 +46,11 @@ class ColumnGroups:
         """Whether there are plausible positions of all of these row groups."""
         return all(self._plausible(self.positions(group)) for group in groups)
 
+    def can_cut(self, kind: int) -> bool:
+        """Whether the column has streams of this kind, and they can be cut."""
+        layout = self.layout
+        return layout is not None and (kind in layout.shared or kind in dict(layout.parts))
+
     def positions(self, group: int) -> dict[StreamKind, Position] | None:
         """Where a row group starts in each stream; None if that is not known."""
         if group not in self._positions:

@@ -104,7 +104,11 @@ class StripeRowGroups:
 
     def _can_slice(self, projection: Projection, runs: Sequence[range]) -> bool:
         borders = sorted({border for run in runs for border in (run.start, run.stop) if border < self.count})
-        return all(self.column(number).can_start_at(borders) for number in projection.numbers[1:])
+        # A damaged footer may list streams of columns that have none, or of kinds that theirs have not.
+        picks = projection.select(self._stripe.streams, self._variants)
+        return all(self.column(number).can_start_at(borders) for number in projection.numbers[1:]) and all(
+            self.column(stream.column).can_cut(stream.kind) for _, stream in picks
+        )
 
     def _parts(
         self, projection: Projection, picks: Sequence[tuple[int, Stream]], groups: range
