@@ -278,13 +278,13 @@ class EncryptedOrcFile:
         return masks
 
     def _warn(self, projection: Projection) -> None:
-        masked = self._masks(projection)
-        if masked:
+        if self._masks(projection):
             held = set(projection.numbers)
             reasons = dict.fromkeys(
                 str(error) for root, error in self._variants.failures.items() if root in held
             )
-            names = ", ".join(self._tail.types.top_name(top) for top in masked)
+            roots = [root for root in self._variants.masked_roots() if root in held]
+            names = ", ".join(self._tail.types.path(root) or "all columns" for root in roots)
             unverified = "; nothing in the file is verified" if self.integrity == "unverified" else ""
             warnings.warn(
                 f"read as masks, not as values: {names} ({'; '.join(reasons)}){unverified}",

@@ -82,7 +82,7 @@ class Variants:
                     self._keys[number],
                     self._mask(variant.root),
                     opened,
-                    self._tail.types.path(variant.root) or name,
+                    self._named(variant.root),
                 )
         return [found[root] for root in sorted(found)]
 
@@ -155,8 +155,10 @@ class Variants:
             self._owner.setdefault(column, number)
 
     def _strict_message(self, root: int, error: EncryptionKeyError) -> str:
-        column = self._tail.types.top_name(root)
-        return f"column {column!r} of {self._tail.name} cannot be read: {error}"
+        return f"column {self._named(root)!r} of {self._tail.name} cannot be read: {error}"
+
+    def _named(self, root: int) -> str:
+        return self._tail.types.path(root) or "<all rows>"
 
     def _local_key(self, variant: int, encrypted: bytes) -> bytes:
         held = self._local_keys.get((variant, encrypted))
@@ -195,7 +197,7 @@ class Variants:
         ):
             raise WrongKeyError(
                 f"the key {self._keys[number]} does not open column "
-                f"{tail.types.top_name(variant.root)!r} of {tail.name}: "
+                f"{self._named(variant.root)!r} of {tail.name}: "
                 "the file was written with another key, or its encrypted statistics are damaged"
             )
         return list(statistics.column)
