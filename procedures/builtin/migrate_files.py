@@ -11,16 +11,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, UnsupportedError
+from lockgate.errors import KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
 from lockgate.framework.io import FileSystem, LocalFileSystem
-from lockgate.framework.options import ORC_ENCRYPT
-from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt
+from lockgate.framework.keys import KeyProvider
+from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
+from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask
+from lockgate.framework.orc.column_paths import spell, split
 from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
 from lockgate.framework.store.file_statistics import StatsMode, stats_modes, truncate_max
 from lockgate.framework.store.paths import new_data_file_name
 from lockgate.framework.store.schema import wall_clock_millis
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
-from lockgate.procedures.builtin.migrate_source import Source, SourceFile, has_date, has_timestamp
+from lockgate.procedures.builtin.migrate_source import (
+    Source,
+    SourceFile,
+    has_date,
+    has_timestamp,
+    is_nameless,
+)
 
 _CHUNK = 8 * 2**20
 # The first day of the Gregorian calendar; before it, Spark's ORC files follow the Julian one.
@@ -31,8 +39,9 @@ _GREGORIAN = datetime.date(1582, 10, 15)
 class Inspected:
     """A source file after its footer was read.
 
-    `reason` says why its columns cannot be read as they lie there, empty if they can; `only_spark`: not
-    even to rewrite them.
+    `encryption` and `masks` are by the paths of encrypted columns, in the table's names. `reason` says why
+    its columns cannot be read as they lie there, empty if they can; `only_spark`: not even to rewrite them.
+    `tagged`: it has tags of its integrity.
     """
 
     file: SourceFile
@@ -42,16 +51,44 @@ class Inspected:
     statistics: Mapping[str, ColumnStatistics]
     reason: str
     only_spark: bool
+    tagged: bool = False
 
 
-def inspect(source: Source, file: SourceFile, keys: Any) -> Inspected:
-    """Read a file's footer with its keys and compare its columns to the source's."""
+def inspect(source: Source, file: SourceFile, keys: KeyProvider | None) -> Inspected:
+    """Read a file's footer with its keys, which are proven, and compare its columns to the source's.
+
+    Raises KeyMissingError or WrongKeyError if one of the keys is not at hand.
+    """
     with source.open(file, keys) as orc:
-        encryption = {variant.column: variant.key.name for variant in orc.variants}
-        masks = {variant.column: variant.mask for variant in orc.variants}
+        names = _table_names(source, orc)
+        encryption = {_renamed(variant.path, names): variant.key.name for variant in orc.variants}
+        masks = {_renamed(variant.path, names): variant.mask for variant in orc.variants}
         special = _needs_spark(source.data_fields, orc)
         reason = special or _mismatch(source.data_fields, orc)
-        return Inspected(file, orc.num_rows, encryption, masks, orc.statistics, reason, bool(special))
+        tagged = orc.integrity == "verified"
+        return Inspected(file, orc.num_rows, encryption, masks, orc.statistics, reason, bool(special), tagged)
+
+
+def _table_names(source: Source, orc: EncryptedOrcFile) -> Mapping[str, str]:
+    """Return the table's names of columns that Hive wrote without names; they are in the table's order."""
+    if not is_nameless(orc.schema.names):
+        return {}
+    fields = [field.name for field in source.data_fields]
+    return dict(zip(orc.schema.names, fields, strict=False))
+
+
+def _renamed(path: str, names: Mapping[str, str]) -> str:
+    top, *rest = split(path)
+    return spell((names.get(top, top), *rest))
+
+
+def is_held(source: Source, inspected: Inspected, keys: KeyProvider | None) -> bool:
+    """Say whether these keys open all encrypted columns of a file."""
+    try:
+        source.open(inspected.file, keys).close()
+    except (KeyMissingError, KeyDeniedError, WrongKeyError):
+        return False
+    return True
 
 
 def _needs_spark(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
@@ -107,9 +144,15 @@ def why_rewritten(inspected: Inspected, schema: TableSchema) -> str:
         return "files of a table with a primary key are sorted by it"
     if schema.bucket_count > 0:
         return "files of a table with buckets hold one bucket each"
-    wanted = parse_encrypt(schema.table_options.get_option(ORC_ENCRYPT))
+    options = schema.table_options
+    wanted = {spell(split(name)): key for name, key in parse_encrypt(options.get_option(ORC_ENCRYPT)).items()}
     if inspected.encryption != wanted:
         return "its columns are not encrypted as the table's options say"
+    masks = {spell(split(name)): str(mask) for name, mask in parse_mask(options.get_option(ORC_MASK)).items()}
+    if any(masks.get(column, "nullify") != mask for column, mask in inspected.masks.items()):
+        return "its columns are not masked as the table's options say"
+    if inspected.encryption and not inspected.tagged and options.get_option(ORC_INTEGRITY) == "require":
+        return "it has no tags, which the table's option 'orc.integrity' requires"
     return inspected.reason
 
 
@@ -189,7 +232,7 @@ def _bounds(known: ColumnStatistics, mode: StatsMode) -> tuple[Any, Any]:
 
 
 def rewrite_in_python(
-    source: Source, table: Table, files: Sequence[Inspected], keys: Any
+    source: Source, table: Table, files: Sequence[Inspected], keys: KeyProvider | None
 ) -> list[CommitMessage]:
     """Read files strictly and write their rows into the table.
 
@@ -204,7 +247,9 @@ def rewrite_in_python(
     return table.write(_batches(source, table, files, keys))
 
 
-def _batches(source: Source, table: Table, files: Sequence[Inspected], keys: Any) -> Iterator[pa.RecordBatch]:
+def _batches(
+    source: Source, table: Table, files: Sequence[Inspected], keys: KeyProvider | None
+) -> Iterator[pa.RecordBatch]:
     schema = pa.schema([pa.field(field.name, to_arrow(field.type)) for field in source.fields])
     for inspected in files:
         partition = dict(zip(source.partition_keys, inspected.file.partition, strict=True))
@@ -217,32 +262,3 @@ def _batches(source: Source, table: Table, files: Sequence[Inspected], keys: Any
                     for field in schema
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def encryption_options(inspected: Sequence[Inspected]) -> dict[str, str]:
-    """Return `orc.encrypt` and `orc.mask` as the source's files have them; InputError if they disagree."""
-    ways = {tuple(sorted(each.encryption.items())) for each in inspected}
-    if len(ways) > 1:
-        raise InputError(
-            "the source's files are not all encrypted alike: say how the new table shall be by "
-            "options => 'orc.encrypt=key:column,column'"
-        )
-    if not ways or not (columns := dict(ways.pop())):
-        return {}
-    options = {"orc.encrypt": _grouped(columns)}
-    masks = {
-        column: mask
-        for each in inspected
-        for column, mask in each.masks.items()
-        if mask in ("nullify", "sha256")
-    }
-    if masks:
-        options["orc.mask"] = _grouped(masks)
-    return options
-
-
-def _grouped(by_column: Mapping[str, str]) -> str:
-    groups: dict[str, list[str]] = {}
-    for column, name in by_column.items():
-        groups.setdefault(name, []).append(column)
-    return ";".join(f"{name}:{','.join(columns)}" for name, columns in groups.items())

@@ -37,6 +37,7 @@ _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _SPARK_TYPE = b"spark.sql.catalyst.type"
 _ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 _INTEGER = re.compile(r"[-+]?\d+")
+_NAMELESS = re.compile(r"_col\d+")
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ def find_source(context: ProcedureContext, source_type: str, name: str) -> Sourc
     if kind in FOLDER_TYPES or "/" in name:
         return _folder(context, name)
     return _spark_table(context.require_spark(f"migrating the table {name!r} of Spark's catalog"), name)
+
+
+def is_nameless(columns: Sequence[str]) -> bool:
+    """Say whether Hive wrote a file without the names of its columns: `_col0`, `_col1` and so on."""
+    return bool(columns) and all(_NAMELESS.fullmatch(name) for name in columns)
 
 
 def target_name(name: str) -> str:
@@ -177,6 +183,12 @@ def _folder(context: ProcedureContext, name: str) -> Source:
     # Opened without keys: only the columns are of interest, and masks have the types of the values.
     with EncryptedOrcFile((file_system, found[0][0]), name=found[0][0]) as first:
         schema = first.schema
+    if is_nameless(schema.names):
+        raise InputError(
+            f"{found[0][0]} was written by Hive without the names of its columns ({schema.names[0]}, ...): "
+            "make a table of the folder, CREATE TABLE spark_catalog.db.t (...) USING ORC LOCATION "
+            f"{location!r}, and migrate that"
+        )
     for key in keys:
         if key in schema.names:
             raise InputError(f"{found[0][0]}: column {key!r} is in the file and in the names of folders")

@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from lockgate.framework.keys import KeyProvider, NoKeys
+from lockgate.framework.orc import verify_file
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
 from lockgate.framework.types import to_spark_json
 from lockgate.procedures.builtin.migrate_files import Inspected, link_or_copy
@@ -14,42 +16,49 @@ from lockgate.procedures.procedure import ProcedureContext
 
 
 def rewrite_by_spark(
-    context: ProcedureContext, source: Source, table: Table, files: Sequence[Inspected]
+    context: ProcedureContext,
+    source: Source,
+    table: Table,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
 ) -> list[CommitMessage]:
     """Let Spark write the rows of `files` into a staging table, and take over its files.
 
     So nothing of the new table is visible before all of it is. Encrypted files are read in a strict key
-    scope.
+    scope. Files with tags are checked by them first, since Spark's reader does not.
     """
+    for each in files:
+        if each.tagged:
+            found = (source.file_system, each.file.path)
+            verify_file(found, keys, name=each.file.path).raise_for_damage()
     namespace = table.identifier.namespace
     staging = f"{table.identifier.name}__migrating_{uuid.uuid4().hex[:8]}"
     schema = table.schema
     like = Schema(schema.fields, schema.partition_keys, schema.primary_keys, dict(schema.options))
     context.catalog.create_table(f"{namespace}.{staging}", like)
     try:
-        rows = _read(context.spark, context, source, files)
+        rows = _read(context.spark, source, files, keys)
         rows.writeTo(f"`{context.catalog_name}`.`{namespace}`.`{staging}`").append()
         return _take_over(context.catalog.load_table(f"{namespace}.{staging}"), table)
     finally:
         context.catalog.drop_table(f"{namespace}.{staging}")
 
 
-def _read(spark: Any, context: ProcedureContext, source: Source, files: Sequence[Inspected]) -> Any:
+def _read(spark: Any, source: Source, files: Sequence[Inspected], keys: KeyProvider | None) -> Any:
     from pyspark.sql.types import StructType
 
     reader = spark.read.schema(StructType.fromJson(to_spark_json(source.fields)))
     reader = reader.option("basePath", _hadoop_path(source, source.location))
     if any(each.encryption for each in files):
-        reader = reader.option("orc.key.provider", f"lockgate:{_strict_scope(context)}")
+        reader = reader.option("orc.key.provider", f"lockgate:{_strict_scope(keys)}")
     return reader.orc([_hadoop_path(source, each.file.path) for each in files])
 
 
-def _strict_scope(context: ProcedureContext) -> str:
-    from lockgate.framework.keys import NoKeys
+def _strict_scope(keys: KeyProvider | None) -> str:
     from lockgate.framework.spark.brain import brain
     from lockgate.framework.spark.catalogs import strict
 
-    return strict(brain().scopes.register(context.catalog.keys or NoKeys()))
+    return strict(brain().scopes.register(keys or NoKeys()))
 
 
 def _hadoop_path(source: Source, path: str) -> str:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from lockgate.errors import AlreadyExistsError, InputError, ProcedureError
-from lockgate.framework.keys import NoKeys
+from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Schema, Table, TableSchema
 from lockgate.framework.store.validation import first_schema
 from lockgate.procedures.arguments import parse_options
+from lockgate.procedures.builtin.migrate_encryption import encryption_options
 from lockgate.procedures.builtin.migrate_files import (
     Inspected,
     adopt,
-    encryption_options,
     inspect,
+    is_held,
     rewrite_in_python,
     why_rewritten,
 )
@@ -36,8 +38,10 @@ class MigrateTable(Procedure):
     A file whose columns lie in it as Lockgate would have written them gets a second name in the new table (a
     hard link; a copy where there are none), with statistics from its footer. Others are rewritten: all of a
     table with primary key or buckets, and files with timestamps, which Spark stores in a way of its own.
-    Files are opened strictly: a missing key raises KeyMissingError before the new table is created. The new
-    table gets its rows in one snapshot; if anything fails it is dropped, and the source is as it was.
+    Files are opened strictly: a missing key raises KeyMissingError, a wrong one WrongKeyError, before the
+    new table is created. It is encrypted and masked as the files are, unless the options say otherwise; files
+    under keys that are not the catalog's are rewritten under those. The new table gets its rows in one
+    snapshot; if anything fails it is dropped, and the source is as it was.
     """
 
     name = "migrate_table"
@@ -57,6 +61,12 @@ class MigrateTable(Procedure):
             "drop the source table, or delete the folder's files, at the end",
         ),
         Parameter("target_table", "STRING", None, "the new table (default: database and name of the source)"),
+        Parameter(
+            "keys",
+            "STRING",
+            None,
+            "where the source's keys are, such as 'file:/path/keys.json' (default: where the catalog's are)",
+        ),
         Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
         Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
     )
@@ -77,23 +87,38 @@ class MigrateTable(Procedure):
         if context.catalog.table_exists(target):
             raise AlreadyExistsError(f"table {target!r} exists: give another target_table, or drop it first")
         threads = _threads(arguments["parallelism"])
-        inspected = _parallel(threads, lambda file: inspect(source, file, context.catalog.keys), source.files)
-        schema = _schema(source, inspected, parse_options(arguments["options"]))
+        keys = provider_from(arguments["keys"]) if arguments["keys"] else context.catalog.keys
+        inspected = _parallel(threads, lambda file: inspect(source, file, keys), source.files)
+        options = parse_options(arguments["options"])
+        schema = _schema(source, inspected, options)
         first = first_schema(schema)
-        _check_keys(context, first)
+        held = _table_keys(context, first)
         inspected = [each for each in inspected if each.rows]
-        adoptable = [each for each in inspected if not why_rewritten(each, first)]
-        others = [each for each in inspected if why_rewritten(each, first)]
-        for each in others[:1]:
+        opened = _parallel(
+            threads,
+            lambda each: keys is held or not each.encryption or is_held(source, each, held),
+            inspected,
+        )
+        reasons = [
+            why_rewritten(each, first) or ("" if ours else "its keys are not those of the catalog")
+            for each, ours in zip(inspected, opened, strict=True)
+        ]
+        adoptable = [each for each, reason in zip(inspected, reasons, strict=True) if not reason]
+        others = [each for each, reason in zip(inspected, reasons, strict=True) if reason]
+        if others:
             context.report(
                 f"migrate_table {source.name}: {len(others)} of {len(inspected)} files are rewritten: "
-                f"{why_rewritten(each, first)}"
+                f"{next(filter(None, reasons))}"
             )
+        if ORC_INTEGRITY.key not in options and not any(_untagged(each) for each in adoptable):
+            # What is rewritten gets tags, and the table requires them, as any new table does.
+            made = {key: text for key, text in schema.options.items() if key != ORC_INTEGRITY.key}
+            schema = replace(schema, options=made)
         if arguments["dry_run"]:
             return [_counts(inspected, adoptable, others, None, None)]
         table = context.catalog.create_table(target, schema)
         try:
-            rewritten = _rewrite(context, source, table, others)
+            rewritten = _rewrite(context, source, table, others, keys)
             adopted = _adopt(threads, source, table, adoptable)
             snapshot = table.commit([*rewritten, *adopted])
         except BaseException:
@@ -118,29 +143,38 @@ def _parallel(threads: int, function: Callable[[S], T], items: Sequence[S]) -> l
 
 def _schema(source: Source, inspected: Sequence[Inspected], options: Mapping[str, str]) -> Schema:
     """Return the new table's schema; encrypted as the source is, unless the options say otherwise."""
-    encryption = {} if "orc.encrypt" in options else encryption_options(inspected)
-    if any(each.encryption for each in inspected):
-        # Files of other writers have no tags.
-        encryption[ORC_INTEGRITY.key] = "verify"
-    if "orc.mask" in options:
-        encryption.pop("orc.mask", None)
-    return Schema(source.fields, source.partition_keys, options={**encryption, **options})
+    made = {**encryption_options(inspected, options), **options}
+    if any(_untagged(each) for each in inspected):
+        # Files of other writers have no tags, so a table that adopts them cannot require any.
+        made.setdefault(ORC_INTEGRITY.key, "verify")
+    return Schema(source.fields, source.partition_keys, options=made)
 
 
-def _check_keys(context: ProcedureContext, schema: TableSchema) -> None:
+def _untagged(inspected: Inspected) -> bool:
+    return bool(inspected.encryption) and not inspected.tagged
+
+
+def _table_keys(context: ProcedureContext, schema: TableSchema) -> KeyProvider | None:
+    """Return the keys of the new table; KeyMissingError if one that it is to be written with is not held."""
+    keys = None if context.catalog.keys is None else context.catalog.keys.for_table(schema.options)
     wanted = parse_encrypt(schema.table_options.get_option(ORC_ENCRYPT))
     for name in sorted(set(wanted.values())):
-        (context.catalog.keys or NoKeys()).current_key(name)
+        (keys or NoKeys()).current_key(name)
+    return keys
 
 
 def _rewrite(
-    context: ProcedureContext, source: Source, table: Table, files: Sequence[Inspected]
+    context: ProcedureContext,
+    source: Source,
+    table: Table,
+    files: Sequence[Inspected],
+    keys: KeyProvider | None,
 ) -> list[CommitMessage]:
     if not files:
         return []
     if context.spark is None:
-        return rewrite_in_python(source, table, files, context.catalog.keys)
-    return rewrite_by_spark(context, source, table, files)
+        return rewrite_in_python(source, table, files, keys)
+    return rewrite_by_spark(context, source, table, files, keys)
 
 
 def _adopt(threads: int, source: Source, table: Table, files: Sequence[Inspected]) -> list[CommitMessage]:
