@@ -101,9 +101,10 @@ def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         schema = system_table(suffix).schema(context, table)
         return {"system": True, "name": context.full_name(), "schema": to_spark_json(schema)}
     snapshot_id = _wanted_snapshot(table, request)
-    if "version" in request or "timestamp" in request:
-        table = table.with_schema(held_snapshot(table, snapshot_id).schema_id)
-    return describe(context, table, snapshot_id)
+    if "version" not in request and "timestamp" not in request:
+        return describe(context, table, snapshot_id)
+    table = table.with_schema(held_snapshot(table, snapshot_id).schema_id)
+    return {**describe(context, table, snapshot_id), "time_travel": True}
 
 
 def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:

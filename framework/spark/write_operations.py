@@ -150,13 +150,25 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         kind="APPEND" if request["mode"] in ("append", "delete") else "OVERWRITE",
         user=None if epoch is None else request["query_id"],
         identifier=epoch,
-        base_snapshot_id=replaced.snapshot_id if replaced else None,
+        base_snapshot_id=_base(request, replaced),
         overwrite={} if request["mode"] == "truncate" else None,
     )
     if epoch is not None and before is not None and snapshot.id <= before.id:
         # The epoch had been committed before this run of it: the table has the files of that run.
         table.abort(messages)
     return {"snapshot_id": snapshot.id}
+
+
+def _base(request: Mapping[str, Any], replaced: ScanPlan | None) -> int | None:
+    """Return the snapshot since which nothing may have changed of what the write replaces.
+
+    That is the one its rows were computed from; if they do not depend on the table, the one whose files are
+    replaced.
+    """
+    computed_from: int | None = request.get("base_snapshot_id")
+    if computed_from is not None:
+        return computed_from
+    return replaced.snapshot_id if replaced else None
 
 
 def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:

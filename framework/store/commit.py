@@ -11,7 +11,7 @@ import dataclasses
 import random
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ from lockgate.framework.store.snapshot import (
     CommitKind,
     Snapshot,
 )
+from lockgate.framework.store.split import key_order
 from lockgate.framework.store.streams import noted_progress, own_progress, progress_after, with_progress
 from lockgate.framework.version import VERSION
 
@@ -63,8 +64,9 @@ def commit_messages(
     `user` and `identifier` name a commit of a stream: if it was committed before, that snapshot is returned
     and nothing else happens; identifiers of a user must grow. `overwrite` maps partition columns to values
     and deletes all files of matching partitions as they are when the commit lands (an empty mapping: of the
-    whole table). With `base_snapshot_id`, an OVERWRITE is refused if what it replaces has changed since that
-    snapshot. A commit without changes returns the newest snapshot, or makes an empty first one.
+    whole table). With `base_snapshot_id`, the snapshot that the changes were computed from (0: the empty
+    table), they are refused if partitions that are overwritten, or ranges of keys that are upserted, have
+    changed since then. A commit without changes returns the newest snapshot, or makes an empty first one.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
@@ -146,6 +148,7 @@ class _Attempts:
     _delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
     _merged: MergedManifests | None = None
     _seen_snapshot: int = 0
+    _checked_until: int = 0
     _pending: Snapshot | None = None
 
     def run(self) -> Snapshot:
@@ -283,6 +286,9 @@ class _Attempts:
             raise UnsupportedFormatError(
                 f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"
             )
+        upserts = written.has_primary_key and not overwrites
+        if head is not None and upserts and request.base_snapshot_id is not None:
+            self._check_unchanged(head, request.base_snapshot_id, self._holds_same_keys)
         fixed = schema.bucket_count > 0 and self._bucket_count_ever_changed(schema)
         if not request.deletes and not fixed and not self._adds_compacted():
             return request.changes
@@ -294,7 +300,12 @@ class _Attempts:
         ]
         changes = (*deletions, *request.changes)
         if head is not None and overwrites and request.base_snapshot_id is not None:
-            self._check_unchanged(head, request.base_snapshot_id)
+            touched = {entry.partition for entry in request.changes}
+            self._check_unchanged(
+                head,
+                request.base_snapshot_id,
+                lambda entry: self._is_overwritten(entry) or entry.partition in touched,
+            )
         check_files(base, changes, has_key=written.has_primary_key)
         if fixed and not overwrites:
             check_buckets(base, changes)
@@ -322,19 +333,37 @@ class _Attempts:
         values = dict(zip(self.table.schema.partition_keys, entry.partition, strict=True))
         return all(values[name] == value for name, value in spec.items())
 
-    def _check_unchanged(self, head: Snapshot, base_snapshot_id: int) -> None:
-        """Refuse to replace what was written after the snapshot that the replacement was computed from."""
-        touched = {entry.partition for entry in self.request.changes}
-        for snapshot_id in range(base_snapshot_id + 1, head.id + 1):
-            snapshot = self.table.snapshot(snapshot_id)
+    def _holds_same_keys(self, entry: ManifestEntry) -> bool:
+        """Say whether a file may hold keys that are written."""
+        low, high = key_order(entry.file.min_key), key_order(entry.file.max_key)
+        return any(
+            (ours.partition, ours.bucket) == (entry.partition, entry.bucket)
+            and not (key_order(ours.file.max_key) < low or high < key_order(ours.file.min_key))
+            for ours in self.request.changes
+        )
+
+    def _check_unchanged(
+        self, head: Snapshot, base_snapshot_id: int, concerns: Callable[[ManifestEntry], bool]
+    ) -> None:
+        """Refuse changes whose basis others have changed after the snapshot they were computed from."""
+        for snapshot_id in range(max(base_snapshot_id, self._checked_until) + 1, head.id + 1):
+            try:
+                snapshot = self.table.snapshot(snapshot_id)
+            except SnapshotNotFoundError:
+                raise CommitConflictError(
+                    f"the changes were computed from snapshot {base_snapshot_id}, and snapshot {snapshot_id} "
+                    "has expired meanwhile, so what it changed is not known; repeat the statement"
+                ) from None
             if snapshot.commit_kind is CommitKind.COMPACT:
                 continue
             for entry in self.table.manifests.delta_entries(snapshot):
-                if self._is_overwritten(entry) or entry.partition in touched:
+                if concerns(entry):
                     raise CommitConflictError(
-                        f"snapshot {snapshot_id} changed partition {entry.partition!r} after snapshot "
-                        f"{base_snapshot_id}, which the overwrite was computed from; repeat it"
+                        f"snapshot {snapshot_id} changed partition {entry.partition!r}, bucket "
+                        f"{entry.bucket}, after snapshot {base_snapshot_id}, which the changes were computed "
+                        "from; repeat the statement"
                     )
+        self._checked_until = head.id
 
     # --- write what the snapshot refers to ---------------------------------------------------
 

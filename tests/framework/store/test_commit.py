@@ -12,6 +12,7 @@ import pytest
 
 from lockgate.errors import CommitConflictError, InputError, TableNotFoundError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, CommitKind, CommitMessage, DataFileMeta, Snapshot, Table
+from lockgate.framework.store.expire import expire_snapshots
 from lockgate.framework.store.schema import TableSchema
 
 MakeTable = Callable[..., Table]
@@ -312,3 +313,39 @@ def test_a_race_against_a_conflicting_change(
     with pytest.raises(CommitConflictError, match="file a of bucket 0 is gone"):
         table.commit([message(data_file("mine"), deleted=(data_file("a"),))], kind="COMPACT")
     assert live_names(table) == ["theirs"]
+
+
+def test_upserts_computed_from_an_old_snapshot_do_not_undo_later_ones(
+    make_table: MakeTable, key_file: MakeFile, message: MakeMessage
+) -> None:
+    table = make_table(primary_keys=("id",), bucket="2")
+
+    def upsert(name: str, low: int, high: int, *, bucket: int = 0, base: int | None = None) -> int:
+        added = message(key_file(name, low, high), bucket=bucket, total_buckets=2)
+        return table.commit([added], base_snapshot_id=base).id
+
+    upsert("a", 0, 9)
+    base = upsert("b", 10, 19)
+    upsert("c", 5, 12)
+    with pytest.raises(CommitConflictError, match=r"snapshot 3 changed .* after snapshot 2.*repeat"):
+        upsert("d", 12, 30, base=base)
+    assert table.snapshot_files.latest_id() == 3
+    assert upsert("e", 13, 30, base=base) == 4
+    assert upsert("f", 12, 12, bucket=1, base=base) == 5
+    with pytest.raises(CommitConflictError):
+        upsert("g", 30, 31, base=base)
+    with pytest.raises(CommitConflictError):
+        upsert("h", 12, 12, base=0)
+    assert upsert("i", 0, 100, base=5) == 6
+    assert upsert("j", 0, 100) == 7
+
+
+def test_upserts_computed_from_a_snapshot_whose_successors_expired_are_refused(
+    make_table: MakeTable, key_file: MakeFile, message: MakeMessage
+) -> None:
+    table = make_table(primary_keys=("id",), bucket="1")
+    for number in range(4):
+        table.commit([message(key_file(f"{number}", number, number), total_buckets=1)])
+    expire_snapshots(table, retain_max=1, retain_min=1, older_than_millis=0)
+    with pytest.raises(CommitConflictError, match="expired meanwhile"):
+        table.commit([message(key_file("x", 99, 99), total_buckets=1)], base_snapshot_id=1)

@@ -6,6 +6,7 @@ import io.lockgate.spark.orc.OrcScans;
 import io.lockgate.spark.orc.ScanSpec;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
 import java.util.OptionalLong;
 import org.apache.spark.sql.classic.SparkSession;
@@ -22,6 +23,8 @@ import org.apache.spark.sql.types.StructType;
 
 /** A scan whose files Python chooses. */
 final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  private static final String SNAPSHOT_OPTION = "scan.snapshot-id";
+
   private final LockgateTable table;
   private final String scanId;
   private final StructType columns;
@@ -69,6 +72,15 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
 
   LockgateTable table() {
     return table;
+  }
+
+  /** Tells whether the query names the snapshot to read. */
+  boolean timeTravel() {
+    boolean named = false;
+    for (Iterator<String> keys = request.path("options").fieldNames(); keys.hasNext(); ) {
+      named |= keys.next().equalsIgnoreCase(SNAPSHOT_OPTION);
+    }
+    return named || table.timeTravel();
   }
 
   /** From now on a missing key is an error: what is read decides what is written. */

@@ -27,6 +27,7 @@ class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
   private final ObjectNode request;
   private final JsonNode spec;
   private final StructType schema;
+  private volatile Long basis;
 
   LockgateTable(ObjectNode request, JsonNode spec) {
     this.request = request;
@@ -83,6 +84,21 @@ class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
   /** The snapshot to read: 0 is the state before the first snapshot. */
   long snapshotId() {
     return spec.path("snapshot_id").asLong(0);
+  }
+
+  /** Tells whether a query asked for this state of the table, instead of getting the newest. */
+  boolean timeTravel() {
+    return spec.path("time_travel").asBoolean();
+  }
+
+  /** The snapshot that rows written to this table were computed from; null if they do not depend on the table. */
+  Long basis() {
+    return basis;
+  }
+
+  /** Notes that rows to write are computed from a snapshot of this very table; the oldest counts. */
+  void computedFrom(long snapshotId) {
+    basis = basis == null ? snapshotId : Math.min(basis, snapshotId);
   }
 
   static NamedReference[] references(List<String> columns) {

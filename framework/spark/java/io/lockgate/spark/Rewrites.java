@@ -23,7 +23,8 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Makes every scan strict of the very table that its query writes, whatever catalog it is read through: without a key such a query
- * would store masks in place of values.
+ * would store masks in place of values. And notes which snapshot the query reads, so that the write is refused if others have
+ * changed meanwhile what it replaces.
  *
  * <p>An optimizer rule, since only there a query shows both what it reads and what it writes. It changes no plan.
  */
@@ -71,7 +72,11 @@ final class Rewrites extends Rule<LogicalPlan> {
       return;
     }
     if (plan instanceof DataSourceV2ScanRelation read && same(read.scan(), written)) {
-      ((LockgateScan) read.scan()).decidesWrites();
+      LockgateScan scan = (LockgateScan) read.scan();
+      scan.decidesWrites();
+      if (!scan.timeTravel()) {
+        ours(written).computedFrom(scan.table().snapshotId());
+      }
     } else if (plan instanceof InMemoryRelation cached) {
       physical(cached.cachedPlan(), written);
     }

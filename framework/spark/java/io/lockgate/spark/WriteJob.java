@@ -38,6 +38,7 @@ final class WriteJob {
     ObjectNode request = table.request(info.options()).put("mode", mode).put("query_id", info.queryId());
     request.set("filters", Predicates.toJson(overwritten));
     request.put("snapshot_id", table.snapshotId());
+    request.put("base_snapshot_id", table.basis());
     return request;
   }
 
