@@ -142,8 +142,11 @@ METADATA_STATS_MODE = Option(
 )
 ORC_ENCRYPT = Option("orc.encrypt", str, "", "columns to encrypt and with which key, as Apache ORC spells it")
 ORC_MASK = Option("orc.mask", str, "", "what a reader without the key sees of encrypted columns")
-ORC_KEYS_WRAPPED = Option(
-    "orc.keys.wrapped", str, "", "the table's master keys, wrapped under a key kept elsewhere (`envelope:`)"
+ORC_HIDE_CARDINALITY = Option(
+    "orc.encrypt.hide-cardinality",
+    parse_bool,
+    False,
+    "write without dictionaries, whose number of entries a file shows",
 )
 # Tables with encrypted columns are created with "require"; those of before have files without tags.
 ORC_INTEGRITY = Option(
@@ -151,6 +154,9 @@ ORC_INTEGRITY = Option(
     one_of("require", "verify", "ignore"),
     "verify",
     "whether encrypted files are checked by their tags; require: a file without tags is an error",
+)
+ORC_KEYS_WRAPPED = Option(
+    "orc.keys.wrapped", str, "", "the table's master keys, wrapped under a key kept elsewhere (`envelope:`)"
 )
 ORC_COMPRESS = Option(
     "orc.compress", one_of("zstd", "snappy", "zlib", "lz4", "none", ""), "", "compression of ORC files"

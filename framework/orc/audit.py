@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate.framework.keys import KeyProvider
+from lockgate.framework.orc import proto
+from lockgate.framework.orc.column_paths import find_column
 from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc.types import TypeTree
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ def audit_file(
     """Compare a file with the key name that each column should be encrypted with; reads the tail only.
 
     `plain` are columns stored in the clear, as by writers that ignore `orc.encrypt`. `outdated` are columns
-    under another key, or, with `keys`, under an older version than the current. Columns that the file lacks
-    are left out. `source` is what `EncryptedOrcFile` takes. `keys` is only asked for current versions.
+    under another key, or, with `keys`, under an older version than the current; a part of a column
+    (`address.zip`) counts as encrypted if the whole is. Columns that the file lacks are left out. `source` is what `EncryptedOrcFile` takes. `keys` is only asked for current versions.
     """
     opened = open_source(source, name)
     try:
@@ -41,11 +44,17 @@ def audit_file(
     plain: list[str] = []
     outdated: list[str] = []
     for column, key_name in encrypt.items():
-        if column not in tail.types.names:
+        number = find_column(tail.types, column)
+        if number is None:
             continue
-        key = held.get(tail.types.top_level(column))
+        key = _key_of(number, held, tail.types)
         if key is None:
             plain.append(column)
         elif key.key_name != key_name or (keys and keys.current_key(key_name).version > key.key_version):
             outdated.append(column)
     return Audit(tuple(plain), tuple(outdated))
+
+
+def _key_of(number: int, held: Mapping[int, proto.Message], types: TypeTree) -> proto.Message | None:
+    """The key of the column or of what it is in: more than was wanted may be encrypted, but not less."""
+    return next((key for root, key in held.items() if root <= number <= types.last[root]), None)

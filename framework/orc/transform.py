@@ -18,8 +18,9 @@ from lockgate.framework.orc.reader import EncryptedOrcFile
 from lockgate.framework.orc.restream import NewKey, Restreamer
 from lockgate.framework.orc.source import Source, open_source
 from lockgate.framework.orc.tail import Tail, read_tail
+from lockgate.framework.orc.text_kinds import state_kinds
 from lockgate.framework.orc.variants import Variants
-from lockgate.framework.orc.writer import WrittenFile, write_batches
+from lockgate.framework.orc.writer import RESERVED, WrittenFile, write_batches
 
 
 def rekey(
@@ -105,8 +106,8 @@ def encrypt_file(
 
     The rows are decoded and written anew, since masks need other streams. `encrypt`, `mask`, `keys` and
     `options` are those of `OrcWriter`; compression and row groups are the source's, unless `options` say
-    otherwise. Attributes of columns, such as Paimon's field ids, stay; the file's own metadata does not, and
-    CHAR and VARCHAR become STRING. Timestamps are read as `timestamp_unit` says.
+    otherwise. Attributes of columns, such as Paimon's field ids, stay, and so do CHAR, VARCHAR and the file's
+    own metadata. Timestamps are read as `timestamp_unit` says.
 
     Raises `InputError` if the file has encrypted columns already, or `encrypt` names none.
     """
@@ -122,10 +123,14 @@ def encrypt_file(
         settings: dict[str, Any] = {"compression": tail.codec.name.lower()}
         if tail.footer.row_index_stride:
             settings["row_index_stride"] = int(tail.footer.row_index_stride)
+        settings["metadata"] = {
+            item.name: item.value for item in tail.footer.metadata if not item.name.startswith(RESERVED)
+        }
         settings |= {**options, "encrypt": encrypt, "mask": mask, "keys": keys}
         file = EncryptedOrcFile(opened, strict=True, timestamp_unit=timestamp_unit)
+        schema = state_kinds(file.schema, tail.types)
         with _replacing(sink) as output:
-            return write_batches(file.iter_batches(), output, schema=file.schema, **settings)
+            return write_batches(file.iter_batches(), output, schema=schema, **settings)
 
 
 def _encrypted_tail(source: Source, verb: str) -> Tail:

@@ -166,6 +166,7 @@ class _OneFile:
                 compression=compression,
                 field_ids=file_field_ids(schema),
                 stripe_size=stripe_size,
+                hide_cardinality=options.get_option(known.ORC_HIDE_CARDINALITY),
             )
         except BaseException as error:
             self._file.__exit__(type(error), error, error.__traceback__)
