@@ -1,0 +1,480 @@
+"""Modes, keys, whole granules, ranges and threads: what is checked, when, and by whose key."""
+
+from __future__ import annotations
+
+import io
+import random
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.orc
+import pytest
+
+from lockgate.errors import (
+    InputError,
+    IntegrityError,
+    KeyMissingError,
+    MaskedDataWarning,
+    WrongKeyError,
+)
+from lockgate.framework.keys import MemoryKeyProvider, NoKeys
+from lockgate.framework.orc import (
+    EncryptedOrcFile,
+    assembling,
+    decrypt_file,
+    encrypt_file,
+    proto,
+    rekey,
+    verify_file,
+    write_table,
+)
+from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.integrity import (
+    GRANULE,
+    Mac,
+    TagMaker,
+    VerifyingSource,
+    authenticate,
+    find_header,
+)
+from lockgate.framework.orc.integrity.tail_tag import seal
+from lockgate.framework.orc.source import MemorySource, open_source
+from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.tail import Tail, read_tail
+from lockgate.framework.orc.variants import Variants
+
+KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})
+
+
+@pytest.fixture(scope="module")
+def large() -> bytes:
+    """Two stripes with streams of several granules, stored as they are."""
+    rng = random.Random(5)
+    rows = 200_000
+    table = pa.table(
+        {
+            "id": pa.array(range(rows), pa.int64()),
+            "name": [f"{rng.getrandbits(64):x}" for _ in range(rows)],
+            "x": [rng.random() for _ in range(rows)],
+            "y": [rng.random() for _ in range(rows)],
+        }
+    )
+    sink = io.BytesIO()
+    write_table(table, sink, encrypt="pii:name,x", keys=KEYS, compression="none", stripe_size=4 << 20)
+    return sink.getvalue()
+
+
+def write(table: pa.Table, **options: object) -> bytes:
+    sink = io.BytesIO()
+    write_table(table, sink, **{"encrypt": "pii:ssn", "keys": KEYS, **options})
+    return sink.getvalue()
+
+
+@pytest.fixture(scope="module")
+def small() -> bytes:
+    return write(pa.table({"id": range(10), "ssn": [str(i) for i in range(10)], "pay": range(10)}))
+
+
+def without_tags(data: bytes, keep: Callable[[proto.Message], None] = lambda _: None) -> bytes:
+    """The same file as a writer without tags would have made it."""
+    tail = read_tail(open_source(data))
+    footer, postscript = proto.Footer(), proto.PostScript()
+    footer.CopyFrom(tail.footer)
+    postscript.CopyFrom(tail.postscript)
+    del footer.metadata[:], footer.types[0].attributes[:]
+    keep(footer)
+    content = frame(tail.codec, footer.SerializeToString(), tail.block_size)
+    postscript.footer_length = len(content)
+    ending = postscript.SerializeToString()
+    return data[: tail.footer_offset] + content + ending + bytes([len(ending)])
+
+
+def opened(data: bytes | VerifyingSource, keys: object = KEYS) -> tuple[VerifyingSource, Tail]:
+    source = open_source(data)
+    tail = read_tail(source)
+    checking, status = authenticate(source, tail, Variants(tail, keys))
+    assert status == "verified"
+    assert isinstance(checking, VerifyingSource)
+    return checking, tail
+
+
+def flipped(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ 16]) + data[position + 1 :]
+
+
+# --- modes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys", "mode", "expected"),
+    [
+        ("tags", KEYS, "verify", "verified"),
+        ("tags", KEYS, "require", "verified"),
+        ("tags", KEYS, "ignore", "ignored"),
+        ("tags", None, "verify", "unverified"),
+        ("tags", None, "require", "none is held"),
+        ("tags", None, "ignore", "ignored"),
+        ("none", KEYS, "verify", "absent"),
+        ("none", KEYS, "require", "has no tags"),
+        ("none", KEYS, "ignore", "ignored"),
+        ("none", None, "verify", "absent"),
+        ("plain", None, "verify", "absent"),
+        ("plain", KEYS, "require", "has no tags"),
+    ],
+)
+def test_modes(small: bytes, kind: str, keys: MemoryKeyProvider | None, mode: str, expected: str) -> None:
+    data = {"tags": small, "none": without_tags(small), "plain": write(pa.table({"ssn": ["1"]}), encrypt="")}
+    if " " in expected:
+        with pytest.raises(IntegrityError, match=expected):
+            EncryptedOrcFile(data[kind], keys, integrity=mode)  # type: ignore[arg-type]
+        return
+    with EncryptedOrcFile(data[kind], keys, integrity=mode) as file:  # type: ignore[arg-type]
+        assert file.integrity == expected
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MaskedDataWarning)
+            assert file.read().num_rows in (1, 10)
+
+
+def test_another_mode_is_refused(small: bytes) -> None:
+    with pytest.raises(
+        InputError, match=r"'verify', 'require' or 'ignore', not 'verfy'; did you mean 'verify'"
+    ):
+        EncryptedOrcFile(small, KEYS, integrity="verfy")  # type: ignore[arg-type]
+
+
+def test_who_has_no_key_is_told_so(small: bytes) -> None:
+    with EncryptedOrcFile(small) as file, pytest.warns(MaskedDataWarning, match="verified"):
+        assert file.read()["ssn"].null_count == 10
+    report = verify_file(small)
+    assert (report.status, report.checked) == ("unverified", 0)
+    assert verify_file(without_tags(small), KEYS).status == "absent"
+
+
+def test_half_of_the_statements_is_damage_for_everybody(small: bytes) -> None:
+    def mark(footer: proto.Message) -> None:
+        footer.types[0].attributes.add(key="lockgate.integrity", value="1")
+
+    stripped = without_tags(small, mark)
+    for keys in (KEYS, None):
+        with pytest.raises(IntegrityError, match="0 headers, 0 lists and 1 marks"):
+            EncryptedOrcFile(stripped, keys)
+        with pytest.raises(IntegrityError):
+            verify_file(stripped, keys)
+    with EncryptedOrcFile(stripped, KEYS, integrity="ignore") as file:
+        assert file.read()["ssn"].to_pylist() == [str(i) for i in range(10)]
+
+
+def test_a_changed_name_of_the_only_key_looks_like_a_key_not_held(small: bytes) -> None:
+    changed = small.replace(b"pii", b"pij")
+    assert changed != small
+    with EncryptedOrcFile(changed, KEYS) as file:
+        assert file.integrity == "unverified"
+        with pytest.warns(MaskedDataWarning, match="verified"):
+            file.read()
+    with pytest.raises(KeyMissingError):
+        EncryptedOrcFile(changed, KEYS, strict=True)
+    with pytest.raises(IntegrityError):
+        EncryptedOrcFile(changed, KEYS, integrity="require")
+
+
+def test_another_key_of_that_name(small: bytes) -> None:
+    wrong = MemoryKeyProvider({"pii@0": b"q" * 16})
+    with pytest.raises(WrongKeyError):
+        EncryptedOrcFile(small, wrong)
+    with pytest.raises(WrongKeyError):
+        verify_file(small, wrong)
+
+
+def test_a_wrapped_key_that_does_not_open(small: bytes) -> None:
+    stored = find_header(read_tail(open_source(small)))
+    assert stored is not None
+    position = small.index(stored.header.wraps[0].wrapped)
+    with pytest.raises(IntegrityError, match="does not open with key 'pii', which is the right one"):
+        EncryptedOrcFile(flipped(small, position), KEYS)
+
+
+def test_a_compressed_footer_is_refused() -> None:
+    data = write(pa.table({"ssn": ["1"] * 100}), compression="zlib")
+    tail = read_tail(open_source(data))
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(tail.footer.SerializeToString()) + packer.flush()
+    postscript = proto.PostScript()
+    postscript.CopyFrom(tail.postscript)
+    postscript.footer_length = len(packed) + 3
+    ending = postscript.SerializeToString()
+    header = (len(packed) << 1).to_bytes(3, "little")
+    changed = data[: tail.footer_offset] + header + packed + ending + bytes([len(ending)])
+    with pytest.raises(IntegrityError, match="the footer is compressed"):
+        EncryptedOrcFile(changed, KEYS)
+
+
+# --- what is written -------------------------------------------------------------------------------
+
+
+def test_every_file_has_a_key_of_its_own(small: bytes) -> None:
+    def tail_tag(data: bytes) -> bytes:
+        stored = find_header(read_tail(open_source(data)))
+        assert stored is not None
+        return stored.header.tail_tag
+
+    again = write(pa.table({"id": range(10), "ssn": [str(i) for i in range(10)], "pay": range(10)}))
+    assert tail_tag(again) != tail_tag(small)
+    assert TagMaker()._key != TagMaker()._key
+    assert TagMaker()._key.hex() not in repr(TagMaker())
+
+
+def test_other_readers_ignore_the_tags(small: bytes) -> None:
+    found = pyarrow.orc.ORCFile(pa.BufferReader(small)).read()
+    assert found["pay"].to_pylist() == [*range(10)]
+    assert found["ssn"].null_count == 10
+
+
+def test_schemas_show_nothing_of_the_tags(small: bytes) -> None:
+    with EncryptedOrcFile(small, KEYS) as file, EncryptedOrcFile(without_tags(small), KEYS) as other:
+        assert file.schema.equals(other.schema, check_metadata=True)
+        assert file.read().schema.equals(other.read().schema, check_metadata=True)
+
+
+def test_an_empty_file_and_one_with_empty_streams() -> None:
+    schema = pa.schema([("ssn", pa.string()), ("x", pa.int32())])
+    data = write(schema.empty_table())
+    report = verify_file(data, KEYS)
+    assert (report.status, report.stripes, report.tags) == ("verified", 0, 0)
+    with pytest.raises(IntegrityError):
+        EncryptedOrcFile(flipped(data, len(data) - 30), KEYS)
+    nulls = write(pa.table({"ssn": pa.nulls(50, pa.string()), "x": pa.nulls(50, pa.int32())}))
+    source, tail = opened(nulls)
+    assert any(not stream.length for stream in read_stripe(source, tail, 0).streams)
+    assert verify_file(nulls, KEYS).status == "verified"
+    with EncryptedOrcFile(nulls, KEYS, integrity="require") as file:
+        assert file.read()["ssn"].null_count == 50
+
+
+def test_rekeying_checks_the_source_and_tags_the_copy(small: bytes, tmp_path: Path) -> None:
+    new = MemoryKeyProvider({"pii@1": b"n" * 16})
+    for source in (small, without_tags(small)):
+        rekey(source, tmp_path / "new.orc", KEYS, new_keys=new)
+        with EncryptedOrcFile(tmp_path / "new.orc", new, integrity="require") as file:
+            assert file.read()["ssn"].to_pylist() == [str(i) for i in range(10)]
+        assert verify_file(tmp_path / "new.orc", new).status == "verified"
+    decrypt_file(tmp_path / "new.orc", tmp_path / "plain.orc", new)
+    plain = read_tail(open_source(tmp_path / "plain.orc"))
+    assert find_header(plain) is None
+    assert not plain.footer.metadata
+    encrypt_file(tmp_path / "plain.orc", tmp_path / "again.orc", encrypt="pii:ssn", keys=KEYS)
+    assert verify_file(tmp_path / "again.orc", KEYS).status == "verified"
+    before = (tmp_path / "new.orc").read_bytes()
+    tail = read_tail(open_source(small))
+    damaged = flipped(small, tail.footer.stripes[0].offset + 5)
+    for function in (rekey, decrypt_file):
+        with pytest.raises(IntegrityError):
+            function(damaged, tmp_path / "new.orc", KEYS)
+    assert (tmp_path / "new.orc").read_bytes() == before
+    rekey(damaged, tmp_path / "new.orc", KEYS, integrity="ignore")
+
+
+def padded(data: bytes, mac_key: bytes, padding: bytes) -> bytes:
+    """The file with some bytes before its second stripe, sealed again."""
+    tail = read_tail(open_source(data))
+    stored = find_header(tail)
+    assert stored is not None
+    footer, postscript = proto.Footer(), proto.PostScript()
+    footer.CopyFrom(tail.footer)
+    postscript.CopyFrom(tail.postscript)
+    start = footer.stripes[1].offset
+    for stripe in footer.stripes[1:]:
+        stripe.offset += len(padding)
+    footer.content_length += len(padding)
+    blank = stored.header.blanked().encode()
+    for item in footer.metadata:
+        item.value = blank if item.name == "lockgate.integrity" else item.value
+    content = footer.SerializeToString()
+    postscript.footer_length = len(frame(tail.codec, content, tail.block_size))
+    ending = postscript.SerializeToString()
+    ending += bytes([len(ending)])
+    statistics = data[tail.stripe_statistics_offset : tail.footer_offset]
+    content = seal(Mac(mac_key), statistics, content, blank, ending)
+    stripes = data[:start] + padding + data[start : tail.stripe_statistics_offset]
+    return stripes + statistics + frame(tail.codec, content, tail.block_size) + ending
+
+
+def test_padding_is_no_part_of_a_stripe_but_must_be_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java can pad before a stripe; tags do not cover it, so nothing may be hidden there."""
+    monkeypatch.setattr(assembling, "TagMaker", lambda: TagMaker(b"k" * 32))
+    table = pa.table({"ssn": [f"{i * 7919:09d}" for i in range(3000)]})
+    data = write(table, stripe_size=9000, row_index_stride=500)
+    for padding, status in ((bytes(77), "verified"), (bytes(76) + b"x", "damaged")):
+        changed = padded(data, b"k" * 32, padding)
+        report = verify_file(changed, KEYS)
+        assert report.status == status
+        source, tail = opened(changed)
+        start = tail.footer.stripes[1].offset
+        assert tail.stripes > 1
+        if status == "verified":
+            assert source.read_at(start - 80, 90) == changed[start - 80 : start + 10]
+        else:
+            assert [str(each) for each in report.damage] == [
+                f"bytes {start - 77} to {start} (padding between stripes) are not as they were written"
+            ]
+            with pytest.raises(IntegrityError, match="outside of stripes"):
+                source.read_at(start - 80, 90)
+        with EncryptedOrcFile(changed, KEYS, integrity="require") as file:
+            assert file.read().equals(table)
+
+
+# --- granules --------------------------------------------------------------------------------------
+
+
+def longest(source: VerifyingSource, tail: Tail, stripe: int, *, encrypted: bool) -> tuple[int, int]:
+    streams = read_stripe(source, tail, stripe).streams
+    return max(
+        ((each.offset, each.length) for each in streams if (each.variant is not None) is encrypted),
+        key=lambda found: found[1],
+    )
+
+
+def swap(data: bytes, one: int, other: int, length: int) -> bytes:
+    changed = bytearray(data)
+    changed[one : one + length] = data[other : other + length]
+    changed[other : other + length] = data[one : one + length]
+    return bytes(changed)
+
+
+def test_granules_that_change_places(large: bytes) -> None:
+    """Within a stream, between columns, and between stripes, at granule boundaries."""
+    source, tail = opened(large)
+    (a, first), (b, _) = (longest(source, tail, 0, encrypted=each) for each in (True, False))
+    c, _ = longest(source, tail, 1, encrypted=True)
+    assert first > 2 * GRANULE
+    for one, other in ((a, a + GRANULE), (a, b), (a, c), (a + GRANULE, b + GRANULE)):
+        report = verify_file(swap(large, one, other, GRANULE), KEYS)
+        assert [damage.start for damage in report.damage] == sorted([one, other])
+        assert all(damage.end - damage.start == GRANULE for damage in report.damage)
+        with (
+            EncryptedOrcFile(swap(large, one, other, GRANULE), KEYS, threads=1) as file,
+            pytest.raises(IntegrityError, match=f"bytes {min(one, other)} to"),
+        ):
+            file.read()
+
+
+def test_a_read_checks_whole_granules_and_no_more(large: bytes) -> None:
+    class Counting(MemorySource):
+        asked: list[tuple[int, int]]
+
+        def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+            self.asked = [each for each in ranges if each[1]]
+            return super().read_ranges(ranges)
+
+    counting = Counting(large, "<counting>")
+    source, tail = opened(counting)  # type: ignore[arg-type]
+    start, length = longest(source, tail, 0, encrypted=True)
+    assert source.read_at(start + GRANULE + 10, 5) == large[start + GRANULE + 10 : start + GRANULE + 15]
+    assert counting.asked == [(start + GRANULE, GRANULE)]
+    source.read_ranges([(start + GRANULE - 1, 2), (start + 5, 1), (start + 2 * GRANULE + 1, 1)])
+    assert counting.asked == [(start, 2 * GRANULE), (start + 2 * GRANULE, GRANULE)]
+    source.read_at(start + length - 1, 1)
+    assert counting.asked == [(start + length // GRANULE * GRANULE, length % GRANULE)]
+    # Damage elsewhere in the stream is not seen, damage in the granule is.
+    changed, _ = opened(flipped(large, start + GRANULE + 77))
+    assert changed.read_at(start, 5) == large[start : start + 5]
+    with pytest.raises(IntegrityError, match="stream"):
+        changed.read_at(start + 2 * GRANULE - 1, 1)
+    with pytest.raises(IntegrityError):
+        changed.read_at(start + GRANULE - 1, 2)
+
+
+@pytest.mark.parametrize("how", ["memory", "file", "path"])
+def test_any_ranges_give_the_bytes_of_the_file(large: bytes, tmp_path: Path, how: str) -> None:
+    (tmp_path / "large.orc").write_bytes(large)
+    source, _ = opened({"memory": large, "file": io.BytesIO(large), "path": tmp_path / "large.orc"}[how])  # type: ignore[arg-type]
+    rng = random.Random(3)
+    for _ in range(40):
+        ranges = []
+        for _ in range(rng.randint(1, 6)):
+            start = rng.choice([0, rng.randrange(len(large)), len(large) - rng.randint(0, 3000)])
+            ranges.append((start, min(rng.choice([0, 1, 3000, 10**6]), len(large) - start)))
+        assert [bytes(each) for each in source.read_ranges(ranges)] == [
+            large[start : start + length] for start, length in ranges
+        ]
+    assert source.read_at(0, len(large)) == large
+    source.close()
+
+
+def test_stripes_read_by_many_threads(large: bytes) -> None:
+    source, tail = opened(large)
+    places = [(stripe.offset + i * 1000, 500) for stripe in tail.footer.stripes for i in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda place: bytes(source.read_at(*place)), places))
+    assert found == [large[start : start + length] for start, length in places]
+
+
+def test_a_file_that_is_replaced_while_it_is_opened(small: bytes) -> None:
+    """Where every read is a request, the tail that was parsed must be the one that was checked."""
+
+    class Remote:
+        size = len(small)
+
+        def read_at(self, offset: int, length: int) -> bytes:
+            return small[offset : offset + length]
+
+    source = open_source(Remote())
+    tail = read_tail(source)
+    variants = Variants(tail, KEYS)
+    tail.footer.row_index_stride += 1
+    with pytest.raises(IntegrityError, match="changed while it was opened"):
+        authenticate(source, tail, variants)
+
+
+# --- whole files -----------------------------------------------------------------------------------
+
+
+def test_progress_and_report(large: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "large.orc"
+    path.write_bytes(large)
+    told: list[tuple[int, int]] = []
+    report = verify_file(path, KEYS, progress=lambda done, size: told.append((done, size)))
+    assert (report.status, report.name) == ("verified", str(path))
+    assert report.checked == report.size == len(large)
+    source, tail = opened(large)
+    granules = sum(
+        -(-stream.length // GRANULE)
+        for index in range(tail.stripes)
+        for stream in read_stripe(source, tail, index).streams
+    )
+    assert report.tags == granules + tail.stripes
+    assert told[-1] == (len(large), len(large))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    report.raise_for_damage()
+
+
+def test_a_damaged_stripe_footer_leaves_the_other_stripes_to_be_checked(large: bytes) -> None:
+    _, tail = opened(large)
+    first, second = tail.footer.stripes[0], tail.footer.stripes[1]
+    footer = first.offset + first.index_length + first.data_length
+    data = flipped(flipped(large, footer + 3), second.offset + second.index_length + 9)
+    report = verify_file(data, KEYS)
+    assert report.status == "damaged"
+    assert report.damage[0].place == "stripe 0, whose footer is damaged"
+    assert [damage.start >= second.offset for damage in report.damage] == [False, True]
+    assert "bytes 3 to" in str(report.damage[0])
+
+
+def every_key() -> Iterator[MemoryKeyProvider]:
+    for name, key in (("pii@0", b"p" * 16), ("fin@2", b"f" * 32)):
+        yield MemoryKeyProvider({name: key})
+
+
+def test_any_key_checks_everything() -> None:
+    table = pa.table({"id": range(500), "ssn": [str(i) for i in range(500)], "pay": range(500)})
+    data = write(table, encrypt="pii:ssn;fin:pay", compression="none")
+    source, tail = opened(data)
+    for keys in every_key():
+        assert verify_file(data, keys).status == "verified"
+        for stream in read_stripe(source, tail, 0).streams:
+            if stream.length:
+                assert verify_file(flipped(data, stream.offset), keys).status == "damaged"
+    assert verify_file(data, NoKeys()).status == "unverified"
