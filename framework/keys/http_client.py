@@ -199,6 +199,9 @@ class HttpClient:
                 return
         connection.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the connections that are kept; the next question opens one anew."""
         with self._lock:

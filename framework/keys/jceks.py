@@ -18,7 +18,7 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
-from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
+from lockgate.framework.keys.metadata import KeyMetadata
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
 PASSWORD_VARIABLE = "HADOOP_KEYSTORE_PASSWORD"
@@ -63,7 +63,7 @@ class JceksKeyProvider(KeyProvider):
                 names = sorted({held for held, _ in self._entries})
                 raise KeyMissingError(f"{self._holder} has no key {name!r}{nearest(name, names)}")
             newest = max(versions)
-            return KeyMetadata(name, newest, KeyAlgorithm.of_length(len(self._material(name, newest))))
+            return self._open(name, newest).current(name)
 
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
         with self._lock:
@@ -71,16 +71,13 @@ class JceksKeyProvider(KeyProvider):
             if (key.name, key.version) not in self._entries:
                 versions = [f"{name}@{version}" for name, version in sorted(self._entries)]
                 raise KeyMissingError(f"{self._holder} has no key {key}{nearest(str(key), versions)}")
-            held = MasterKeys({(key.name, key.version): self._material(key.name, key.version)}, self._holder)
-        return held.unwrap(key, encrypted)
+            opened = self._open(key.name, key.version)
+        return opened.unwrap(key, encrypted)
 
     def key_versions(self) -> list[KeyMetadata]:
         with self._lock:
             self._refresh()
-            return [
-                KeyMetadata(name, version, KeyAlgorithm.of_length(len(self._material(name, version))))
-                for name, version in sorted(self._entries)
-            ]
+            return [self._open(name, version).current(name) for name, version in sorted(self._entries)]
 
     def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
         raise UnsupportedError(
@@ -136,22 +133,21 @@ class JceksKeyProvider(KeyProvider):
                 f"{self._holder} is not a JCEKS key store, or is damaged ({type(error).__name__})"
             ) from None
         self._entries: dict[tuple[str, int], Any] = {}
-        self._materials: dict[tuple[str, int], bytes] = {}
+        self._opened: dict[tuple[str, int], MasterKeys] = {}
         for alias, entry in store.entries.items():
             name, separator, version = alias.rpartition("@")
             # The entry named like the key, without a version, is Hadoop's description of it.
             if separator and name and version.isdecimal() and isinstance(entry, jks.SecretKeyEntry):
                 self._entries[name, int(version)] = entry
 
-    def _material(self, name: str, version: int) -> bytes:
-        held = self._materials.get((name, version))
-        if held is None:
+    def _open(self, name: str, version: int) -> MasterKeys:
+        opened = self._opened.get((name, version))
+        if opened is None:
             entry = self._entries[name, version]
             try:
                 if not entry.is_decrypted():
                     entry.decrypt(_password(self._password_file))
-                held = bytes(entry.key)
-                KeyAlgorithm.of_length(len(held))
+                opened = MasterKeys({(name, version): bytes(entry.key)}, self._holder)
             except InputError as error:
                 raise KeyServiceError(f"key {name}@{version} of {self._holder}: {error}") from None
             except Exception as error:
@@ -159,8 +155,8 @@ class JceksKeyProvider(KeyProvider):
                     f"key {name}@{version} of {self._holder} does not open with the store's password "
                     f"({type(error).__name__})"
                 ) from None
-            self._materials[name, version] = held
-        return held
+            self._opened[name, version] = opened
+        return opened
 
 
 def jceks_provider(text: str) -> JceksKeyProvider:

@@ -10,55 +10,61 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.errors import KeyDeniedError, KeyMissingError, KeyServiceError, OptionError
-from lockgate.framework.keys import JceksKeyProvider, KeyAlgorithm, KeyMetadata, provider_from
+from lockgate.errors import KeyDeniedError, KeyMissingError, KeyServiceError, OptionError, UnsupportedError
+from lockgate.framework.keys import (
+    JceksKeyProvider,
+    KeyAlgorithm,
+    KeyMetadata,
+    create_key,
+    list_keys,
+    provider_from,
+    roll_key,
+)
 from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
 from lockgate.framework.keys.plugin import lockgate_key_providers
 from lockgate.framework.orc import EncryptedOrcFile
 
 TESTDATA = os.environ.get("LOCKGATE_TESTDATA")
-PASSWORD = "ORC_KEY"
-PII = KeyMetadata("pii", 0, KeyAlgorithm.AES_CTR_256)
+PASSWORD = "correct-horse"
+STORE = Path(__file__).parents[2] / "fixtures" / "keys" / "kms.jceks"
+PII = KeyMetadata("pii", 1, KeyAlgorithm.AES_CTR_128)
+APACHE = KeyMetadata("pii", 0, KeyAlgorithm.AES_CTR_256)
 
-needs_store = pytest.mark.skipif(
+needs_apache = pytest.mark.skipif(
     TESTDATA is None,
     reason="needs apache/orc's examples/encrypted in $LOCKGATE_TESTDATA/orc-encrypted, which is not set",
 )
 
 
 @pytest.fixture
-def folder() -> Path:
-    assert TESTDATA is not None
-    return Path(TESTDATA, "orc-encrypted")
-
-
-@pytest.fixture
-def store(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of Apache's key store, and its password in the environment."""
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a key store that Hadoop 3.4 made, and its password in the environment."""
     pytest.importorskip("jks")
     monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
-    return Path(shutil.copy(folder / "kms.keystore", tmp_path / "kms.keystore"))
+    return Path(shutil.copy(STORE, tmp_path / "kms.keystore"))
 
 
-@needs_store
-def test_apaches_key_opens_apaches_file(folder: Path, store: Path) -> None:
-    provider = lockgate_key_providers()["jceks"](f"jceks:{store}")
+@needs_apache
+def test_apaches_key_opens_apaches_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jks")
+    monkeypatch.setenv(PASSWORD_VARIABLE, "ORC_KEY")
+    assert TESTDATA is not None
+    folder = Path(TESTDATA, "orc-encrypted")
+    provider = lockgate_key_providers()["jceks"](f"jceks:{folder / 'kms.keystore'}")
     assert provider.key_names() == ["pii"]
-    assert provider.current_key("pii") == PII
+    assert provider.current_key("pii") == APACHE
     with EncryptedOrcFile(folder / "sample1.orc", provider, strict=True) as file:
         assert file.read().column("ssn").to_pylist() == ["123456789"]
-    local = provider.create_local_key(PII)
-    assert provider.decrypt_local_key(PII, local.encrypted) == local.plain
+    local = provider.create_local_key(APACHE)
+    assert provider.decrypt_local_key(APACHE, local.encrypted) == local.plain
 
 
-@needs_store
 def test_the_scheme_comes_with_lockgate(store: Path) -> None:
     assert isinstance(provider_from(f"jceks:{store}"), JceksKeyProvider)
     assert isinstance(provider_from(f"jceks://file{store}"), JceksKeyProvider)
     assert isinstance(provider_from(f"jceks://{store}"), JceksKeyProvider)
 
 
-@needs_store
 def test_a_password_file(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSWORD_VARIABLE, "another")
     file = tmp_path / "password"
@@ -75,20 +81,18 @@ def test_a_password_file(store: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         provider_from(f"{spec}-absent")
 
 
-@needs_store
 def test_nothing_secret_is_shown_or_travels(store: Path) -> None:
     provider = JceksKeyProvider(store)
     provider.current_key("pii")
-    material = provider._materials["pii", 0]
+    material = provider._opened["pii", 1]._keys["pii", 1]
     carried = pickle.dumps(provider)
     assert material not in carried
     assert PASSWORD.encode() not in carried
     assert pickle.loads(carried).current_key("pii") == PII
-    assert repr(provider) == f"JceksKeyProvider({str(store)!r}: pii@0)"
+    assert repr(provider) == f"JceksKeyProvider({str(store)!r}: fin@0, pii@0, pii@1)"
     assert PASSWORD not in provider.spec
 
 
-@needs_store
 def test_a_wrong_password(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PASSWORD_VARIABLE, "guessed-password")
     with pytest.raises(KeyDeniedError, match=PASSWORD_VARIABLE) as caught:
@@ -99,13 +103,12 @@ def test_a_wrong_password(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         JceksKeyProvider(store)
 
 
-@needs_store
 def test_missing_keys_and_damaged_stores(store: Path) -> None:
     provider = JceksKeyProvider(store)
     with pytest.raises(KeyMissingError, match="no key 'pi'; did you mean 'pii'"):
         provider.current_key("pi")
-    with pytest.raises(KeyMissingError, match="no key pii@1"):
-        provider.decrypt_local_key(KeyMetadata("pii", 1, KeyAlgorithm.AES_CTR_256), bytes(32))
+    with pytest.raises(KeyMissingError, match="no key pii@2; did you mean 'pii@"):
+        provider.decrypt_local_key(KeyMetadata("pii", 2, KeyAlgorithm.AES_CTR_128), bytes(16))
     whole = store.read_bytes()
     for content in (b"", b"junk", whole[:100], whole[:-30]):
         store.write_bytes(content)
@@ -129,3 +132,12 @@ def test_without_pyjks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "jks", None)
     with pytest.raises(KeyServiceError, match=r"pip install 'lockgate\[jceks\]'"):
         JceksKeyProvider(tmp_path / "kms.keystore")
+
+
+def test_a_store_is_only_read(store: Path) -> None:
+    provider = JceksKeyProvider(store)
+    with pytest.raises(UnsupportedError, match=f"hadoop key roll pii -provider jceks://file{store}"):
+        roll_key(provider, "pii")
+    with pytest.raises(UnsupportedError, match="hadoop key create new -size 256"):
+        create_key(f"jceks:{store}", "new", 256)
+    assert [str(key) for key in list_keys(provider)] == ["fin@0", "pii@0", "pii@1"]
