@@ -32,7 +32,8 @@ def audit_file(
 
     `plain` are columns stored in the clear, as by writers that ignore `orc.encrypt`. `outdated` are columns
     under another key, or, with `keys`, under an older version than the current; a part of a column
-    (`address.zip`) counts as encrypted if the whole is. Columns that the file lacks are left out. `source` is what `EncryptedOrcFile` takes. `keys` is only asked for current versions.
+    (`address.zip`) counts as encrypted if the whole is. Columns that the file lacks are left out. `source` is
+    what `EncryptedOrcFile` takes. `keys` is only asked for current versions.
     """
     opened = open_source(source, name)
     try:
