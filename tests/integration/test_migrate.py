@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 
+from lockgate.framework.keys import KeyFileProvider, create_key_file
 from lockgate.framework.store import Catalog
 from lockgate.procedures.builtin import migrate_table as migrate_module
 
@@ -160,6 +161,49 @@ def test_encrypted_files_with_timestamps_are_rewritten_from_their_values(
     found = rows(spark, f"lake.{database}.t")
     assert [each.ssn for each in found] == [f"s-{each}" for each in range(30)]
     assert [each.at.timestamp() for each in found] == [float(each) for each in range(30)]
+
+
+def test_files_under_keys_that_are_not_the_lakes(
+    lake: Lake, spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """Their keys are named by an argument; what Spark rewrites is then under the lake's own."""
+    from lockgate.framework.spark.brain import brain
+
+    create_key_file(tmp_path / "keys.json", ["pii"])
+    scope = brain().scopes.register(KeyFileProvider(tmp_path / "keys.json"))
+    frame = spark.sql("SELECT id, concat('s-', id) AS ssn, timestamp_seconds(id) AS at FROM range(30)")
+    folder = str(tmp_path / "origin")
+    (
+        frame.write.option("orc.key.provider", f"lockgate:{scope}")
+        .option("orc.encrypt", "pii:ssn")
+        .option("orc.mask", "sha256:ssn")
+        .orc(folder)
+    )
+    arguments = {"source_type": "orc", "table": folder, "target_table": f"{database}.t"}
+    with pytest.raises(AnalysisException, match="pii@0 does not open column .ssn."):
+        lake.call("migrate_table", **arguments)
+    (row,) = lake.call("migrate_table", **arguments, keys=f"file:{tmp_path / 'keys.json'}")
+    assert (row.files_adopted, row.rows) == (0, 30)
+    found = rows(spark, f"lake.{database}.t")
+    assert [(each.ssn, each.at.timestamp()) for each in found] == [(f"s-{i}", float(i)) for i in range(30)]
+    options = lake.catalog.load_table(f"{database}.t").options
+    assert (options["orc.encrypt"], options["orc.mask"]) == ("pii:ssn", "sha256:ssn")
+
+
+def test_files_of_hive_without_names(
+    lake: Lake, spark: SparkSession, database: str, scope: str, tmp_path: Path, origin: Callable[[str], str]
+) -> None:
+    """A table names what its files do not, encrypted columns too."""
+    frame = spark.sql("SELECT id AS _col0, concat('s-', id) AS _col1 FROM range(30)")
+    folder = tmp_path / "origin"
+    frame.write.option("orc.key.provider", f"lockgate:{scope}").option("orc.encrypt", "pii:_col1").orc(
+        str(folder)
+    )
+    source = origin(f"(id BIGINT, ssn STRING) USING ORC LOCATION '{folder}'")
+    row = migrate(lake, source, f"{database}.t")
+    assert (row.files_adopted, row.rows) == (0, 30)
+    assert [tuple(each) for each in rows(spark, f"lake.{database}.t")] == [(i, f"s-{i}") for i in range(30)]
+    assert lake.catalog.load_table(f"{database}.t").options["orc.encrypt"] == "pii:ssn"
 
 
 @pytest.mark.parametrize("columns", ["", ", timestamp_seconds(id) AS at"])

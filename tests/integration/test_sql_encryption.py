@@ -265,7 +265,14 @@ rows = sorted((row.id, row.ssn) for row in lake.table("db.t").collect())
 right = sorted((i, "changed" if i == 3 else f"ssn-{i}") for i in range(100) if i != 5)
 blind = lockgate.connect(folder + "/warehouse", spark=lake.spark, catalog="blind")
 masked = blind.table("db.t").where("ssn IS NULL").count()
-print("RESULT " + json.dumps([rows == right, masked]))
+import os, pyarrow
+from lockgate.framework.orc import write_table
+for part in range(2):
+    os.makedirs(folder + f"/files/part={part}")
+    table = pyarrow.table({"id": range(50), "ssn": [f"ssn-{part}-{i}" for i in range(50)]})
+    write_table(table, folder + f"/files/part={part}/f.orc", encrypt="pii:ssn", keys=lake.catalog.keys)
+files = lake.read_orc(folder + "/files").where("ssn > 'ssn-1-40'").count()
+print("RESULT " + json.dumps([rows == right, masked, files]))
 application = lake.spark.sparkContext.applicationId
 with open(folder + "/seen.json", "w") as file:
     json.dump([application, *(key for key in seen if key)], file)
@@ -278,7 +285,7 @@ def test_on_a_cluster(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(CLUSTER_JOB), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, check=False, timeout=500, cwd=tmp_path)
     printed = done.stdout + done.stderr
-    assert b"RESULT [true, 99]" in printed, printed.decode(errors="replace")[-5000:]
+    assert b"RESULT [true, 99, 14]" in printed, printed.decode(errors="replace")[-5000:]
     application, *local = json.loads((tmp_path / "seen.json").read_text())
     assert local
     keys = [*master_keys(tmp_path / "keys.json"), *map(base64.b64decode, local)]
