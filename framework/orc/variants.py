@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lockgate.errors import EncryptionKeyError, KeyDeniedError, KeyMissingError, WrongKeyError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider
 from lockgate.framework.orc import proto
-from lockgate.framework.orc.cipher import crypt
+from lockgate.framework.orc.cipher import MAX_STRIPE, crypt
 from lockgate.framework.orc.framing import unframe
 from lockgate.framework.orc.layout import StreamKind, TypeKind, check_text, corrupt
 from lockgate.framework.orc.options import Mask
@@ -238,8 +238,14 @@ def _stripe_keys(tail: Tail) -> tuple[list[int], list[list[bytes]]]:
     numbers: list[int] = []
     keys: list[list[bytes]] = []
     number, current = 0, list[bytes]()
-    for stripe in tail.footer.stripes:
+    if tail.footer.encryption.variants and max(tail.stripes + 1, len(tail.types)) > MAX_STRIPE:
+        raise corrupt(tail.name, tail.footer_offset, "it has more stripes or columns than can be encrypted")
+    for index, stripe in enumerate(tail.footer.stripes):
         number = stripe.encrypt_stripe_id if stripe.HasField("encrypt_stripe_id") else number + 1
+        if number > MAX_STRIPE:
+            raise corrupt(
+                tail.name, tail.footer_offset, f"stripe {index} has the number {number} in its counters"
+            )
         current = list(stripe.encrypted_local_keys) or current
         numbers.append(number)
         keys.append(current)
