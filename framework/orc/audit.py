@@ -9,6 +9,7 @@ from typing import Any
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.column_paths import find_column
+from lockgate.framework.orc.integrity import find_header
 from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.tail import read_tail
 from lockgate.framework.orc.types import TypeTree
@@ -16,10 +17,14 @@ from lockgate.framework.orc.types import TypeTree
 
 @dataclass(frozen=True)
 class Audit:
-    """Columns by what is wrong with them; none is wrong if both are empty."""
+    """Columns by what is wrong with them; none is wrong if both are empty.
+
+    `tagged` says whether the file has tags (docs/integrity.md); only files with encrypted columns do.
+    """
 
     plain: tuple[str, ...]
     outdated: tuple[str, ...]
+    tagged: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.plain or self.outdated)
@@ -53,7 +58,7 @@ def audit_file(
             plain.append(column)
         elif key.key_name != key_name or (keys and keys.current_key(key_name).version > key.key_version):
             outdated.append(column)
-    return Audit(tuple(plain), tuple(outdated))
+    return Audit(tuple(plain), tuple(outdated), find_header(tail) is not None)
 
 
 def _key_of(number: int, held: Mapping[int, proto.Message], types: TypeTree) -> proto.Message | None:
