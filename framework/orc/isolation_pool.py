@@ -25,6 +25,8 @@ class Worker:
 
     def __init__(self) -> None:
         self.requests = 0
+        if not sys.executable:
+            raise IsolationError("this program holds Python inside: there is none to start a process with")
         self.link, theirs = socket.socketpair()
         try:
             with theirs:

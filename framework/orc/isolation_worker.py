@@ -33,6 +33,9 @@ def main(descriptor: int) -> None:
     link = socket.socket(fileno=descriptor)
     # A core file would hold values in the clear.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # A parent that ignores or blocks the alarm passes that on.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     threading.Thread(target=_end_with, args=(link,), daemon=True).start()
     import pyarrow as pa
     import pyarrow.orc
@@ -42,6 +45,8 @@ def main(descriptor: int) -> None:
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)
     os.close(quiet)
+    # Everything is loaded: from here on there is no file to write.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     link.sendall(READY)
     while True:
         kind, milliseconds, memory, length = REQUEST.unpack(receive(link, REQUEST.size))

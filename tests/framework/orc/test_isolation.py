@@ -226,12 +226,12 @@ def test_a_child_that_died_idle_is_replaced(lent: Worker, encrypted: bytes, keys
 
 
 def test_memory_is_bounded(fresh_pool: None) -> None:
-    rows = 60_000_000
+    rows = 36_000_000
     sink = io.BytesIO()
     numbers = np.broadcast_to(np.int64(7), rows)
     with pa.orc.ORCWriter(sink, compression="zstd") as writer:
-        for _ in range(60):
-            writer.write(pa.table({"n": numbers[: rows // 60]}))
+        for _ in range(36):
+            writer.write(pa.table({"n": numbers[: rows // 36]}))
     with (
         EncryptedOrcFile(sink.getvalue(), isolate=Isolation(60, memory=256 * 1024**2), name="x.orc") as file,
         pytest.raises(CorruptFileError, match=r"x\.orc .* needs more than 268,435,456 bytes"),
@@ -372,6 +372,26 @@ def test_a_forked_process_has_children_of_its_own(
         timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_parent_that_ignores_alarms(fresh_pool: None, encrypted: bytes, keys: MemoryKeyProvider) -> None:
+    before = signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    try:
+        worker = POOL.take()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    os.kill(worker.pid, signal.SIGALRM)
+    assert worker.end(10.0) == -signal.SIGALRM
+
+
+def test_without_a_python_to_start(
+    fresh_pool: None, encrypted: bytes, keys: MemoryKeyProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with EncryptedOrcFile(encrypted, keys, isolate=True) as file, pytest.raises(IsolationError, match="none"):
+        file.read()
 
 
 def test_large_files_have_more_time() -> None:
