@@ -68,24 +68,30 @@ class AwsKmsWrapper(KeyWrapper):
         return WrappedKey(key, str(answer["KeyId"]), bytes(answer["CiphertextBlob"]))
 
     def unwrap(self, wrapped: WrappedKey) -> bytes:
+        failure: KeyDeniedError | WrongKeyError | None = None
         for key_id in self._key_ids:
             try:
-                answer = self._call(
-                    "decrypt",
-                    wrapped.key,
-                    KeyId=key_id,
-                    CiphertextBlob=wrapped.content,
-                    EncryptionContext=_context(wrapped.key),
-                )
-            except WrongKeyError:
-                if key_id == self._key_ids[-1]:
-                    raise
-            else:
+                material = self._decrypt(key_id, wrapped)
                 break
-        material = bytes(answer["Plaintext"])
+            except (KeyDeniedError, WrongKeyError) as error:
+                # It lies under one of several keys; that one being denied says more than others not fitting.
+                failure = error if failure is None or isinstance(error, KeyDeniedError) else failure
+        else:
+            assert failure is not None
+            raise failure
         if len(material) != wrapped.key.algorithm.key_length:
             raise WrongKeyError(f"what AWS KMS unwrapped for {wrapped.key} has another length than that key")
         return material
+
+    def _decrypt(self, key_id: str, wrapped: WrappedKey) -> bytes:
+        answer = self._call(
+            "decrypt",
+            wrapped.key,
+            KeyId=key_id,
+            CiphertextBlob=wrapped.content,
+            EncryptionContext=_context(wrapped.key),
+        )
+        return bytes(answer["Plaintext"])
 
     @property
     def spec(self) -> str:

@@ -1,0 +1,438 @@
+"""The Hadoop KMS provider and a server that fails in every way: what it asks, repeats, keeps and hides."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from lockgate.errors import (
+    AlreadyExistsError,
+    InputError,
+    KeyDeniedError,
+    KeyMissingError,
+    KeyServiceError,
+    OptionError,
+    UnprotectedKeysWarning,
+)
+from lockgate.framework.keys import (
+    HadoopKmsKeyProvider,
+    KeyAlgorithm,
+    KeyMetadata,
+    create_key,
+    list_keys,
+    provider_from,
+    roll_key,
+)
+from lockgate.framework.keys.expiring import ExpiringCache
+from lockgate.framework.keys.hadoop_kms_spec import parse_kms
+from lockgate.framework.keys.http_client import Host, HttpClient, Retries
+
+PII = KeyMetadata("pii", 2, KeyAlgorithm.AES_CTR_128)
+QUICK = Retries(timeout=0.4, rounds=3, pause=0.01)
+
+
+def provider(kms: Any, user: str = "alice", retries: Retries = QUICK, **options: Any) -> HadoopKmsKeyProvider:
+    return HadoopKmsKeyProvider(kms.spec(user, **options), retries=retries)
+
+
+# --- the specification ---
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts", "spec"),
+    [
+        ("kms://https@a:9600/kms", "a:9600", "kms://https@a:9600/kms"),
+        ("kms:https@a", "a:9600", "kms://https@a:9600/kms"),
+        ("kms://http@a;b;c:9000/x/y/", "a:9000, b:9000, c:9000", "kms://http@a;b;c:9000/x/y"),
+        ("kms://https@a:1;b:2/kms", "a:1, b:2", "kms://https@a:1;b:2/kms"),
+        ("kms://https@[::1]:9/kms", "[::1]:9", "kms://https@[::1]:9/kms"),
+        (
+            "kms://https@a/kms?user=etl&ca=/etc/ca.pem&timeout=2.5&cache=0&cache-entries=7",
+            "a:9600",
+            "kms://https@a:9600/kms?user=etl&ca=/etc/ca.pem&timeout=2.5&cache=0&cache-entries=7",
+        ),
+    ],
+)
+def test_specifications(text: str, hosts: str, spec: str) -> None:
+    parsed = parse_kms(text)
+    assert parsed.place == hosts
+    assert parsed.spec == spec
+    assert parse_kms(parsed.spec) == parsed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kms:",
+        "kms://a:9600/kms",
+        "kms://ftp@a/kms",
+        "kms://https@/kms",
+        "kms://https@hunter2:hunter2@a:9600/kms",
+        "kms://https@a:99999/kms",
+        "kms://https@a:0/kms",
+        "kms://https@a b/kms",
+        "kms://https@a/kms?password=hunter2",
+        "kms://https@a/kms?hunter2",
+        "kms://https@a/kms?user=",
+        "kms://https@a/kms?user=a&user=b",
+        "kms://https@a/kms?timeout=0",
+        "kms://https@a/kms?timeout=soon",
+        "kms://https@a/kms?cache=-1",
+        "kms://http@a/kms?ca=/etc/ca.pem",
+    ],
+)
+def test_specifications_that_are_refused(text: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        provider_from(text)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_user(kms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that is named, else Hadoop's variable, else whoever runs this."""
+    monkeypatch.setenv("HADOOP_USER_NAME", "alice")
+    bare = f"kms://http@localhost:{kms.port}/kms"
+    assert provider_from(bare).usable("pii")
+    monkeypatch.setenv("HADOOP_USER_NAME", "bob")
+    assert not provider_from(bare).usable("pii")
+    assert provider_from(bare + "?user=alice").usable("pii")
+
+
+def test_only_this_machine_is_asked_without_tls_in_silence() -> None:
+    with pytest.warns(UnprotectedKeysWarning, match="kms://https@"):
+        provider_from("kms://http@kms.example:9600/kms?user=a")
+
+
+# --- what it asks ---
+
+
+def test_what_is_asked_and_what_is_kept(kms: Any) -> None:
+    """One request for what is known of a key, one for each local key; never a master key."""
+    asker = provider(kms)
+    assert asker.key_names() == ["fin", "pii"]
+    key = asker.current_key("pii")
+    assert key == PII
+    local = asker.create_local_key(key)
+    for _ in range(5):
+        assert asker.decrypt_local_key(key, local.encrypted) == local.plain
+        assert asker.current_key("pii") == key
+    asked = [
+        "GET /kms/v1/keys/names",
+        "GET /kms/v1/key/pii/_metadata",
+        "POST /kms/v1/keyversion/pii@2/_eek",
+    ]
+    assert kms.state.asked == asked
+    assert asker.usable("pii")
+    assert asker.usable("pii")
+    assert kms.state.asked == [*asked, asked[-1]], "whether a key is usable is kept as well"
+    asker.close()
+    assert asker.decrypt_local_key(key, local.encrypted) == local.plain
+    assert kms.state.asked[-2:] == asked[-2:]
+
+
+def test_nothing_is_kept_where_that_is_asked_for(kms: Any) -> None:
+    asker = provider(kms, cache=0)
+    local = asker.create_local_key(PII)
+    for _ in range(3):
+        asker.decrypt_local_key(PII, local.encrypted)
+    assert sum("_eek" in each for each in kms.state.asked) == 4
+
+
+def test_denied_and_missing_keys_are_not_asked_for_again_and_again(kms: Any) -> None:
+    asker = provider(kms, "bob")
+    for _ in range(5):
+        with pytest.raises(KeyDeniedError, match=r"does not let user 'bob' have a local key of pii@2"):
+            asker.decrypt_local_key(PII, os.urandom(16))
+    assert sum("_eek" in each for each in kms.state.asked) == 1
+    kms.state.users["pii"].add("bob")
+    assert provider(kms, "bob").usable("pii")
+
+
+def test_who_may_not_ask_about_keys_may_use_them(kms: Any) -> None:
+    kms.state.closed.add("alice")
+    local = provider(kms).create_local_key(PII)
+    assert len(local.plain) == 16
+    for action in (lambda: provider(kms).current_key("pii"), lambda: provider(kms).key_names()):
+        with pytest.raises(KeyDeniedError, match="does not let user 'alice'"):
+            action()
+    absent = KeyMetadata("pii", 3, KeyAlgorithm.AES_CTR_128)
+    with pytest.raises(KeyMissingError, match="no key pii@3"):
+        provider(kms).decrypt_local_key(absent, bytes(16))
+
+
+def test_a_rolled_key(kms: Any) -> None:
+    asker = provider(kms)
+    assert asker.current_key("pii").version == 2
+    assert roll_key(kms.spec(), "pii") == KeyMetadata("pii", 3, KeyAlgorithm.AES_CTR_128)
+    assert asker.current_key("pii").version == 2, "for half a minute"
+    rolled = KeyMetadata("pii", 3, KeyAlgorithm.AES_CTR_128)
+    assert len(asker.create_local_key(rolled).plain) == 16, "but files of others are read at once"
+    assert asker.current_key("pii").version == 3
+    assert create_key(asker, "new", 256) == KeyMetadata("new", 0, KeyAlgorithm.AES_CTR_256)
+    with pytest.raises(AlreadyExistsError, match="roll it instead"):
+        asker.create_key("new")
+    with pytest.raises(InputError, match="of one length, 128 bits"):
+        asker.roll_key("pii", 256)
+    with pytest.raises(KeyDeniedError):
+        provider(kms, "bob").roll_key("pii")
+    assert [str(key) for key in list_keys(asker)] == ["fin@0", "new@0", "pii@0", "pii@1", "pii@2", "pii@3"]
+
+
+def test_authentication_of_ones_own(kms: Any) -> None:
+    """Any header, made anew for each request; the name of the user is not sent then."""
+    hosts: list[str] = []
+
+    def headers(host: str) -> dict[str, str]:
+        hosts.append(host)
+        return {"Cookie": 'hadoop.auth="u=alice&p=alice"'}
+
+    asker = HadoopKmsKeyProvider(kms.spec("bob"), headers=headers, retries=QUICK)
+    assert asker.usable("pii")
+    assert hosts == ["localhost"] * 2
+    assert asker.spec is None
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(asker)
+    refused = HadoopKmsKeyProvider(kms.spec(), headers=lambda host: {}, retries=QUICK)
+    with pytest.raises(KeyServiceError, match="other authentication than the name of a user; pass headers="):
+        refused.key_names()
+
+
+# --- what goes wrong ---
+
+
+@pytest.mark.parametrize("failure", ["500", "503", "429", "reset", "close", "slow", "drip", "truncated"])
+def test_passing_failures_are_tried_again(kms: Any, failure: str) -> None:
+    asker = provider(kms)
+    asker.current_key("pii")
+    kms.state.failures += [failure, failure]
+    local = asker.create_local_key(PII)
+    assert provider(kms).decrypt_local_key(PII, local.encrypted) == local.plain
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        ("500", "answered with status 500"),
+        ("reset", "could not be asked|not HTTP"),
+        ("slow", "gave no whole answer in time"),
+        ("drip", "gave no whole answer in time"),
+        ("truncated", "not HTTP"),
+        ("huge", "not HTTP"),
+    ],
+)
+def test_lasting_failures_are_the_services(kms: Any, failure: str, message: str) -> None:
+    """Never a missing key: that would show masks because a server is down."""
+    asker = HadoopKmsKeyProvider(kms.spec(), retries=Retries(timeout=0.4, rounds=2, pause=0.01))
+    kms.state.failures += [failure] * 10
+    with pytest.raises(KeyServiceError, match=message):
+        asker.usable("pii")
+    kms.state.failures.clear()
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "no JSON", "<html>404</html>", "[]", "[7]", '{"material": "AAAA"}', '{"material": 5}', "null"],
+)
+def test_nonsense_is_the_services_failure(kms: Any, said: str) -> None:
+    asker = provider(kms)
+    asker.current_key("pii")
+    kms.state.failures.append(said)
+    with pytest.raises(KeyServiceError, match=f"is localhost:{kms.port}/kms a KMS"):
+        asker.create_local_key(PII)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"name": "pii", "length": "128", "versions": 1, "cipher": "AES/CTR/NoPadding"}',
+        '{"name": "pii", "length": 128, "versions": 0, "cipher": "AES/CTR/NoPadding"}',
+        '{"name": "pii", "length": 192, "versions": 1, "cipher": "AES/CTR/NoPadding"}',
+        '{"name": "pii", "length": 128, "versions": 1, "cipher": "DES"}',
+        '{"name": "pii"}',
+        '["pii"]',
+    ],
+)
+def test_nonsense_about_a_key(kms: Any, said: str) -> None:
+    asker = provider(kms)
+    kms.state.failures.append(said)
+    with pytest.raises(KeyServiceError):
+        asker.current_key("pii")
+    assert asker.current_key("pii") == PII
+
+
+def test_another_server_than_a_kms(kms: Any) -> None:
+    """A wrong path answers 404 as well, and is no missing key; nor is a redirection followed."""
+    wrong = HadoopKmsKeyProvider(f"kms://http@localhost:{kms.port}/elsewhere?user=alice", retries=QUICK)
+    with pytest.raises(KeyServiceError, match="status 404"):
+        wrong.usable("pii")
+    asker = provider(kms)
+    kms.state.failures.append("redirect")
+    with pytest.raises(KeyServiceError, match="status 302"):
+        asker.current_key("pii")
+
+
+def test_what_a_server_says_is_not_repeated(kms: Any) -> None:
+    """It may say a key by mistake."""
+    kms.state.failures += ['{"material": "c2VjcmV0IGtleQ=="}', "spare"]
+    with pytest.raises(KeyServiceError) as caught:
+        provider(kms).key_names()
+    assert "c2VjcmV0" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_key_is_made_once_only(kms: Any) -> None:
+    """Who asks again after no answer may make two versions."""
+    asker = provider(kms)
+    for failure in ("500", "close"):
+        kms.state.failures += ["spare", failure]
+        with pytest.raises(KeyServiceError):
+            asker.roll_key("pii")
+    assert len(kms.state.keys["pii"]) == 3
+    assert sum(each == "POST /kms/v1/key/pii" for each in kms.state.asked) == 2
+
+
+def test_other_hosts_take_over(kms: Any, hadoop_kms: ModuleType) -> None:
+    with hadoop_kms.running(kms.state.keys) as second:
+        spec = f"kms://http@127.0.0.1:1;localhost:{second.port};localhost:{kms.port}/kms?user=alice"
+        asker = HadoopKmsKeyProvider(spec, retries=QUICK)
+        local = asker.create_local_key(PII)
+        assert kms.state.asked == []
+        assert len(second.state.asked) == 2
+        second.state.failures += ["503"] * 9
+        assert asker.create_local_key(PII).encrypted != local.encrypted
+        assert asker.create_local_key(PII).encrypted != local.encrypted
+        assert len(second.state.asked) == 3, "who answered last is asked first"
+        assert len(kms.state.asked) == 2
+        assert asker.spec == spec
+
+
+def test_pauses_grow_and_vary() -> None:
+    pauses: list[float] = []
+    client = HttpClient(
+        [Host("127.0.0.1", 1)], None, Retries(timeout=1, rounds=12, pause=0.2), sleep=pauses.append
+    )
+    with pytest.raises(KeyServiceError, match="Connection refused"):
+        client.ask("GET", "/")
+    assert len(pauses) == 11
+    assert all(0 <= pause <= min(5, 0.2 * 2**number) for number, pause in enumerate(pauses))
+    assert len(set(pauses)) == 11
+
+
+def test_many_threads_share_a_provider(kms: Any) -> None:
+    asker = provider(kms, retries=Retries(timeout=5, rounds=3, pause=0.01))
+    kms.state.failures += ["spare", "spare", "500", "spare", "close", "spare", "503"]
+
+    def one(number: int) -> bool:
+        local = asker.create_local_key(PII)
+        return provider(kms, retries=Retries()).decrypt_local_key(PII, local.encrypted) == local.plain
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(one, range(40)))
+
+
+def test_a_forked_process_has_connections_of_its_own(kms: Any) -> None:
+    asker = provider(kms, retries=Retries())
+    local = asker.create_local_key(PII)
+    asker.close()
+    asker.current_key("pii")  # leaves a connection open
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        same = asker.decrypt_local_key(PII, local.encrypted) == local.plain
+        os.write(writing, b"same" if same else b"other")
+        os._exit(0)
+    assert os.read(reading, 10) == b"same"
+    os.waitpid(child, 0)
+    os.close(reading)
+    os.close(writing)
+    assert asker.decrypt_local_key(PII, local.encrypted) == local.plain
+
+
+# --- TLS ---
+
+
+def test_tls_is_verified(kms: Any, hadoop_kms: ModuleType, tmp_path: Path) -> None:
+    pem = hadoop_kms.certificate(tmp_path, "localhost")
+    with hadoop_kms.running(kms.state.keys, hadoop_kms.server_context(pem)) as server:
+        trusted = provider_from(server.spec(ca=pem))
+        local = trusted.create_local_key(PII)
+        assert provider_from(trusted.spec).decrypt_local_key(PII, local.encrypted) == local.plain
+        asked = len(server.state.asked)
+        with pytest.raises(KeyServiceError, match="certificate that is not trusted"):
+            provider(server).key_names()
+        plain = HadoopKmsKeyProvider(server.spec().replace("https@", "http@"), retries=QUICK)
+        with pytest.raises(KeyServiceError):
+            plain.key_names()
+        assert len(server.state.asked) == asked, "nothing was said before the certificate was found good"
+    with pytest.raises(KeyServiceError, match=r"did not speak TLS as expected|could not be asked"):
+        HadoopKmsKeyProvider(kms.spec(ca=pem).replace("http@", "https@"), retries=QUICK).key_names()
+
+
+def test_the_name_of_the_host_is_verified(kms: Any, hadoop_kms: ModuleType, tmp_path: Path) -> None:
+    pem = hadoop_kms.certificate(tmp_path, "kms.example")
+    with hadoop_kms.running(kms.state.keys, hadoop_kms.server_context(pem)) as server:
+        with pytest.raises(KeyServiceError, match=r"not trusted \(Hostname mismatch"):
+            HadoopKmsKeyProvider(server.spec(ca=pem), retries=QUICK).key_names()
+        assert server.state.asked == []
+
+
+def test_authorities_that_cannot_be_read(tmp_path: Path) -> None:
+    spec = f"kms://https@localhost/kms?user=a&ca={tmp_path}/ca.pem"
+    with pytest.raises(KeyServiceError, match=r"ca\.pem cannot be read: No such file"):
+        provider_from(spec)
+    (tmp_path / "ca.pem").write_text("none")
+    with pytest.raises(KeyServiceError, match=r"ca\.pem cannot be read"):
+        provider_from(spec)
+
+
+# --- the cache ---
+
+
+def test_entries_expire_and_are_bounded() -> None:
+    now = [0.0]
+    cache: ExpiringCache[str, bytes] = ExpiringCache(3, 10, clock=lambda: now[0])
+    for number, name in enumerate("abc"):
+        now[0] = number
+        cache.put(name, name.encode())
+    assert cache.get("a") == b"a"
+    cache.put("d", b"d")
+    assert cache.get("b") is None, "the one that was used least recently has gone"
+    now[0] = 10.0
+    assert cache.get("a") is None, "however often it is used"
+    assert cache.get("c") == b"c"
+    now[0] = 100.0
+    cache.put("e", b"e")
+    assert len(cache) == 1, "what has expired does not stay in memory"
+    assert repr(cache) == "ExpiringCache(1 of 3 entries, 10 s)"
+    cache.remove("e")
+    cache.remove("e")
+    assert cache.get("e") is None
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(cache)
+
+
+def test_a_denied_key_is_forgotten_in_time(kms: Any) -> None:
+    asker = provider(kms, cache=0.2)
+    local = asker.create_local_key(PII)
+    assert asker.usable("pii")
+    kms.state.users["pii"].clear()
+    time.sleep(0.25)
+    with pytest.raises(KeyDeniedError):
+        asker.decrypt_local_key(PII, local.encrypted)
+    assert not asker.usable("pii")
+
+
+def test_an_old_connection_is_no_failure(kms: Any) -> None:
+    """Servers close connections that idle; even with one try, the question is asked on a new one."""
+    asker = provider(kms, retries=Retries(timeout=2, rounds=1))
+    asker.current_key("pii")
+    for idle in asker._client._idle.values():
+        for connection in idle:
+            connection.sock.shutdown(2)
+    assert len(asker.create_local_key(PII).plain) == 16
