@@ -1,6 +1,8 @@
-"""The dictionary of a text column in a stripe: whether any of its entries can make a comparison true."""
+"""The dictionaries of text columns in a stripe: whether any of their entries can make a predicate true."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -9,17 +11,21 @@ from lockgate.framework.orc.layout import StreamKind
 from lockgate.framework.orc.positions import DICTIONARY_V2
 from lockgate.framework.orc.row_index import ColumnStreams
 from lockgate.framework.orc.run_lengths import decode_integers
-from lockgate.pushdown import Comparison, Not, Op, Predicate, filter_table
+from lockgate.pushdown import (
+    AlwaysFalse,
+    And,
+    Comparison,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+    filter_table,
+)
 
+# A dictionary costs a read; of the other comparisons, bounds say as much.
 _OPS = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
-
-
-def is_answered_by_dictionary(predicate: Predicate) -> bool:
-    """Whether only values can make it true, so that a dictionary without a match rules it out."""
-    node = predicate.child if isinstance(predicate, Not) else predicate
-    if not isinstance(node, Comparison) or node.op not in _OPS:
-        return False
-    return node.op is not Op.EQ_NULL_SAFE or node.literals[0].is_valid
 
 
 def dictionary_of(column: ColumnStreams, type_: pa.DataType) -> pa.Array | None:
@@ -47,6 +53,52 @@ def dictionary_of(column: ColumnStreams, type_: pa.DataType) -> pa.Array | None:
     return pa.LargeStringArray.from_buffers(size, pa.py_buffer(ends), pa.py_buffer(content)).cast(type_)
 
 
-def any_entry_matches(predicate: Predicate, name: str, entries: pa.Array) -> bool:
-    """Whether one of the entries makes the comparison of column `name` true."""
-    return bool(filter_table(pa.table({name: entries}), predicate).num_rows)
+class Dictionaries:
+    """Takes out of predicates what no entry of a dictionary makes true.
+
+    `read` gives the entries of a column, by its name, or None if it has no dictionary.
+    """
+
+    def __init__(self, read: Callable[[str], pa.Array | None]) -> None:
+        self._read = read
+        self._held: dict[str, pa.Array | None] = {}
+
+    def reduce(self, predicate: Predicate) -> Predicate:
+        """A normalized predicate that may be true for the same rows of the stripe."""
+        match predicate:
+            case Or(children):
+                return any_of(*(self.reduce(child) for child in children))
+            case And(children):
+                return all_of(*(self.reduce(child) for child in children), *self._conflicts(children))
+        return AlwaysFalse() if self._is_ruled_out(predicate) else predicate
+
+    def _conflicts(self, children: Sequence[Predicate]) -> list[Predicate]:
+        """AlwaysFalse if no entry makes all true that are said of one column."""
+        by_column: dict[str | None, list[Predicate]] = {}
+        for child in children:
+            by_column.setdefault(_column_of(child), []).append(child)
+        by_column.pop(None, None)
+        found = (all_of(*said) for said in by_column.values() if len(said) > 1)
+        return [AlwaysFalse()] if any(self._is_ruled_out(whole) for whole in found) else []
+
+    def _is_ruled_out(self, predicate: Predicate) -> bool:
+        name = _column_of(predicate)
+        if name is None:
+            return False
+        if name not in self._held:
+            self._held[name] = self._read(name)
+        entries = self._held[name]
+        return entries is not None and not filter_table(pa.table({name: entries}), predicate).num_rows
+
+
+def _column_of(predicate: Predicate) -> str | None:
+    """The one column whose values alone can make it true; None if there is none, or null can as well."""
+    match predicate:
+        case And(children) | Or(children):
+            names = {_column_of(child) for child in children}
+            return names.pop() if len(names) == 1 else None
+        case Not(child):
+            return _column_of(child)
+        case Comparison(op, (name,), literals) if op in _OPS:
+            return name if op is not Op.EQ_NULL_SAFE or literals[0].is_valid else None
+    return None

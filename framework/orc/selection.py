@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lockgate.framework.orc import bloom
 from lockgate.framework.orc.column_groups import ColumnGroups
-from lockgate.framework.orc.dictionaries import any_entry_matches, dictionary_of, is_answered_by_dictionary
+from lockgate.framework.orc.dictionaries import Dictionaries, dictionary_of
 from lockgate.framework.orc.predicate import RowFilter, leaves, may_be_true
 from lockgate.framework.orc.read_report import ReadCounter
 from lockgate.framework.orc.statistics import column_statistics
@@ -21,6 +21,8 @@ from lockgate.pushdown import Comparison, Predicate, may_match
 _CPP = 1
 # Of these versions of the C++ writer the hashes are wrong (ORC-1024), and of those that do not say theirs.
 _WRONG_HASHES = frozenset({*(f"1.6.{number}" for number in range(12)), "1.7.0"})
+
+Leaf = Callable[[int, Predicate, Comparison], bool]
 
 
 class Selection:
@@ -59,15 +61,16 @@ class Selection:
         if self._indexed:
             kept = [group for group in kept if self._may(group, self._by_statistics)]
             kept = self._without_bloom_misses(kept)
-        if kept and self._ruled_out:
-            left = [group for group in kept if self._may(group, self._by_everything)]
+        if kept:
+            left = self._without_dictionary_misses(kept)
             if not left and self._counter is not None:
                 self._counter.add(dictionary_skips=1)
             kept = left
         return kept
 
-    def _may(self, group: int, leaf: Callable[[int, Predicate, Comparison], bool]) -> bool:
-        return may_be_true(self._predicate, lambda whole, node: leaf(group, whole, node))
+    def _may(self, group: int, leaf: Leaf, predicate: Predicate | None = None) -> bool:
+        asked = self._predicate if predicate is None else predicate
+        return may_be_true(asked, lambda whole, node: leaf(group, whole, node))
 
     def _without_bloom_misses(self, kept: list[int]) -> list[int]:
         if not kept or not any(self._bloom_hashes(node) is not None for _, node in leaves(self._predicate)):
@@ -76,6 +79,13 @@ class Selection:
         if self._counter is not None:
             self._counter.add(bloom_skips=len(kept) - len(left))
         return left
+
+    def _without_dictionary_misses(self, kept: list[int]) -> list[int]:
+        reduced = self._dictionaries.reduce(self._predicate)
+        if reduced == self._predicate:
+            return kept
+        leaf = self._by_bloom if self._indexed else _unknown
+        return [group for group in kept if self._may(group, leaf, reduced)]
 
     def _by_statistics(self, group: int, whole: Predicate, node: Comparison) -> bool:
         bounds = self._group_bounds(node, group)
@@ -93,11 +103,6 @@ class Selection:
             return True
         filters = self._column(node).bloom_filters
         return filters is None or bloom.may_hold(filters[group], hashes)
-
-    def _by_everything(self, group: int, whole: Predicate, node: Comparison) -> bool:
-        if id(whole) in self._ruled_out:
-            return False
-        return self._by_bloom(group, whole, node) if self._indexed else True
 
     def _group_bounds(self, node: Comparison, group: int) -> Bounds | None:
         if not self._is_flat(node):
@@ -144,19 +149,12 @@ class Selection:
         return bool(version) and version not in _WRONG_HASHES
 
     @cached_property
-    def _ruled_out(self) -> frozenset[int]:
-        """The comparisons, by identity, that no entry of their column's dictionary makes true."""
-        entries: dict[str, pa.Array | None] = {}
-        found: set[int] = set()
-        for whole, node in leaves(self._predicate):
-            if not self._is_flat(node) or not is_answered_by_dictionary(whole):
-                continue
-            name = node.field[0]
-            if name not in entries:
-                entries[name] = dictionary_of(self._column(node).streams, self._type(node))
-            if entries[name] is not None and not any_entry_matches(whole, name, entries[name]):
-                found.add(id(whole))
-        return frozenset(found)
+    def _dictionaries(self) -> Dictionaries:
+        def read(name: str) -> pa.Array | None:
+            type_ = self._rows.schema.field(name).type
+            return dictionary_of(self._column_of(self._tail.types.top_level(name)).streams, type_)
+
+        return Dictionaries(read)
 
     def _is_flat(self, node: Comparison) -> bool:
         """Whether the comparison is one of a flat column, not of a part of one or of a nested one."""
@@ -167,3 +165,7 @@ class Selection:
 
     def _type(self, node: Comparison) -> pa.DataType:
         return self._rows.schema.field(node.field[0]).type
+
+
+def _unknown(group: int, whole: Predicate, node: Comparison) -> bool:
+    return True
