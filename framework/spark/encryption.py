@@ -32,13 +32,18 @@ def encrypted_columns(table: Table) -> dict[str, tuple[str, ...]]:
 
 
 def masked_columns(table: Table) -> dict[str, str]:
-    """Return, by column, the name of a key that is not held here and that it, or a part of it, needs."""
+    """Return, by column, the name of a key that it, or a part of it, needs and that is missing or denied."""
     encrypted = encrypted_columns(table)
-    if not encrypted:
-        return {}
-    held = set() if table.keys is None else set(table.keys.key_names())
+    held = usable_keys(table)
     missing = {column: [key for key in keys if key not in held] for column, keys in encrypted.items()}
     return {column: keys[0] for column, keys in missing.items() if keys}
+
+
+def usable_keys(table: Table) -> frozenset[str]:
+    """Return which of the keys that `orc.encrypt` names are held here, and not denied."""
+    named = {key for keys in encrypted_columns(table).values() for key in keys}
+    keys = table.keys or NoKeys()
+    return frozenset(key for key in named if keys.usable(key))
 
 
 def require_keys(table: Table, planned: ScanPlan, columns: Collection[str], purpose: str) -> bool:

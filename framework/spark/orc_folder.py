@@ -55,6 +55,9 @@ class ProvenKeys(KeyProvider):
     def current_key(self, name: str) -> KeyMetadata:
         return self.provider.current_key(name)
 
+    def usable(self, name: str) -> bool:
+        return self.provider.usable(name)
+
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
         plain = self.provider.decrypt_local_key(key, encrypted)
         with self._lock:

@@ -11,7 +11,7 @@ from lockgate.errors import InputError, MaskedDataWarning, UnsupportedError
 from lockgate.framework.spark.catalog_operations import system_table
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context
-from lockgate.framework.spark.encryption import encrypted_columns, masked_columns, require_keys
+from lockgate.framework.spark.encryption import masked_columns, require_keys, usable_keys
 from lockgate.framework.store.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json
 from lockgate.pushdown import (
@@ -109,9 +109,7 @@ def _warn_of_masks(table: Table, columns: set[str]) -> None:
     masked = {column: key for column, key in masked_columns(table).items() if column in columns}
     if masked:
         names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
-        keys = {key for keys in encrypted_columns(table).values() for key in keys}
-        held = set() if table.keys is None else set(table.keys.key_names())
-        unverified = "; without any key files are read unverified" if held.isdisjoint(keys) else ""
+        unverified = "" if usable_keys(table) else "; without any key files are read unverified"
         warnings.warn(
             f"table {table.identifier}: without its key a column is read as its mask: {names}{unverified}",
             MaskedDataWarning,

@@ -115,8 +115,18 @@ public final class KeyService {
 
   /** Makes a local key under the current version of the named master key; unwrapping it then takes no question. */
   public static Created create(String scope, String name) {
-    ObjectNode request = Bridge.JSON.createObjectNode();
-    JsonNode reply = ask("keys.create", request.put("scope", scope).put("name", name));
+    return create(Bridge.JSON.createObjectNode().put("scope", scope).put("name", name));
+  }
+
+  /** Makes a local key under one version of the named master key. */
+  public static Created create(String scope, String name, int version, String algorithm) {
+    ObjectNode request = Bridge.JSON.createObjectNode().put("scope", scope).put("name", name);
+    return create(request.put("version", version).put("algorithm", algorithm));
+  }
+
+  private static Created create(ObjectNode request) {
+    String scope = request.get("scope").asText();
+    JsonNode reply = ask("keys.create", request);
     Created key = new Created(reply);
     keep(id(scope, key.name(), key.version(), key.orcAlgorithm(), reply.get("encrypted").asText()),
         new SecretKeySpec(key.plain(), "AES"));

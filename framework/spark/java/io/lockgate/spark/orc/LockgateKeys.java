@@ -56,11 +56,8 @@ public final class LockgateKeys implements KeyProvider.Factory {
 
     @Override
     public LocalKey createLocalKey(HadoopShims.KeyMetadata key) throws IOException {
-      KeyService.Created fresh = created(key.getKeyName());
-      if (fresh.version() != key.getVersion()) {
-        throw new IOException("key " + key.getKeyName() + " was rolled from version " + key.getVersion() + " to "
-            + fresh.version() + " while a file was being opened; run the write again");
-      }
+      // Of the version that the file names already, even if the key was rolled a moment ago.
+      KeyService.Created fresh = KeyService.create(scope, key.getKeyName(), key.getVersion(), key.getAlgorithm().name());
       return new LocalKey(key.getAlgorithm(), fresh.plain(), fresh.encrypted());
     }
 
