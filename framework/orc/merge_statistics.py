@@ -115,9 +115,10 @@ def _binaries(into: proto.Message, parts: Sequence[proto.Message]) -> None:
 
 
 def _collections(into: proto.Message, parts: Sequence[proto.Message]) -> None:
-    into.min_children = min(part.min_children for part in parts)
-    into.max_children = max(part.max_children for part in parts)
-    into.total_children = sum(part.total_children for part in parts)
+    for field, merge in (("min_children", min), ("max_children", max), ("total_children", sum)):
+        counts = _known(field, parts)
+        if counts is not None:
+            setattr(into, field, merge(counts))
 
 
 _MERGES: dict[str, Callable[[proto.Message, Sequence[proto.Message]], None]] = {
