@@ -27,7 +27,16 @@ import pytest
 
 from lockgate.errors import LockgateError, MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, Isolation, inspect_file, write_table
+from lockgate.framework.orc import (
+    EncryptedOrcFile,
+    Isolation,
+    audit_file,
+    decrypt_file,
+    inspect_file,
+    rekey,
+    verify_file,
+    write_table,
+)
 from lockgate.pushdown import col
 
 CODECS = ("zstd", "snappy", "zlib", "lz4", "none")
@@ -120,6 +129,19 @@ def rows_of(rng: Rng, data: bytes, keys: Any) -> None:
         table.validate(full=True)
 
 
+def copies_of(rng: Rng, data: bytes, keys: Any) -> None:
+    """Copy without encryption or under new keys, or check, without decoding."""
+    act = rng.choice(
+        (
+            lambda: decrypt_file(data, io.BytesIO(), keys),
+            lambda: rekey(data, io.BytesIO(), keys),
+            lambda: verify_file(data, keys),
+            lambda: audit_file(data, {"ssn": "pii", "tags": "fin"}, keys),
+        )
+    )
+    act()
+
+
 def run(number: int, bases: list[Base], act: Callable[[Rng, bytes, Any], None]) -> tuple[str, str]:
     """One case: the kind of damage, and the outcome."""
     rng = random.Random(f"lockgate fuzz {number}")
@@ -203,6 +225,17 @@ def test_rows_of_mutants(bases: list[Base]) -> None:
     outcomes = survive(range(800), bases, rows_of)
     check(outcomes)
     assert outcomes["stream", "CorruptFileError"]
+
+
+def test_copies_of_mutants(bases: list[Base]) -> None:
+    outcomes = survive(range(400), bases, copies_of)
+    assert {outcome for _, outcome in outcomes} >= {"rows", "CorruptFileError", "InputError"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_copies_of_ten_thousand_mutants(bases: list[Base]) -> None:
+    check(survive(range(300_000, 310_000), bases, copies_of))
 
 
 @pytest.mark.slow
