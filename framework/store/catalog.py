@@ -173,6 +173,7 @@ class Catalog:
         while True:
             table = self.load_table(identifier)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
+            check_wrapped_keys(changed, before=table.schema)
             try:
                 self._schemas(table.location).create(changed)
             except FileExistsError:

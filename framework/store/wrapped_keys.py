@@ -12,27 +12,27 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 
-def check_wrapped_keys(schema: TableSchema) -> None:
-    """Raise OptionError if `orc.keys.wrapped` is malformed."""
+def check_wrapped_keys(schema: TableSchema, before: TableSchema | None = None) -> None:
+    """Raise OptionError if `orc.keys.wrapped` is malformed, InputError if it lacks a key it had before."""
     text = schema.table_options.get_option(ORC_KEYS_WRAPPED)
-    if text:
-        # Loaded only here, so that opening a plain table needs no cryptography.
-        from lockgate.framework.keys.wrapped_keys import WrappedKeys
+    present = "" if before is None else before.table_options.get_option(ORC_KEYS_WRAPPED)
+    if text == present:
+        return
+    # Loaded only here, so that opening a plain table needs no cryptography.
+    from lockgate.framework.keys.wrapped_keys import WrappedKeys
 
-        WrappedKeys.from_text(text)
+    later = WrappedKeys.from_text(text) if text else WrappedKeys()
+    if present:
+        WrappedKeys.from_text(present).check_successor(later)
 
 
 def store_wrapped_keys(table: Table, text: str) -> None:
     """Add a schema to `table` that differs in `orc.keys.wrapped`; see `Table.set_wrapped_keys`."""
-    from lockgate.framework.keys.wrapped_keys import WrappedKeys
-
-    later = WrappedKeys.from_text(text)
     newest = table.schema_files.latest() or table.schema
-    present = newest.table_options.get_option(ORC_KEYS_WRAPPED)
-    if present:
-        WrappedKeys.from_text(present).check_successor(later)
+    later = newest.with_options({ORC_KEYS_WRAPPED.key: text})
+    check_wrapped_keys(later, before=newest)
     try:
-        table.schema_files.create(newest.with_options({ORC_KEYS_WRAPPED.key: text}))
+        table.schema_files.create(later)
     except FileExistsError:
         # Of two who roll at once, the later one would otherwise drop the other's key.
         raise CommitConflictError(

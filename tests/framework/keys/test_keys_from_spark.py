@@ -1,0 +1,131 @@
+"""Every scheme works as `keys=` of a session: what the connector asks the driver, here without Spark."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
+from lockgate.framework.keys import EnvelopeKeyProvider, create_key_file, provider_from
+from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
+from lockgate.framework.spark.brain import Brain
+from lockgate.framework.spark.catalogs import strict
+from lockgate.framework.spark.encryption import masked_columns
+from lockgate.framework.store import Catalog, Schema
+from lockgate.framework.store.alter import RemoveOption, SetOption
+
+STORE = Path(__file__).parents[2] / "fixtures" / "keys" / "kms.jceks"
+SCHEMES = ["file", "path", "jceks", "kms", "envelope-file", "envelope-kms", "envelope-aws"]
+
+
+@pytest.fixture
+def spec(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A text for `keys=` of the scheme that a test is about."""
+    create_key_file(tmp_path / "keys.json", ["pii", "fin"])
+    monkeypatch.setenv(PASSWORD_VARIABLE, "correct-horse")
+    scheme = request.param
+    if scheme == "jceks":
+        pytest.importorskip("jks")
+        yield f"jceks:{shutil.copy(STORE, tmp_path)}"
+    elif scheme.endswith("kms"):
+        kms = request.getfixturevalue("kms").spec()
+        yield f"envelope:fin@{kms}" if scheme.startswith("envelope") else kms
+    elif scheme == "envelope-aws":
+        key, place = request.getfixturevalue("aws_key"), request.getfixturevalue("aws")
+        yield f"envelope:aws-kms:{key}?region=eu-central-1&endpoint={place}"
+    else:
+        file = tmp_path / "keys.json"
+        yield {"file": f"file:{file}", "path": str(file), "envelope-file": f"envelope:fin@file:{file}"}[
+            scheme
+        ]
+
+
+def people(catalog: Catalog) -> Any:
+    """A table with a column under the key pii, which brings its keys where nothing else holds them."""
+    options = {"orc.encrypt": "pii:ssn"}
+    if isinstance(catalog.keys, EnvelopeKeyProvider):
+        options["orc.keys.wrapped"] = catalog.keys.create("pii")
+    catalog.create_namespace("db")
+    schema = pa.schema([("id", pa.int64()), ("ssn", pa.string())])
+    return catalog.create_table("db.people", Schema.from_arrow(schema, options=options))
+
+
+@pytest.mark.parametrize("spec", SCHEMES, indirect=True)
+def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
+    brain = Brain()
+    catalog = brain.catalogs.get(
+        brain.catalogs.open("lake", {"warehouse": str(tmp_path / "lake"), "keys": spec}).handle
+    )
+    table = people(catalog)
+    scope = brain.scopes.register(table.keys)
+    assert brain.scopes.register(catalog.load_table("db.people").keys) == scope, "one handle for each table"
+    made: Any = brain.answer("keys.create", {"scope": scope, "name": "pii"})
+    request = {**{key: made[key] for key in ("name", "version", "algorithm", "encrypted")}, "scope": scope}
+    assert brain.answer("keys.unwrap", request) == {"plain": made["plain"]}
+    assert brain.answer("keys.unwrap", {**request, "scope": strict(scope)}) == {"plain": made["plain"]}
+    assert brain.answer("keys.unwrap", {**request, "name": "absent"}) == {"missing": True}
+    with pytest.raises(KeyMissingError, match="decides what is written"):
+        brain.answer("keys.unwrap", {**request, "name": "absent", "scope": strict(scope)})
+    with pytest.raises(KeyMissingError):  # the key is held, and this version of it is not
+        brain.answer("keys.unwrap", {**request, "version": 99})
+    assert masked_columns(table) == {}
+    table.append(pa.table({"id": [1], "ssn": ["123"]}))
+    assert Catalog(tmp_path / "lake", keys=spec).load_table("db.people").read(strict=True)[
+        "ssn"
+    ].to_pylist() == ["123"]
+
+
+@pytest.mark.parametrize("spec", SCHEMES, indirect=True)
+def test_one_text_is_one_handle(spec: str) -> None:
+    """A session that is asked for twice is the same one, with the same confs."""
+    from lockgate.framework.spark.session import catalog_confs
+
+    confs = catalog_confs("/lake", "lake", spec)
+    assert catalog_confs("/lake", "lake", spec) == confs
+    shown = confs["spark.sql.catalog.lake.keys"]
+    assert shown == spec if spec.startswith(("file:", "/")) else shown.startswith("session:keys-")
+
+
+def test_a_denied_key_is_shown_as_a_mask(kms: Any, tmp_path: Path) -> None:
+    """For queries it is as if it were not held; what rewrites says that it is denied."""
+    kms.state.closed.add("bob")
+    for user, masked in (("alice", {}), ("bob", {"ssn": "pii"})):
+        brain = Brain()
+        catalog = Catalog(tmp_path / user, keys=provider_from(kms.spec(user)))
+        table = people(catalog)
+        assert masked_columns(table) == masked
+        scope = brain.scopes.register(table.keys)
+        encrypted = base64.b64encode(os.urandom(16)).decode()
+        request = {
+            "scope": scope,
+            "name": "pii",
+            "version": 2,
+            "algorithm": "AES_CTR_128",
+            "encrypted": encrypted,
+        }
+        answer: Any = brain.answer("keys.unwrap", request)
+        assert answer == {"missing": True} if masked else len(base64.b64decode(answer["plain"])) == 16
+    with pytest.raises(KeyDeniedError, match="decides what is written"):
+        brain.answer("keys.unwrap", {**request, "scope": strict(scope)})
+
+
+def test_altering_a_table_drops_no_wrapped_key(tmp_path: Path) -> None:
+    create_key_file(tmp_path / "root.json", ["root"])
+    catalog = Catalog(tmp_path / "lake", keys=f"envelope:{tmp_path / 'root.json'}")
+    assert isinstance(catalog.keys, EnvelopeKeyProvider)
+    table = people(catalog)
+    text = table.options["orc.keys.wrapped"]
+    rolled = catalog.alter_table("db.people", [SetOption("orc.keys.wrapped", catalog.keys.roll(text, "pii"))])
+    assert rolled.keys is not None
+    assert rolled.keys.current_key("pii").version == 1
+    for change in (SetOption("orc.keys.wrapped", text), RemoveOption("orc.keys.wrapped")):
+        with pytest.raises(InputError, match="lacks pii@"):
+            catalog.alter_table("db.people", [change])
+    assert catalog.load_table("db.people").schema.id == 1
