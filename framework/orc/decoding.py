@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from lockgate.framework.orc.stripe_keys import prove_stripe_keys
 from lockgate.framework.orc.tail import Tail
 from lockgate.framework.orc.timestamps import decode_wide, to_microseconds
 from lockgate.framework.orc.variants import Variants
+
+# About how many stored bytes of a stripe are decoded at once.
+PART = 16 * 1024 * 1024
 
 TimestampUnit = Literal["ns", "us"]
 
@@ -76,17 +80,9 @@ class StripeDecoder:
         Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong, and
         `UnsupportedTypeError` for times that the unit cannot hold.
         """
-        place = self._file.tail.footer.stripes[index]
-        if not self._schema.names:
-            return rows_only(int(place.number_of_rows))
-        try:
-            return self._decode(index)
-        finally:
-            length = place.index_length + place.data_length + place.footer_length
-            self._file.stored.forget(place.offset, length)
-
-    def _decode(self, index: int) -> pa.Table:
         tail, variants = self._file.tail, self._file.variants
+        if not self._schema.names:
+            return rows_only(int(tail.footer.stripes[index].number_of_rows))
         stripe = read_stripe(self._source, tail, index)
         prove_stripe_keys(self._source, tail, variants, stripe)
         if self._rows is None:
@@ -102,19 +98,31 @@ class StripeDecoder:
 
     def _whole(self, stripe: Stripe) -> pa.Table:
         def decode(projection: Projection) -> pa.Table:
-            image = stripe_image(self._source, self._file.tail, self._file.variants, stripe, projection)
-            return self._file.decoder.table(image)
+            # Where reading is free, a few columns at a time, to save memory: while a column is decoded, Arrow
+            # may hold it twice.
+            most = PART if self._source.free else sys.maxsize
+            parts = projection.parts(stripe.streams, self._file.variants, most)
+            tables = [self._image(stripe, part) for part in parts]
+            columns = [column for table in tables for column in table.columns]
+            return pa.Table.from_arrays(columns, [name for table in tables for name in table.schema.names])
 
         def direct(projection: Projection) -> pa.Table:
             if projection is not self._projection:
                 return decode(projection)
             picks = projection.select(stripe.streams, self._file.variants)
             self._counter.add(bytes_read=sum(stream.length for _, stream in picks))
-            return self._direct.read(stripe.index)
+            table = self._direct.read(stripe.index)
+            self._forget(stripe)
+            return table
 
         self._counter.add_stripe(stripe.index)
         table = self._decoded(stripe, direct if self._direct.possible else decode)
         return self._checked(stripe, table, stripe.rows)
+
+    def _image(self, stripe: Stripe, projection: Projection) -> pa.Table:
+        image = stripe_image(self._source, self._file.tail, self._file.variants, stripe, projection)
+        self._forget(stripe)
+        return self._file.decoder.table(image)
 
     def _run(self, stripe: Stripe, groups: StripeRowGroups, run: range) -> pa.Table:
         """The rows of some row groups that lie one behind the other."""
@@ -123,6 +131,7 @@ class StripeDecoder:
         def decode(projection: Projection) -> pa.Table:
             nonlocal rows
             image, rows = groups.image(projection, run)
+            self._forget(stripe)
             return self._file.decoder.table(image)
 
         return self._checked(stripe, self._decoded(stripe, decode), rows)
@@ -154,6 +163,12 @@ class StripeDecoder:
                 for column, field in zip(columns, self._schema, strict=True)
             ]
         return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _forget(self, stripe: Stripe) -> None:
+        """Give back the memory of the stored bytes before what they decode to takes more."""
+        place = self._file.tail.footer.stripes[stripe.index]
+        length = place.index_length + place.data_length + place.footer_length
+        self._file.stored.forget(place.offset, length)
 
     def _undecodable(self, index: int, reason: object) -> CorruptFileError:
         offset = self._file.tail.footer.stripes[index].offset

@@ -6,6 +6,7 @@ Only the streams of the wanted columns are in it, and encrypted ones are decrypt
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,37 @@ class Projection:
         """Whether Arrow can be asked for these columns by name: unchanged ones, none named like a path."""
         changed = self.dropped or self.replaced or not self.whole
         return not changed and not any("." in name for name in self.names)
+
+    def part(self, tops: Sequence[int]) -> Projection:
+        """Only the top-level columns at the places `tops` of the image, with everything in them."""
+        last = [*self.types[0].subtypes, len(self.types)]
+        ends = {top: last[index + 1] for index, top in enumerate(last[:-1])}
+        places = [0, *(place for top in tops for place in range(top, ends[top]))]
+        new = {place: index for index, place in enumerate(places)}
+        return Projection(
+            tuple(self.numbers[place] for place in places),
+            tuple(_renumbered(self.types[place], new) for place in places),
+            frozenset((new[place], kind) for place, kind in self.dropped if place in new),
+            {(new[place], kind): data for (place, kind), data in self.replaced.items() if place in new},
+            self.whole,
+        )
+
+    def parts(self, streams: Sequence[Stream], variants: Variants, most: int) -> list[Projection]:
+        """The projection in parts of about `most` stored bytes: whole columns, in the order they have."""
+        sizes = dict.fromkeys(range(len(self.numbers)), 0)
+        for place, stream in self.select(streams, variants):
+            sizes[place] += stream.length
+        groups: list[list[int]] = []
+        room = 0
+        tops = [*self.types[0].subtypes, len(self.types)]
+        for top, end in itertools.pairwise(tops):
+            size = sum(sizes[place] for place in range(top, end))
+            if not groups or size > room:
+                groups.append([])
+                room = most
+            groups[-1].append(top)
+            room -= size
+        return [self] if len(groups) < 2 else [self.part(group) for group in groups]
 
     def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
         """The data streams that the image needs, each with its column's place in the image."""

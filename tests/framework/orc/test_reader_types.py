@@ -166,3 +166,25 @@ def test_codecs_that_are_not_supported(codec: str) -> None:
     changed = postscript.SerializeToString()
     with pytest.raises(UnsupportedFormatError, match=f"compressed with {codec}, .* rewrite it with ZSTD"):
         EncryptedOrcFile(data[: -1 - length] + changed + bytes([len(changed)]))
+
+
+@pytest.mark.parametrize("most", [1, 3000, 20_000])
+def test_a_stripe_is_decoded_in_parts(
+    most: int, keys: MemoryKeyProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockgate.framework.orc.decoding.PART", most)
+    late = pa.array([datetime.datetime(9000, 1, 1), None, MOMENT] * 1000, pa.timestamp("us"))
+    rows = TYPES.append_column("late", late).append_column("a.b", TYPES["int"])
+    sink = io.BytesIO()
+    write_table(rows, sink, encrypt="pii:string,late;fin:struct", keys=keys)
+    with EncryptedOrcFile(sink.getvalue(), keys, timestamp_unit="us") as file:
+        schema = file.schema
+        assert file.read().equals(rows.cast(schema, safe=False))
+        some = ["late", "a.b", "struct", "byte"]
+        assert file.read(some).equals(
+            rows.select(some).cast(pa.schema([schema.field(name) for name in some]))
+        )
+    with EncryptedOrcFile(sink.getvalue(), keys) as file:
+        assert file.read(["struct.age"])["struct"].to_pylist() == [
+            None if value is None else {"age": value["age"]} for value in TYPES["struct"].to_pylist()
+        ]
