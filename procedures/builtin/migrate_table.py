@@ -61,14 +61,14 @@ class MigrateTable(Procedure):
             "drop the source table, or delete the folder's files, at the end",
         ),
         Parameter("target_table", "STRING", None, "the new table (default: database and name of the source)"),
+        Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
+        Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
         Parameter(
-            "keys",
+            "source_keys",
             "STRING",
             None,
             "where the source's keys are, such as 'file:/path/keys.json' (default: where the catalog's are)",
         ),
-        Parameter("parallelism", "INT", None, "files inspected and adopted at a time (default: up to 8)"),
-        Parameter("dry_run", "BOOLEAN", False, "only inspect the files and count what would be done"),
     )
     result = (
         ("files_adopted", "BIGINT"),
@@ -87,7 +87,7 @@ class MigrateTable(Procedure):
         if context.catalog.table_exists(target):
             raise AlreadyExistsError(f"table {target!r} exists: give another target_table, or drop it first")
         threads = _threads(arguments["parallelism"])
-        keys = provider_from(arguments["keys"]) if arguments["keys"] else context.catalog.keys
+        keys = provider_from(arguments["source_keys"]) if arguments["source_keys"] else context.catalog.keys
         inspected = _parallel(threads, lambda file: inspect(source, file, keys), source.files)
         options = parse_options(arguments["options"])
         schema = _schema(source, inspected, options)

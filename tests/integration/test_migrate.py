@@ -182,7 +182,7 @@ def test_files_under_keys_that_are_not_the_lakes(
     arguments = {"source_type": "orc", "table": folder, "target_table": f"{database}.t"}
     with pytest.raises(AnalysisException, match=r"pii@0 does not open column .ssn."):
         lake.call("migrate_table", **arguments)
-    (row,) = lake.call("migrate_table", **arguments, keys=f"file:{tmp_path / 'keys.json'}")
+    (row,) = lake.call("migrate_table", **arguments, source_keys=f"file:{tmp_path / 'keys.json'}")
     assert (row.files_adopted, row.rows) == (0, 30)
     found = rows(spark, f"lake.{database}.t")
     assert [(each.ssn, each.at.timestamp()) for each in found] == [(f"s-{i}", float(i)) for i in range(30)]

@@ -101,12 +101,14 @@ def test_keys_of_the_source_by_an_argument(catalog: Catalog, run: Run, tmp_path:
     """Keys that the catalog holds too: adopted. Others: rewritten under the catalog's."""
     both = _key_file(tmp_path / "both.json", {"pii@0": bytes(range(16)), **SOURCE})
     _write(tmp_path / "a", "1.orc", MemoryKeyProvider({"pii@0": bytes(range(16))}), encrypt="pii:name")
-    result = run("migrate_table", "orc", str(tmp_path / "a"), target_table="db.a", keys=both).to_dicts()[0]
+    result = run(
+        "migrate_table", "orc", str(tmp_path / "a"), target_table="db.a", source_keys=both
+    ).to_dicts()[0]
     assert (result["files_adopted"], result["files_rewritten"]) == (1, 0)
     _write(tmp_path / "b", "1.orc", MemoryKeyProvider(SOURCE), encrypt="src:name")
     options = "orc.encrypt=pii:name"
     result = run(
-        "migrate_table", "orc", str(tmp_path / "b"), target_table="db.b", keys=both, options=options
+        "migrate_table", "orc", str(tmp_path / "b"), target_table="db.b", source_keys=both, options=options
     ).to_dicts()[0]
     assert (result["files_adopted"], result["files_rewritten"]) == (0, 1)
     for name in ("a", "b"):
@@ -123,7 +125,9 @@ def test_a_key_of_the_same_name_that_is_another(catalog: Catalog, run: Run, tmp_
         run("migrate_table", "orc", str(tmp_path / "a"), target_table="db.a")
     assert catalog.list_tables("db") == []
     keys = _key_file(tmp_path / "others.json", others)
-    result = run("migrate_table", "orc", str(tmp_path / "a"), target_table="db.a", keys=keys).to_dicts()[0]
+    result = run(
+        "migrate_table", "orc", str(tmp_path / "a"), target_table="db.a", source_keys=keys
+    ).to_dicts()[0]
     assert (result["files_adopted"], result["files_rewritten"]) == (0, 1)
     table = catalog.load_table("db.a")
     assert _rows(table) == ROWS.to_pylist()
