@@ -49,7 +49,7 @@ def authenticate(
                 'stripped. Read it with integrity="verify" if you trust where it comes from'
             )
         return source, "absent"
-    ending = _ending(source, tail)
+    behind = _end_of_stripes(tail)
     mac = open_mac(tail, variants, stored)
     if mac is None:
         if mode == "require":
@@ -58,6 +58,7 @@ def authenticate(
                 "and none is held"
             )
         return source, "unverified"
+    ending = source.read_at(behind, source.size - behind)
     check_tail(source, tail, stored, mac, ending)
     return VerifyingSource(source, tail, stored, mac, ending), "verified"
 
@@ -79,17 +80,13 @@ def open_mac(tail: Tail, variants: Variants, stored: StoredTags) -> Mac | None:
 def check_tail(source: Source, tail: Tail, stored: StoredTags, mac: Mac, ending: memoryview) -> None:
     """Raise `IntegrityError` unless the tail is the one that was written."""
     behind = source.size - len(ending)
-    footer = ending[tail.footer_offset - behind : tail.footer_offset - behind + tail.postscript.footer_length]
-    content = original_content(tail.codec, footer)
+    start = tail.footer_offset - behind
+    end = start + tail.postscript.footer_length
+    content = original_content(tail.codec, ending[start:end])
     if content is None:
         raise damaged_tags(tail, "the footer is compressed, which files with tags never do")
     try:
-        message = tail_message(
-            ending[: tail.footer_offset - behind],
-            content,
-            stored.encoded,
-            ending[tail.footer_offset - behind + tail.postscript.footer_length :],
-        )
+        message = tail_message(ending[:start], content, stored.encoded, ending[end:])
     except ValueError as error:
         raise damaged_tags(tail, "their header is not in the footer as it should be") from error
     if not mac.tail_fits(stored.header.tail_tag, message):
@@ -101,8 +98,8 @@ def check_tail(source: Source, tail: Tail, stored: StoredTags, mac: Mac, ending:
         raise IntegrityError(f"{tail.name} changed while it was opened; open it again")
 
 
-def _ending(source: Source, tail: Tail) -> memoryview:
-    """The bytes behind the last stripe; `IntegrityError` unless the stripes end where they should."""
+def _end_of_stripes(tail: Tail) -> int:
+    """Where the last stripe ends; `IntegrityError` unless what follows begins right there."""
     behind = len(MAGIC)
     if tail.stripes:
         last = tail.footer.stripes[-1]
@@ -113,4 +110,4 @@ def _ending(source: Source, tail: Tail) -> memoryview:
             f"the stripes end at byte {behind}, their length is given as {tail.footer.content_length}, and "
             f"what follows begins at {tail.stripe_statistics_offset}",
         )
-    return source.read_at(behind, source.size - behind)
+    return int(behind)

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from lockgate.framework.orc.integrity.header import StoredTags, damaged_tags
 from lockgate.framework.orc.integrity.mac import FOOTER_ORDINAL, GRANULE, TAG_LENGTH, Mac, granules
@@ -19,8 +20,7 @@ from lockgate.framework.orc.tail import Tail
 _KEPT = 32
 
 
-@dataclass(frozen=True)
-class Granule:
+class Granule(NamedTuple):
     """Bytes `start` to `end` of a file, and what their tag is made of."""
 
     start: int
@@ -41,11 +41,10 @@ class _Areas:
     ordinals: list[int]
     tags: list[int]
 
-    def find(self, position: int) -> int | None:
+    def granule(self, position: int) -> Granule | None:
         index = bisect_right(self.starts, position) - 1
-        return index if index >= 0 and position < self.ends[index] else None
-
-    def granule(self, index: int, position: int) -> Granule:
+        if index < 0 or position >= self.ends[index]:
+            return None
         number = (position - self.starts[index]) // GRANULE
         start = self.starts[index] + number * GRANULE
         return Granule(
@@ -97,8 +96,7 @@ class Coverage:
         if index < 0 or position >= self._footers.ends[index]:
             return None
         areas = self._footers if position >= self._footers.starts[index] else self._areas(index)
-        found = areas.find(position)
-        return None if found is None else areas.granule(found, position)
+        return areas.granule(position)
 
     def granules(self, start: int, end: int) -> Iterator[Granule]:
         """The granules that hold bytes between `start` and `end`, in order."""

@@ -72,11 +72,13 @@ class VerifyingSource(Source):
 
     def _span(self, offset: int, length: int) -> tuple[int, int]:
         """The bytes to read for a range: the granules that it touches, whole."""
-        first, last = self.coverage.at(offset), self.coverage.at(offset + length - 1)
+        end = offset + length
+        first = self.coverage.at(offset)
+        last = first if first is not None and end <= first.end else self.coverage.at(end - 1)
         start = offset if first is None else first.start
         if start == len(MAGIC):
             start = 0  # The letters at the start are checked with what follows them.
-        return start, offset + length if last is None else last.end
+        return start, end if last is None else last.end
 
     def _read(self, spans: Sequence[tuple[int, int]]) -> list[memoryview]:
         behind = self.coverage.end
