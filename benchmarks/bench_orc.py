@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import describe_machine, note
-from orc import memory, reading
+from orc import memory, point, reading, spark_scan, writing
 from orc.data import CODECS, Files, make_files
 
 ROWS = 8_000_000
@@ -30,13 +30,15 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-orc-"))
     try:
         for codec in CODECS:
-            if set(arguments.only) - {"memory"}:
+            if set(arguments.only) & set(PARTS):
                 note(f"writing {arguments.rows:,} rows with {codec}")
                 files = make_files(folder, arguments.rows, codec)
                 for name, part in PARTS.items():
                     if name in arguments.only:
                         part(files, arguments.repetitions)
                 files.delete()
+        if "point" in arguments.only:
+            point.point_row_groups(folder, arguments.rows)
         if "memory" in arguments.only:
             memory.peak(folder, arguments.gigabytes)
     finally:
@@ -47,12 +49,16 @@ def main() -> int:
 PARTS: dict[str, Callable[[Files, int], None]] = {
     "cpu": reading.cpu_ratios,
     "threads": reading.two_threads,
+    "write": writing.write_cpu_ratio,
+    "rekey": writing.rekey_gb_per_s,
+    "spark": spark_scan.scan_ratio,
+    "native": spark_scan.rows_per_core,
 }
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench orc", description=__doc__)
-    names = [*PARTS, "memory"]
+    names = [*PARTS, "point", "memory"]
     parser.add_argument("--rows", type=int, default=ROWS, help=f"rows of each file (default {ROWS:,})")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
     parser.add_argument("--gigabytes", type=float, default=GIGABYTES, help="size of the large file")
