@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -30,65 +31,77 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     """A clock that only the test moves."""
     found = Clock()
     monkeypatch.setattr(cli_progress, "time", found)
+    # Only the tests draw.
+    monkeypatch.setattr(cli_progress, "_BETWEEN_SECONDS", 3600)
     return found
+
+
+def drawn(progress: Progress, done: int, total: int) -> str:
+    progress.show(done, total)
+    progress.draw()
+    return str(progress._stream.getvalue())
 
 
 def test_it_shows_after_a_second_and_goes(clock: Clock) -> None:
     terminal = Terminal()
     with Progress("reading x", terminal) as progress:
         clock.now += 0.9
-        progress.show(10, 100)
-        assert terminal.getvalue() == ""
+        assert drawn(progress, 10, 100) == ""
         clock.now += 1.1
-        progress.show(25, 100)
-        assert "reading x [#######" in terminal.getvalue()
-        assert "25%, 0:06 left" in terminal.getvalue()
-        size = len(terminal.getvalue())
-        clock.now += 0.01
-        progress.show(26, 100)
-        assert len(terminal.getvalue()) == size, "not so often that it costs time"
+        shown = drawn(progress, 25, 100)
+        assert "reading x [#######" in shown
+        assert "25%, 0:06 left" in shown
+        assert drawn(progress, 25, 100) == shown, "nothing new"
         clock.now += 4000
-        progress.show(50, 100)
-        assert "50%, 1:06:42 left" in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r\x1b[K")
-    progress.show(100, 100)
+        assert "50%, 1:06:42 left" in drawn(progress, 50, 100)
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
-def test_nothing_where_no_terminal_is(clock: Clock) -> None:
+def test_nothing_where_no_terminal_is() -> None:
     stream = io.StringIO()
     with Progress("reading x", stream) as progress:
-        clock.now += 5
         progress.show(1, 2)
+        assert progress._thread is None
     assert stream.getvalue() == ""
 
 
 def test_quick_work_shows_nothing(clock: Clock) -> None:
     terminal = Terminal()
     with Progress("reading x", terminal) as progress:
-        progress.show(1, 1)
+        drawn(progress, 1, 1)
     assert terminal.getvalue() == ""
 
 
 def test_odd_numbers_and_names(clock: Clock) -> None:
-    terminal = Terminal()
-    with Progress("a\x1b[2J", terminal) as progress:
+    with Progress("a\x1b[2J", Terminal()) as progress:
         clock.now += 2
-        progress.show(0, 0)
+        assert "  0%\x1b" in drawn(progress, 0, 0)
         clock.now += 2
-        progress.show(7, 5)
-    assert "\x1b[2J" not in terminal.getvalue()
-    assert "  0%\x1b" in terminal.getvalue()
-    assert "100%, 0:00 left" in terminal.getvalue()
+        assert "100%, 0:00 left" in drawn(progress, 7, 5)
+        assert "\x1b[2J" not in drawn(progress, 7, 5)
 
 
 def test_a_narrow_terminal(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    terminal = Terminal()
-    with Progress("a long label for it", terminal) as progress:
+    with Progress("a long label for it", Terminal()) as progress:
         clock.now += 2
-        progress.show(1, 2)
-        assert len(terminal.getvalue().removeprefix("\r").removesuffix("\x1b[K")) == 19
+        assert len(drawn(progress, 1, 2).removeprefix("\r").removesuffix("\x1b[K")) == 19
+
+
+def test_it_draws_while_the_work_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_progress, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(cli_progress, "_BETWEEN_SECONDS", 0.001)
+    seen = threading.Event()
+
+    class Watched(Terminal):
+        def write(self, text: str) -> int:
+            if "40%" in text:
+                seen.set()
+            return super().write(text)
+
+    with Progress("reading x", Watched()) as progress:
+        progress.show(2, 5)
+        assert seen.wait(30)
 
 
 def test_a_watched_source_counts_what_is_read() -> None:

@@ -30,36 +30,47 @@ class Progress:
     def __init__(self, label: str, stream: TextIO | None = None) -> None:
         self._label = "".join(each if each.isprintable() else "?" for each in label)
         self._stream = sys.stderr if stream is None else stream
-        self._lock = threading.Lock()
+        self._state = (0, 1)
         self._started = time.monotonic()
-        self._next = self._started + _FIRST_SECONDS
-        self._drawn = False
-        self.shown = bool(self._stream.isatty())
+        self._drawn = ""
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True) if self._stream.isatty() else None
 
     def __enter__(self) -> Progress:
+        if self._thread is not None:
+            self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._lock:
-            if self._drawn:
-                self._stream.write("\r\x1b[K")
-                self._stream.flush()
-            self.shown = False
+        if self._thread is not None:
+            self._ended.set()
+            self._thread.join()
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
 
     def show(self, done: int, total: int) -> None:
         """Tell how much is done, of what there is to do."""
-        now = time.monotonic()
-        if not self.shown or now < self._next:
+        self._state = (done, total)
+
+    def draw(self) -> None:
+        """Draw the bar as it is now, if it is time for one."""
+        seconds = time.monotonic() - self._started
+        if seconds < _FIRST_SECONDS:
             return
-        with self._lock:
-            if not self.shown or now < self._next:
-                return
-            self._next = now + _BETWEEN_SECONDS
-            self._drawn = True
-            self._stream.write(f"\r{self._line(min(done / max(total, 1), 1.0), now - self._started)}\x1b[K")
+        done, total = self._state
+        line = self._line(min(done / max(total, 1), 1.0), seconds)
+        if line != self._drawn:
+            self._drawn = line
+            self._stream.write(f"\r{line}\x1b[K")
             self._stream.flush()
+
+    def _run(self) -> None:
+        # By a thread of its own, since who does the work may be silent for long.
+        while not self._ended.wait(_BETWEEN_SECONDS):
+            self.draw()
 
     def _line(self, share: float, seconds: float) -> str:
         filled = int(share * _WIDTH)
