@@ -10,6 +10,7 @@ from typing import Any
 
 from lockgate.errors import IntegrityError
 from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.orc.bloom_leaks import BLOOM_FILTERS, leaks_bloom_filters
 from lockgate.framework.orc.integrity import authenticate, find_header
 from lockgate.framework.orc.isolation import Isolation
 from lockgate.framework.orc.layout import Compression, StreamKind, TypeKind
@@ -23,7 +24,6 @@ from lockgate.framework.orc.variants import Variants
 
 _WRITERS = ("ORC Java", "ORC C++", "Presto", "Scritchley Go", "Trino", "cuDF")
 _NESTED_NAMES = {TypeKind.LIST: ("_elem",), TypeKind.MAP: ("_key", "_value")}
-_BLOOM_FILTERS = frozenset({StreamKind.BLOOM_FILTER, StreamKind.BLOOM_FILTER_UTF8})
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,9 @@ class Inspection:
 def inspect_file(
     source: Any, keys: KeyProvider | str | None = None, *, isolate: bool | Isolation = False
 ) -> Inspection:
-    """Describe an ORC file, encrypted or not, from its tail and the footers of its stripes; no data is read.
+    """Describe an ORC file, encrypted or not, from its tail and the footers of its stripes.
+
+    No data is read, but for Bloom filters in the clear where there should be none.
 
     `source` and `keys` are what `EncryptedOrcFile` takes. Statistics are true where the key is held. A
     missing key is no error; a wrong one is a `WrongKeyError`, and damage a `CorruptFileError`, unless only
@@ -146,7 +148,7 @@ def inspect_file(
         tail = read_tail(opened)
         variants = Variants(tail, provider)
         stripes = [read_stripe(opened, tail, index) for index in range(tail.stripes)]
-        parts = _parts(tail, variants, stripes)
+        parts = _parts(opened, tail, variants, stripes)
         file = EncryptedOrcFile(opened, provider, integrity="ignore", isolate=isolate)
         metadata = tuple(str(item.name) for item in tail.footer.metadata)
         return Inspection(
@@ -245,7 +247,9 @@ def _columns(file: EncryptedOrcFile, tail: Tail, variants: Variants) -> tuple[In
     return tuple(found)
 
 
-def _parts(tail: Tail, variants: Variants, stripes: list[Stripe]) -> tuple[EncryptedPart, ...]:
+def _parts(
+    source: Source, tail: Tail, variants: Variants, stripes: list[Stripe]
+) -> tuple[EncryptedPart, ...]:
     masks = {root: each.mask for root, each in zip(variants.roots(), variants.columns(), strict=True)}
     found = []
     for number in range(len(variants)):
@@ -265,7 +269,8 @@ def _parts(tail: Tail, variants: Variants, stripes: list[Stripe]) -> tuple[Encry
                     max((int(each.dictionary_size) for each in listed), default=0) for listed in encodings
                 ),
                 stripes_with_nulls=sum(StreamKind.PRESENT in listed for listed in kinds),
-                bloom_filters=any(listed & _BLOOM_FILTERS for listed in kinds),
+                bloom_filters=any(listed & BLOOM_FILTERS for listed in kinds),
+                leaked_bloom_filters=leaks_bloom_filters(source, tail, stripes, root),
             )
         )
     return tuple(found)

@@ -23,6 +23,7 @@ class EncryptedPart:
     """An encrypted column or a part of one; `dictionary_entries` is by stripe, 0 without a dictionary.
 
     `stored_bytes` counts all its encrypted streams. `open` says whether the key is held.
+    `leaked_bloom_filters`: those of the true values are in the clear.
     """
 
     column: str
@@ -34,6 +35,7 @@ class EncryptedPart:
     dictionary_entries: tuple[int, ...]
     stripes_with_nulls: int
     bloom_filters: bool
+    leaked_bloom_filters: bool = False
 
 
 def reveals(tail: Tail, parts: Sequence[EncryptedPart], metadata: Sequence[str]) -> Iterator[str]:
@@ -83,6 +85,11 @@ def _of_part(part: EncryptedPart, rows: int, stripes: int) -> Iterator[str]:
     if sizes:
         span = f"{sizes[0]}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
         yield f"{part.column}: how many distinct values a stripe has, by the size of its dictionary: {span}"
+    if part.leaked_bloom_filters:
+        yield (
+            f"{part.column}: WHICH VALUES IT HOLDS, of all that can be guessed: the Bloom filters of its "
+            "true values are in the clear (ORC's Java library writes them so); write the file again without them"
+        )
     if part.bloom_filters:
         yield f"{part.column}: that it has Bloom filters, and their size"
 

@@ -185,6 +185,18 @@ def test_what_encloses_an_encrypted_part_is_said() -> None:
     assert any("by the size of its dictionary: 3 to 5" in each for each in sentences)
 
 
+def test_bloom_filters_that_leak(written: Callable[..., bytes]) -> None:
+    """ORC's Java library leaves those of an encrypted column in the clear; our writer encrypts them."""
+    java = Path(__file__).resolve().parents[2] / "fixtures" / "orc" / "java-zlib.orc"
+    found = inspect_file(java)
+    assert [part.column for part in found.encrypted if part.leaked_bloom_filters] == ["ssn"]
+    assert "WHICH VALUES IT HOLDS" in told(found, "ssn")
+    assert "WHICH VALUES" not in told(found, "email")
+    ours = inspect_file(written(bloom_filter_columns=["ssn", "id"]))
+    assert any(part.bloom_filters for part in ours.encrypted)
+    assert not any(part.leaked_bloom_filters for part in ours.encrypted)
+
+
 def test_damage_is_an_error(encrypted: bytes) -> None:
     with pytest.raises(CorruptFileError):
         inspect_file(encrypted[:-10])
