@@ -88,7 +88,7 @@ def _of_part(part: EncryptedPart, rows: int, stripes: int) -> Iterator[str]:
     if part.leaked_bloom_filters:
         yield (
             f"{part.column}: WHICH VALUES IT HOLDS, of all that can be guessed: the Bloom filters of its "
-            "true values are in the clear (ORC's Java library writes them so); write the file again without them"
+            "true values are in the clear (ORC's Java library writes them so); write it again without them"
         )
     if part.bloom_filters:
         yield f"{part.column}: that it has Bloom filters, and their size"
