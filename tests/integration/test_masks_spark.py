@@ -16,6 +16,10 @@ import lockgate
 from lockgate.errors import OptionError, UnsupportedError
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.orc.java_support import WRITTEN
+from lockgate.framework.orc.layout import StreamKind
+from lockgate.framework.orc.source import open_source
+from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.tail import read_tail
 from lockgate.framework.store import Schema
 from lockgate.framework.types import Kind
 
@@ -295,3 +299,27 @@ def test_python_refuses_for_tables_what_spark_could_not_write(
     made = Schema.from_arrow(keys, options={"orc.encrypt": "pii:m._key"})
     with pytest.raises(OptionError, match="never null"):
         lake.catalog.create_table(f"{database}.t", made)
+
+
+def test_a_session_s_bloom_filters_do_not_reveal_values(
+    lake: Lake, spark: SparkSession, table: Named
+) -> None:
+    """ORC's Java writes the Bloom filter of an encrypted column in the clear, so such a column has none."""
+    spark.sql("SET orc.bloom.filter.columns = ssn,open")
+    spark.sql("SET orc.encrypt = other:open")
+    try:
+        for options, filters in (("'orc.encrypt' = 'pii:ssn'", 0), ("'comment' = 'plain'", 2)):
+            name = table(f"t{filters}")
+            spark.sql(f"CREATE TABLE {name} (ssn STRING, open STRING) TBLPROPERTIES ({options})")
+            spark.sql(f"INSERT INTO {name} SELECT concat('s', id), concat('o', id) FROM range(0, 100, 1, 1)")
+            (path,) = _files(lake, name)
+            source = open_source(path, None)
+            tail = read_tail(source)
+            stripe = read_stripe(source, tail, 0)
+            source.close()
+            blooms = [stream for stream in stripe.streams if stream.kind == StreamKind.BLOOM_FILTER_UTF8]
+            assert len(blooms) == filters
+            assert len(tail.footer.encryption.variants) == (0 if filters else 1)
+    finally:
+        spark.sql("RESET orc.bloom.filter.columns")
+        spark.sql("RESET orc.encrypt")

@@ -59,10 +59,11 @@ final class DataFileWriter {
     OrcFile.WriterOptions options = OrcFile.writerOptions(conf).setSchema(schema).fileSystem(files).useUTCTimestamp(true)
         .compress(compression)
         .stripeSize(Math.min(STRIPE_SIZE, Math.max(1L << 20, spec.targetFileSize() / 2)))
-        .setKeyProvider(keys);
+        .setKeyProvider(keys).encrypt(spec.encrypt()).masks(spec.mask());
     if (tagging != null) {
-      // Padding between stripes would be bytes that no tag covers.
-      options.encrypt(spec.encrypt()).masks(spec.mask()).fileSystem(tagging).blockPadding(false);
+      // Padding between stripes would be bytes that no tag covers. Bloom filters, which a session may ask for by its
+      // configuration, ORC writes in the clear for encrypted columns too, and of their true values.
+      options.fileSystem(tagging).blockPadding(false).bloomFilterColumns("");
     }
     this.writer = Masks.createWriter(path, options);
     this.batch = schema.createRowBatch(BATCH_ROWS);
