@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.orc
 
@@ -23,7 +24,7 @@ from lockgate.framework.orc.framing import frame
 from lockgate.framework.orc.integrity import TagMaker
 from lockgate.framework.orc.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.options import Encryption
-from lockgate.framework.orc.output import MemoryFile, Output
+from lockgate.framework.orc.output import Output
 from lockgate.framework.orc.source import MemorySource
 from lockgate.framework.orc.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.stripe_statistics import read_metadata
@@ -55,9 +56,8 @@ class AssembledFile:
         self._chunk = 2 * int(settings["stripe_size"])
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
-        # Both are used again for each part: first touch of fresh memory costs more than encryption.
-        self._wide_file = MemoryFile()
-        self._scratch = bytearray()
+        # Used again for each stripe: the first touch of fresh memory costs more than encryption.
+        self._scratch = memoryview(b"")
         self._copy_of = {
             number + column.shift: column for column in self._wide.columns for number in column.columns
         }
@@ -89,9 +89,9 @@ class AssembledFile:
         rows = pa.concat_tables(self._pending) if self._pending else self._wide.schema.empty_table()
         self._pending, self._pending_bytes = [], 0
         times = EarlyTimes(unsliced(self._wide.widen(rows)), self._wide.numbers, self._wide.names)
-        self._wide_file.clear()
-        pyarrow.orc.write_table(times.table, pa.PythonFile(self._wide_file, mode="w"), **self._settings)
-        source = MemorySource(self._wide_file.contents(), "the file in memory")
+        sink = pa.BufferOutputStream()
+        pyarrow.orc.write_table(times.table, sink, **self._settings)
+        source = MemorySource(sink.getvalue(), "the file in memory")
         tail = read_tail(source)
         patch_kinds(tail.footer.types)
         row = 0
@@ -111,31 +111,27 @@ class AssembledFile:
                 f"an encrypted file has at most {MAX_STRIPE} stripes; use a larger stripe_size"
             )
         footer = self._footer(stripe)
-        view = memoryview(self._room(sum(stream.length for stream in stripe.streams) + SLACK))
-        position, lengths = 0, []
+        room = self._room(stripe)
+        lengths: list[int] = []
         pieces: list[memoryview] = []
         for index in (True, False):
-            start = position
             streams = self._sorted(stripe, index)
             for column, stream in streams:
                 new = replaced.get((stream.column, stream.kind))
                 data = source.read_at(stream.offset, stream.length) if new is None else memoryview(new)
-                end = position + stream.length
-                if column is None:
-                    view[position:end] = data
-                elif stream.length:
+                if column is not None and stream.length:
                     cipher = stream_cipher(
                         column.local_key.plain, stream.column - column.shift, stream.kind, number
                     )
-                    cipher.update_into(data, view[position : end + SLACK])
-                pieces.append(view[position:end])
-                position = end
+                    cipher.update_into(data, room[: stream.length + SLACK])
+                    data, room = room[: stream.length], room[stream.length :]
+                pieces.append(data)
             self._list(footer, streams, index)
-            lengths.append(position - start)
+            lengths.append(sum(stream.length for _, stream in streams))
         offset = self._output.size
         footer_bytes = frame(tail.codec, footer.SerializeToString(), tail.block_size)
-        self._output.write(view[:position])
-        self._output.write(footer_bytes)
+        for piece in (*pieces, footer_bytes):
+            self._output.write(piece)
         self._written.add_stripe(
             offset, lengths[0], lengths[1], stripe.rows, streams=pieces, stored_footer=footer_bytes
         )
@@ -180,7 +176,10 @@ class AssembledFile:
                 kind=StreamKind.ENCRYPTED_INDEX if index else StreamKind.ENCRYPTED_DATA, length=hidden
             )
 
-    def _room(self, size: int) -> bytearray:
+    def _room(self, stripe: Stripe) -> memoryview:
+        """Room for all streams of a stripe that are encrypted."""
+        size = sum(stream.length for stream in stripe.streams if stream.column in self._copy_of) + SLACK
         if len(self._scratch) < size:
-            self._scratch = bytearray(size + size // 8)
+            # Not a bytearray, which would touch all of it to make it zero.
+            self._scratch = np.empty(size + size // 8, np.uint8).data
         return self._scratch

@@ -110,59 +110,6 @@ class _ArrowSink:
         self.closed = True
 
 
-class MemoryFile:
-    """A file in memory for Arrow to write to, whose room is used again for the next one."""
-
-    def __init__(self) -> None:
-        self._room = bytearray()
-        self._size = 0
-        self.closed = False
-
-    def clear(self) -> None:
-        """Start anew."""
-        self._size, self.closed = 0, False
-
-    def contents(self) -> memoryview:
-        """What was written since the last `clear`; valid until the next one."""
-        return memoryview(self._room)[: self._size]
-
-    def write(self, data: Any) -> int:
-        """Append bytes."""
-        view = memoryview(data).cast("B")
-        end = self._size + view.nbytes
-        if end > len(self._room):
-            # A new one, because a view of the old one may still be about.
-            room = bytearray(end + end // 2)
-            room[: self._size] = memoryview(self._room)[: self._size]
-            self._room = room
-        memoryview(self._room)[self._size : end] = view
-        self._size = end
-        return view.nbytes
-
-    def tell(self) -> int:
-        """How many bytes were written."""
-        return self._size
-
-    def flush(self) -> None:
-        """Nothing is held back here."""
-
-    def writable(self) -> bool:
-        """Arrow asks."""
-        return True
-
-    def readable(self) -> bool:
-        """Arrow asks."""
-        return False
-
-    def seekable(self) -> bool:
-        """Arrow asks."""
-        return False
-
-    def close(self) -> None:
-        """Arrow is done; what was written stays."""
-        self.closed = True
-
-
 class PlainFile:
     """A file without encryption, which pyarrow writes alone."""
 

@@ -53,8 +53,6 @@ def held(spark: SparkSession, keys: MemoryKeyProvider) -> Iterator[dict[str, str
     cache.get(None).clear()
 
 
-# Doubles have few digits: before version 19, Java writes others as text with more digits than they need, and so
-# masks those more.
 def rows() -> dict[str, tuple[pa.DataType, list[Any]]]:
     rng = random.Random(5)
     day, moment = datetime.date(1950, 1, 1), datetime.datetime(1999, 12, 31, 23, 59, 58)
@@ -71,10 +69,8 @@ def rows() -> dict[str, tuple[pa.DataType, list[Any]]]:
         "int": (pa.int32(), some(whole(32))),
         "long": (pa.int64(), some(whole(64))),
         "float": (pa.float32(), some(lambda _: rng.gauss(0, 10.0 ** rng.randrange(-5, 20)))),
-        "double": (
-            pa.float64(),
-            some(lambda _: float(f"{rng.gauss(0, 10.0 ** rng.randrange(-200, 200)):.6g}")),
-        ),
+        "double": (pa.float64(), some(lambda _: rng.gauss(0, 10.0 ** rng.randrange(-200, 200)))),
+        "eighths": (pa.float64(), some(lambda _: (rng.randrange(-(2**40), 2**40) >> rng.randrange(40)) / 8)),
         "wide": (
             pa.decimal128(30, 6),
             some(lambda _: Decimal(rng.randrange(-(10**20), 10**20) >> rng.randrange(64)).scaleb(-6)),
@@ -92,7 +88,7 @@ def rows() -> dict[str, tuple[pa.DataType, list[Any]]]:
 def flat() -> pa.Table:
     """What Java redacts without an error, flat and as parts of a struct that is never null."""
     columns = {name: pa.array(values, type_) for name, (type_, values) in rows().items()}
-    names = ["long", "double", "day"]
+    names = ["long", "eighths", "day"]
     inner = pa.StructArray.from_arrays([columns[name] for name in names], names)
     return pa.table({"id": pa.array(range(ROWS), pa.int64()), **columns, "inner": inner})
 
@@ -136,8 +132,10 @@ def masked_by_java(
 def test_java_redacts_alike(
     spark: SparkSession, held: dict[str, str], flat: pa.Table, tmp_path: Path, mask: str | None
 ) -> None:
-    whole = ",".join(name for name in flat.schema.names if name not in ("id", "inner"))
-    parts = "inner.long,inner.double,inner.day"
+    # Before version 19, Java writes doubles as text with more digits than they need, and masks those.
+    left = ("id", "inner", "float", "double") if mask and mask.count("`") > 2 else ("id", "inner")
+    whole = ",".join(name for name in flat.schema.names if name not in left)
+    parts = "inner.long,inner.eighths,inner.day"
     encrypt = f"{PII}:{whole};{FIN}:{parts}"
     masks = mask and f"{mask}:{whole},{parts}"
     theirs = masked_by_java(spark, held, flat, tmp_path, encrypt, masks)
@@ -200,7 +198,7 @@ def everything(flat: pa.Table) -> pa.Table:
     )
 
 
-NAMES = "byte,short,int,long,float,double,wide,flag,day,moment,narrow,text,raw"
+NAMES = "byte,short,int,long,float,double,eighths,wide,flag,day,moment,narrow,text,raw"
 
 
 @pytest.mark.parametrize(
