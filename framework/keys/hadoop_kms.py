@@ -322,14 +322,8 @@ def _exception(answer: Answer) -> str | None:
 
 
 def _is_missing(answer: Answer) -> bool:
-    """Whether a status 404 speaks of the key; one without JSON speaks of a wrong host or path."""
-    if answer.status != 404:
-        return False
-    try:
-        json.loads(answer.content)
-    except ValueError:
-        return False
-    return True
+    """Whether a status 404 comes from a KMS; any other 404 speaks of a wrong host or path, not of a key."""
+    return answer.status == 404 and _exception(answer) is not None
 
 
 def _says_missing(answer: Answer) -> bool:

@@ -277,6 +277,19 @@ def test_another_server_than_a_kms(kms: Any) -> None:
         asker.current_key("pii")
 
 
+def test_a_kms_that_calls_missing_keys_not_found(kms: Any) -> None:
+    """By its own exception, so that it is no other server that speaks."""
+    asker = provider(kms)
+    missing = '{"RemoteException": {"exception": "NoSuchKeyException", "message": "no"}}'
+    kms.state.failures += [f"404 {missing}"]
+    with pytest.raises(KeyMissingError):
+        asker.current_key("pii")
+    asker.current_key("pii")
+    kms.state.failures += [f"404 {missing}"]
+    with pytest.raises(KeyMissingError, match="no key pii@2"):
+        asker.create_local_key(PII)
+
+
 def test_what_a_server_says_is_not_repeated(kms: Any) -> None:
     """It may say a key by mistake."""
     kms.state.failures += ['{"material": "c2VjcmV0IGtleQ=="}', "spare"]
