@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import lockgate
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
@@ -155,3 +156,24 @@ def test_rows_are_changed_strictly(catalogs: dict[str, Lake], spark: SparkSessio
         assert state(table.location) == before
     spark.sql(f"UPDATE rewrite_both.{name} SET ssn = concat(ssn, '!') WHERE id = 1")
     assert spark.table(f"rewrite_both.{name}").collect() == [(1, "secret!")]
+
+
+def test_a_stream_that_reads_the_table_it_writes(
+    catalogs: dict[str, Lake], spark: SparkSession, people: str, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"id": 1}')
+    stream = spark.readStream.schema("id INT").json(str(tmp_path / "in"))
+
+    def run(catalog: str) -> None:
+        known = spark.table(f"{catalog}.{people}")
+        joined = stream.join(known, "id").selectExpr("id + 50 AS id", "ssn", "part")
+        query = joined.writeStream.option("checkpointLocation", str(tmp_path / catalog))
+        query.trigger(availableNow=True).toTable(f"{catalog}.{people}").awaitTermination()
+
+    before = state(catalogs["both"].catalog.load_table(people).location)
+    with pytest.raises(StreamingQueryException, match=r"whose key 'old@0' is not held"):
+        run("rewrite_new")
+    assert state(catalogs["both"].catalog.load_table(people).location) == before
+    run("rewrite_both")
+    assert spark.table(f"rewrite_both.{people}").where("id = 51").collect() == [(51, "secret", 1)]
