@@ -64,14 +64,14 @@ def _floor(chunk: pa.Array, type_: pa.DataType) -> pa.Array:
     return pa.array(micros, pa.int64(), mask=~valid).cast(type_)
 
 
-def top_level_timestamps(projection: Projection) -> list[int]:
-    """The places in an image of its top-level timestamps."""
-    return [place for place in projection.types[0].subtypes if projection.types[place].kind in _KINDS]
+def timestamps(projection: Projection) -> list[int]:
+    """The places in an image of its timestamps, nested ones too."""
+    return [place for place, type_ in enumerate(projection.types) if type_.kind in _KINDS]
 
 
 def seconds_only(projection: Projection) -> Projection:
-    """The projection with each top-level timestamp as the number that its seconds are stored as."""
-    places = top_level_timestamps(projection)
+    """The projection with each timestamp as the number that its seconds are stored as."""
+    places = timestamps(projection)
     types = list(projection.types)
     for place in places:
         types[place] = proto.Type(kind=TypeKind.LONG)
@@ -79,49 +79,75 @@ def seconds_only(projection: Projection) -> Projection:
     return Projection(projection.numbers, tuple(types), dropped)
 
 
-def fractions_only(projection: Projection, tail: Tail, rows: int) -> Projection:
-    """The projection with each top-level timestamp as its fraction of a second after one constant second."""
-    zeros = frame(tail.codec, _ZEROS * (rows // _RUN + 1), tail.block_size)
-    replaced = {(place, int(StreamKind.DATA)): zeros for place in top_level_timestamps(projection)}
+def fractions_only(projection: Projection, tail: Tail, values: int) -> Projection:
+    """The projection with each timestamp as its fraction of a second after one constant second.
+
+    No column may have more than `values` values.
+    """
+    zeros = frame(tail.codec, _ZEROS * (values // _RUN + 1), tail.block_size)
+    replaced = {(place, int(StreamKind.DATA)): zeros for place in timestamps(projection)}
     return Projection(projection.numbers, projection.types, frozenset(), replaced)
 
 
 def decode_wide(
     tail: Tail, stripe: Stripe, projection: Projection, decode: Callable[[Projection], pa.Table]
 ) -> pa.Table:
-    """Decode a stripe with times that nanoseconds cannot hold; its top-level timestamps get microseconds."""
-    places = top_level_timestamps(projection)
-    _check(tail, stripe, projection, places)
+    """Decode a stripe with times that nanoseconds cannot hold; its timestamps get microseconds."""
+    _check(tail, stripe, projection)
     table = decode(seconds_only(projection))
-    fractions = decode(fractions_only(projection, tail, stripe.rows))
-    tops = list(projection.types[0].subtypes)
-    for place in places:
-        index = tops.index(place)
-        name = table.schema.names[index]
-        zone = "UTC" if projection.types[place].kind == TypeKind.TIMESTAMP_INSTANT else None
-        micros = _combine(tail.name, name, table.column(index), fractions.column(index))
-        table = table.set_column(index, name, micros.cast(pa.timestamp("us", zone)))
-    return table
+    most = max((_most_values(chunk) for column in table.columns for chunk in column.chunks), default=0)
+    fractions = decode(fractions_only(projection, tail, most))
+    columns = []
+    for name, seconds, fraction in zip(table.schema.names, table.columns, fractions.columns, strict=True):
+        whole, parts = seconds.combine_chunks(), fraction.combine_chunks()
+        columns.append(_joined(f"column {name!r} of {tail.name}", whole, parts))
+    return pa.Table.from_arrays(columns, names=table.schema.names)
 
 
-def _combine(file: str, name: str, seconds: pa.ChunkedArray, fractions: pa.ChunkedArray) -> pa.Array:
-    valid = seconds.is_valid().combine_chunks().to_numpy(zero_copy_only=False)
-    whole = seconds.fill_null(0).combine_chunks().to_numpy(zero_copy_only=False) + EPOCH
-    nanos = (
-        fractions.cast(pa.int64()).fill_null(0).combine_chunks().to_numpy(zero_copy_only=False)
-        % 1_000_000_000
-    )
+def _most_values(array: pa.Array) -> int:
+    """How many values an array or one inside of it has."""
+    return max([len(array), *(_most_values(child) for child in _children(array))])
+
+
+def _children(array: pa.Array) -> list[pa.Array]:
+    if pa.types.is_struct(array.type):
+        return [array.field(index) for index in range(array.type.num_fields)]
+    if pa.types.is_map(array.type):
+        return [array.keys, array.items]
+    if pa.types.is_list(array.type):
+        return [array.values]
+    return []
+
+
+def _joined(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
+    """Two arrays of one shape as one; timestamps take seconds from the one, fractions from the other."""
+    if pa.types.is_timestamp(fractions.type):
+        return _combine(what, seconds, fractions).cast(pa.timestamp("us", fractions.type.tz))
+    if not _children(fractions):
+        return fractions
+    pairs = zip(_children(seconds), _children(fractions), strict=True)
+    children = [_joined(what, second, fraction) for second, fraction in pairs]
+    type_, mask = in_microseconds(fractions.type), fractions.is_null()
+    if pa.types.is_struct(type_):
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
+    if pa.types.is_map(type_):
+        return pa.MapArray.from_arrays(fractions.offsets, *children, type=type_, mask=mask)
+    return pa.ListArray.from_arrays(fractions.offsets, *children, type=type_, mask=mask)
+
+
+def _combine(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
+    valid = seconds.is_valid().to_numpy(zero_copy_only=False)
+    whole = seconds.fill_null(0).to_numpy(zero_copy_only=False) + EPOCH
+    nanos = fractions.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1_000_000_000
     # Seconds before 1970 are rounded up where a fraction of a millisecond or more follows.
     whole = whole - ((whole < 0) & (nanos > 999_999))
     if len(whole) and int(np.abs(whole).max()) >= _LIMIT:
-        raise UnsupportedTypeError(
-            f"column {name!r} of {file} has a time that does not fit into microseconds"
-        )
+        raise UnsupportedTypeError(f"{what} has a time that does not fit into microseconds")
     return pa.array(whole * 1_000_000 + nanos // 1000, pa.int64(), mask=~valid)
 
 
-def _check(tail: Tail, stripe: Stripe, projection: Projection, places: list[int]) -> None:
-    for place in places:
+def _check(tail: Tail, stripe: Stripe, projection: Projection) -> None:
+    for place in timestamps(projection):
         number = projection.numbers[place]
         local = projection.types[place].kind == TypeKind.TIMESTAMP
         zone = stripe.footer.writer_timezone
