@@ -15,6 +15,7 @@ from lockgate.errors import CorruptFileError, UnsupportedTypeError
 from lockgate.framework.orc.decoder import ArrowDecoder, Decoder
 from lockgate.framework.orc.image import Projection, stripe_image
 from lockgate.framework.orc.layout import corrupt
+from lockgate.framework.orc.null_keys import refuse_null_keys
 from lockgate.framework.orc.predicate import RowFilter
 from lockgate.framework.orc.read_report import CountedSource, ReadCounter
 from lockgate.framework.orc.row_groups import StripeRowGroups
@@ -77,14 +78,16 @@ class StripeDecoder:
     def decode(self, index: int) -> pa.Table:
         """The rows of stripe `index` for which the filter holds.
 
-        Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong, and
-        `UnsupportedTypeError` for times that the unit cannot hold.
+        Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong,
+        `UnsupportedTypeError` for times that the unit cannot hold, and `UnsupportedError` for maps whose keys
+        are null.
         """
         tail, variants = self._file.tail, self._file.variants
         if not self._schema.names:
             return rows_only(int(tail.footer.stripes[index].number_of_rows))
         stripe = read_stripe(self._source, tail, index)
         prove_stripe_keys(self._source, tail, variants, stripe)
+        refuse_null_keys(tail, [stream for _, stream in self._projection.select(stripe.streams, variants)])
         if self._rows is None:
             return self._whole(stripe)
         groups = StripeRowGroups(self._source, tail, variants, stripe)
