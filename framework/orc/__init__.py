@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.integrity import IntegrityReport, verify_file
     from lockgate.framework.orc.isolation import Isolation
     from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
+    from lockgate.framework.orc.read_report import ReadReport
     from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
     from lockgate.framework.orc.statistics import ColumnStatistics
     from lockgate.framework.orc.transform import decrypt_file, encrypt_file, rekey
@@ -30,6 +31,7 @@ _MODULES = {
     "Isolation": "isolation",
     "Mask": "options",
     "OrcWriter": "writer",
+    "ReadReport": "read_report",
     "WrittenFile": "writer",
     "audit_file": "audit",
     "decrypt_file": "transform",
@@ -57,6 +59,7 @@ __all__ = [
     "Isolation",
     "Mask",
     "OrcWriter",
+    "ReadReport",
     "WrittenFile",
     "audit_file",
     "decrypt_file",

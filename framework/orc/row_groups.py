@@ -45,8 +45,8 @@ class StripeRowGroups:
 
     @cached_property
     def count(self) -> int:
-        """How many row groups there are; a stripe whose index is not to be relied on is one row group."""
-        return group_count(self._tail, self._stripe.rows) if self._reliable else 1
+        """How many row groups there are."""
+        return group_count(self._tail, self._stripe.rows)
 
     def select(
         self, rows: RowFilter, projection: Projection, counter: ReadCounter | None = None
@@ -59,13 +59,15 @@ class StripeRowGroups:
         """
         if rows.predicate is None or not self._stripe.rows:
             return None
+        indexed = self._is_indexed(rows)
+        count = self.count if indexed else 1
         selection = Selection(
-            self._tail, self._stripe, rows, self.column, self.count, indexed=self._reliable, counter=counter
+            self._tail, self._stripe, rows, self.column, count, indexed=indexed, counter=counter
         )
         kept = selection.row_groups()
         if not kept:
             return []
-        if len(kept) == self.count:
+        if len(kept) == count:
             return None
         runs = _runs(kept, GAP_ROWS // self._tail.footer.row_index_stride)
         if [len(run) for run in runs] == [self.count] or not self._can_slice(projection, runs):
@@ -100,7 +102,13 @@ class StripeRowGroups:
             return False
         if footer.writer == _JAVA:
             return bool(self._tail.postscript.writer_version >= _FIRST_TRUSTED)
-        return bool(footer.writer == _CPP)
+        # Those of C++ before 1.7 do not say their version.
+        return bool(footer.writer == _CPP and footer.software_version)
+
+    def _is_indexed(self, rows: RowFilter) -> bool:
+        """Whether there is an index of what is compared; only then the number of row groups is proven."""
+        numbers = [self._tail.types.top_level(name) for name in rows.columns]
+        return self._reliable and any(self.column(number).entries is not None for number in numbers)
 
     def _can_slice(self, projection: Projection, runs: Sequence[range]) -> bool:
         borders = sorted({border for run in runs for border in (run.start, run.stop) if border < self.count})

@@ -13,7 +13,10 @@ from lockgate.framework.orc.variants import Variants
 
 
 class ColumnStreams:
-    """The streams of the variant that a column is read from: the encrypted one if its key is held."""
+    """The streams of the variant that a column is read from: the encrypted one if its key is held.
+
+    `is_mask` says whether what is read is the mask of an encrypted column.
+    """
 
     def __init__(self, source: Source, tail: Tail, variants: Variants, stripe: Stripe, column: int) -> None:
         self.column = column
@@ -22,6 +25,9 @@ class ColumnStreams:
         self._variants = variants
         self._stripe = stripe
         variant = variants.variant_of(column)
+        self.is_mask = variant is None and any(
+            column in tail.types.subtree(root) for root in variants.roots()
+        )
         self.by_kind = {
             stream.kind: stream
             for stream in stripe.streams

@@ -132,6 +132,9 @@ class Selection:
         if not self._right_hashes or not self._is_flat(node):
             return None
         column = self._column(node)
+        if column.streams.is_mask and self._tail.footer.writer != _CPP:
+            # ORC's Java writer puts the filters of the true values there, as of version 2.3.0.
+            return None
         hashes = bloom.hashes_of(
             node,
             column.kind,
