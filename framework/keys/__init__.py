@@ -1,15 +1,21 @@
 """Where master keys live, and how local keys are wrapped under them."""
 
-from lockgate.framework.keys.aws_kms import AwsKmsWrapper
-from lockgate.framework.keys.envelope import EnvelopeKeyProvider
-from lockgate.framework.keys.hadoop_kms import HadoopKmsKeyProvider
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from lockgate.framework.keys.jceks import JceksKeyProvider
 from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, create_key_file
 from lockgate.framework.keys.management import create_key, list_keys, roll_key
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
 from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
 from lockgate.framework.keys.spec import provider_from
-from lockgate.framework.keys.wrapping import KeyWrapper, ProviderWrapper, WrappedKey
+
+if TYPE_CHECKING:
+    from lockgate.framework.keys.aws_kms import AwsKmsWrapper
+    from lockgate.framework.keys.envelope import EnvelopeKeyProvider
+    from lockgate.framework.keys.hadoop_kms import HadoopKmsKeyProvider
+    from lockgate.framework.keys.wrapping import KeyWrapper, ProviderWrapper, WrappedKey
 
 __all__ = [
     "AwsKmsWrapper",
@@ -34,3 +40,21 @@ __all__ = [
     "provider_from",
     "roll_key",
 ]
+
+# Loaded when first asked for: a reader with a key file needs no HTTP and no TLS.
+_LAZY = {
+    "AwsKmsWrapper": "aws_kms",
+    "EnvelopeKeyProvider": "envelope",
+    "HadoopKmsKeyProvider": "hadoop_kms",
+    "KeyWrapper": "wrapping",
+    "ProviderWrapper": "wrapping",
+    "WrappedKey": "wrapping",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -49,6 +49,10 @@ _LASTING = frozenset(
 )
 
 
+class _UnfitKeyError(KeyServiceError):
+    """Raised for a key that ORC's encryption has no use for."""
+
+
 class HadoopKmsKeyProvider(KeyProvider):
     """Asks a Hadoop KMS: `HadoopKmsKeyProvider("kms://https@kms1;kms2:9600/kms")`.
 
@@ -125,7 +129,10 @@ class HadoopKmsKeyProvider(KeyProvider):
     def key_versions(self) -> list[KeyMetadata]:
         found = []
         for name in self.key_names():
-            algorithm, versions = self._metadata(name)
+            try:
+                algorithm, versions = self._metadata(name)
+            except (KeyDeniedError, KeyMissingError, _UnfitKeyError):
+                continue  # other people's keys, and such that no ORC file is encrypted with
             found += [KeyMetadata(name, version, algorithm) for version in range(versions)]
         return found
 
@@ -201,7 +208,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         except (TypeError, KeyError, ValueError, AttributeError):
             raise self._nonsense(answer, f"what is known of key {name!r}") from None
         if bits not in (128, 256):
-            raise KeyServiceError(
+            raise _UnfitKeyError(
                 f"key {name!r} of {self._holder} has {bits} bits; ORC encrypts with 128 or 256"
             )
         known = algorithm_of_bits(bits), versions

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockgate.framework.keys.envelope import envelope_provider
-from lockgate.framework.keys.hadoop_kms import hadoop_kms_provider
-from lockgate.framework.keys.jceks import jceks_provider
+from lockgate.framework.keys.provider import KeyProvider
 from lockgate.framework.plugins import hookimpl
 from lockgate.framework.plugins.contracts import KeyProviderFactory
 
@@ -14,4 +12,25 @@ from lockgate.framework.plugins.contracts import KeyProviderFactory
 @hookimpl
 def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:
     """Return the factories of `jceks:`, `kms:` and `envelope:`."""
-    return {"jceks": jceks_provider, "kms": hadoop_kms_provider, "envelope": envelope_provider}
+    return {"jceks": _jceks, "kms": _kms, "envelope": _envelope}
+
+
+# Each loads what it needs when its scheme is used.
+
+
+def _jceks(text: str) -> KeyProvider:
+    from lockgate.framework.keys.jceks import jceks_provider
+
+    return jceks_provider(text)
+
+
+def _kms(text: str) -> KeyProvider:
+    from lockgate.framework.keys.hadoop_kms import hadoop_kms_provider
+
+    return hadoop_kms_provider(text)
+
+
+def _envelope(text: str) -> KeyProvider:
+    from lockgate.framework.keys.envelope import envelope_provider
+
+    return envelope_provider(text)

@@ -184,6 +184,16 @@ def test_a_rolled_key(kms: Any) -> None:
     assert [str(key) for key in list_keys(asker)] == ["fin@0", "new@0", "pii@0", "pii@1", "pii@2", "pii@3"]
 
 
+def test_keys_of_other_people_are_not_listed(kms: Any) -> None:
+    kms.state.keys["odd"] = [os.urandom(24)]
+    listed = ["fin@0", "pii@0", "pii@1", "pii@2"]
+    assert [str(key) for key in list_keys(kms.spec())] == listed
+    kms.state.failures += ["spare", '404 {"RemoteException": {"exception": "NoSuchKeyException"}}']
+    assert [str(key) for key in list_keys(kms.spec())] == listed[1:]
+    with pytest.raises(KeyServiceError, match="has 192 bits; ORC encrypts with 128 or 256"):
+        provider(kms).current_key("odd")
+
+
 def test_authentication_of_ones_own(kms: Any) -> None:
     """Any header, made anew for each request; the name of the user is not sent then."""
     hosts: list[str] = []
