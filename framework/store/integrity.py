@@ -53,8 +53,8 @@ class IntegrityPolicy:
             return
         why = "it has no tags" if file.integrity == "absent" else "none of the keys it names is held"
         raise IntegrityError(
-            f"{file.name} cannot be checked, as 'orc.integrity' = 'require' of table {self._table.identifier} "
-            f"wants: {why}. If it comes from a writer without tags, set the option to 'verify'; otherwise "
+            f"{file.name} cannot be checked, as table {self._table.identifier} requires by its option "
+            f"'orc.integrity': {why}. If it comes from a writer without tags, set the option to 'verify'; otherwise "
             "restore the file from a copy"
         )
 

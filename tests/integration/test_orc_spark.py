@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.orc
 import pytest
 
-from lockgate.errors import MaskedDataWarning, WrongKeyError
+from lockgate.errors import IntegrityError, MaskedDataWarning, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, rekey, write_table
+from lockgate.framework.orc import EncryptedOrcFile, assembling, decrypt_file, rekey, write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -275,32 +275,59 @@ def test_we_read_what_spark_encrypts(
     assert partly["salary"].null_count == ROWS
 
 
+def merge(spark: SparkSession, provider: str, paths: list[Path], merged: Path) -> int:
+    """Merge files by Apache ORC; returns how many it took."""
+    jvm: Any = spark.sparkContext._jvm
+    conf = jvm.org.apache.hadoop.conf.Configuration()
+    conf.set("orc.key.provider", provider)
+    inputs = jvm.java.util.ArrayList([jvm.org.apache.hadoop.fs.Path(str(path)) for path in paths])
+    orc = jvm.org.apache.orc.OrcFile
+    return len(orc.mergeFiles(jvm.org.apache.hadoop.fs.Path(str(merged)), orc.writerOptions(conf), inputs))
+
+
+def halves(people: pa.Table, folder: Path, keys: MemoryKeyProvider) -> list[Path]:
+    paths = [folder / f"part{number}.orc" for number in range(2)]
+    for number, path in enumerate(paths):
+        half = people.slice(number * ROWS // 2, ROWS // 2)
+        write_table(half, path, encrypt=ENCRYPT, mask=MASK, keys=keys, stripe_size=40_000)
+    return paths
+
+
 def test_files_merged_by_apache_orc(
     spark: SparkSession,
     spark_keys: dict[str, str],
     keys: MemoryKeyProvider,
     people: pa.Table,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Merging copies stripes with their keys and numbers: both change in the middle of the file."""
-    paths = [tmp_path / f"part{number}.orc" for number in range(2)]
-    for number, path in enumerate(paths):
-        half = people.slice(number * ROWS // 2, ROWS // 2)
-        write_table(half, path, encrypt=ENCRYPT, mask=MASK, keys=keys, stripe_size=40_000)
-    jvm: Any = spark.sparkContext._jvm
-    conf = jvm.org.apache.hadoop.conf.Configuration()
-    conf.set("orc.key.provider", spark_keys["orc.key.provider"])
-    merged = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "merged.orc"))
-    inputs = jvm.java.util.ArrayList([jvm.org.apache.hadoop.fs.Path(str(path)) for path in paths])
-    orc = jvm.org.apache.orc.OrcFile
-    taken = orc.mergeFiles(merged, orc.writerOptions(conf), inputs)
-    assert len(taken) == 2
-    with EncryptedOrcFile(tmp_path / "merged.orc", keys, strict=True, timestamp_unit="us") as file:
+    monkeypatch.setattr(assembling, "TagMaker", lambda: None)  # Java does not merge files with tags.
+    paths, merged = halves(people, tmp_path, keys), tmp_path / "merged.orc"
+    assert merge(spark, spark_keys["orc.key.provider"], paths, merged) == 2
+    with EncryptedOrcFile(merged, keys, strict=True, timestamp_unit="us") as file:
+        assert file.integrity == "absent"
         assert file.read().equals(people)
         assert file.statistics["ssn"].maximum == max(people["ssn"].to_pylist())
     wrong = MemoryKeyProvider({f"{PII}@0": bytes(16), f"{FIN}@0": bytes(32)})
     with pytest.raises(WrongKeyError):
-        EncryptedOrcFile(tmp_path / "merged.orc", wrong)
+        EncryptedOrcFile(merged, wrong)
+
+
+def test_apache_orc_does_not_merge_files_with_tags(
+    spark: SparkSession,
+    spark_keys: dict[str, str],
+    keys: MemoryKeyProvider,
+    people: pa.Table,
+    tmp_path: Path,
+) -> None:
+    """It takes the first: the user metadata of the second differ. The tail it writes has no fitting tag."""
+    paths, merged = halves(people, tmp_path, keys), tmp_path / "merged.orc"
+    assert merge(spark, spark_keys["orc.key.provider"], paths, merged) == 1
+    with pytest.raises(IntegrityError):
+        EncryptedOrcFile(merged, keys)
+    with EncryptedOrcFile(merged, keys, integrity="ignore", timestamp_unit="us") as file:
+        assert file.read().equals(people.slice(0, ROWS // 2))
 
 
 def spark_schema() -> str:
