@@ -54,8 +54,8 @@ class IntegrityPolicy:
         why = "it has no tags" if file.integrity == "absent" else "none of the keys it names is held"
         raise IntegrityError(
             f"{file.name} cannot be checked, as table {self._table.identifier} requires by its option "
-            f"'orc.integrity': {why}. If it comes from a writer without tags, set the option to 'verify'; otherwise "
-            "restore the file from a copy"
+            f"'orc.integrity': {why}. If it comes from a writer without tags, set the option to 'verify'; "
+            "otherwise restore the file from a copy"
         )
 
     def _can_use(self, name: str) -> bool:
