@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ProcedureError, nearest
-from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.keys import KeyProvider
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.brain import brain
 from lockgate.framework.spark.catalogs import OpenCatalog
@@ -70,7 +70,7 @@ class Lake:
         return read_orc(
             self.spark,
             path,
-            keys=self.catalog.keys if keys is None else provider_from(keys),
+            keys=self.catalog.keys if keys is None else keys,
             schema=schema,
             integrity=integrity,
             file_system=self.catalog.options,

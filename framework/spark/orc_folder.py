@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _THREADS = 8
 _NAMELESS = re.compile(r"_col\d+")
 _OURS = "orc.key.provider"
+_NO_KEYS = NoKeys()
 
 
 class ProvenKeys(KeyProvider):
@@ -93,7 +94,7 @@ def read_orc(
     spark: SparkSession,
     path: str | os.PathLike[str],
     *,
-    keys: KeyProvider | None,
+    keys: KeyProvider | str | os.PathLike[str] | None,
     schema: StructType | str | None,
     integrity: Mode,
     file_system: Mapping[str, str],
@@ -102,7 +103,7 @@ def read_orc(
     """Return a DataFrame over the ORC files in `path` and the folders below it; see `Lake.read_orc`."""
     if _OURS in {name.lower() for name in options}:
         raise InputError(f"read_orc sets option {_OURS!r} itself: name the keys by keys=...")
-    proven = _proven(keys or NoKeys())
+    proven = _proven(_provider(keys))
     scope = brain().scopes.register(proven)
     reader = spark.read.options(**options).option(_OURS, f"lockgate:{scope}")
     frame = _listed(reader, os.fspath(path), schema)
@@ -118,6 +119,13 @@ def read_orc(
         return frame
     _warn(os.fspath(path), masked)
     return reader.schema(_marked(frame.schema, masked)).orc(os.fspath(path))
+
+
+def _provider(keys: KeyProvider | str | os.PathLike[str] | None) -> KeyProvider:
+    """Return the provider that is meant: for one text the same one every time."""
+    if isinstance(keys, KeyProvider):
+        return keys
+    return _NO_KEYS if keys is None else brain().scopes.of_spec(os.fspath(keys))
 
 
 def _proven(keys: KeyProvider) -> ProvenKeys:
