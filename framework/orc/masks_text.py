@@ -25,6 +25,7 @@ CLASSES: Sequence[tuple[str, str, frozenset[str]]] = (
     ("everything else", "\N{ARABIC END OF AYAH}", frozenset()),
 )
 KEEP = "_"
+_NOT_ASCII = 255
 
 Ranges = Mapping[int, int]
 _Numbers = npt.NDArray[Any]
@@ -46,8 +47,8 @@ class TextRedaction:
         self._other = replacements[-1]
         self._ranges = ranges
         table = [self._replacement(code) for code in range(128)]
-        # A byte for a byte, if text in ASCII stays in ASCII.
-        self._ascii = np.array(table, np.uint8) if max(table) < 128 else None
+        # A byte for a byte, as long as text in ASCII stays in ASCII; what does not is marked.
+        self._ascii = np.array([code if code < 128 else _NOT_ASCII for code in table], np.uint8)
 
     def __call__(self, values: pa.Array) -> pa.Array:
         """The redacted form of an array of strings."""
@@ -61,15 +62,18 @@ class TextRedaction:
             return values
         text = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
         offsets = offsets - offsets[0]
-        if self._ascii is not None and text.max() < 128:
-            masked, ends = self._ascii[text], offsets
-            if self._ranges:
-                masked = np.where(self._kept(offsets), text, masked)
-        else:
-            masked, ends = self._redact_code_points(text, offsets)
+        masked, ends = self._redact_ascii(text, offsets) or self._redact_code_points(text, offsets)
         return pa.Array.from_buffers(
             values.type, len(values), [None, pa.py_buffer(ends.astype(width)), pa.py_buffer(masked)]
         )
+
+    def _redact_ascii(self, text: _Numbers, offsets: _Numbers) -> tuple[_Numbers, _Numbers] | None:
+        if text.max() >= 128:
+            return None
+        masked = self._ascii[text]
+        if self._ranges:
+            masked = np.where(self._kept(offsets), text, masked)
+        return (masked, offsets) if masked.max() < 128 else None
 
     def _redact_code_points(self, text: _Numbers, offsets: _Numbers) -> tuple[_Numbers, _Numbers]:
         starts = np.concatenate([[0], np.cumsum((text & 0xC0) != 0x80)])

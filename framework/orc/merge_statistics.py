@@ -116,9 +116,8 @@ def _binaries(into: proto.Message, parts: Sequence[proto.Message]) -> None:
 
 def _collections(into: proto.Message, parts: Sequence[proto.Message]) -> None:
     for field, merge in (("min_children", min), ("max_children", max), ("total_children", sum)):
-        counts = _known(field, parts)
-        if counts is not None:
-            setattr(into, field, merge(counts))
+        if any(part.HasField(field) for part in parts):
+            setattr(into, field, merge(getattr(part, field) for part in parts))
 
 
 _MERGES: dict[str, Callable[[proto.Message, Sequence[proto.Message]], None]] = {

@@ -24,6 +24,8 @@ from lockgate.errors import (
     UnsupportedError,
 )
 from lockgate.framework.keys import MemoryKeyProvider
+from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.orc.stripe import read_stripe
 from lockgate.framework.store import Catalog, DataFileMeta, Schema, Table
 from lockgate.framework.store.bucket import bucket_of
 from lockgate.framework.store.bucket_writer import BucketWriter
@@ -212,6 +214,17 @@ def test_encrypted_columns_leave_nothing_in_the_clear(tmp_path: Path) -> None:
     assert "name" not in (split.files[0].value_stats_cols or ())
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or b"geheimnis" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("hide", [False, True])
+def test_dictionaries_are_left_out_to_hide_how_many_values_there_are(tmp_path: Path, hide: bool) -> None:
+    options = {**ENCRYPT, "orc.encrypt.hide-cardinality": str(hide).lower()}
+    create(tmp_path, KEYS, options=options).append(make_rows(list(range(50)), name="one"))
+    (path,) = tmp_path.rglob("*.orc")
+    with EncryptedOrcFile(path) as file:
+        footer = read_stripe(file._source, file._tail, 0).footer
+    (variant,) = footer.encryption
+    assert [each.dictionary_size for each in variant.encoding] == ([0] if hide else [1])
 
 
 def test_an_encrypted_table_needs_its_key_to_be_written(tmp_path: Path) -> None:
