@@ -76,8 +76,9 @@ class Reader:
         }
         if keys is not None:
             plan["key_scope"] = brain().scopes.register(keys)
-        jvm = self._spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance  # type: ignore[union-attr]
-        read = jvm.read(self._spark._jsparkSession, self._type, self._type, json.dumps(plan))  # type: ignore[attr-defined]
+        jvm: Any = self._spark.sparkContext._jvm
+        conformance = jvm.io.lockgate.spark.orc.Conformance
+        read = conformance.read(self._spark._jsparkSession, self._type, self._type, json.dumps(plan))
         return json.loads(read)  # type: ignore[no-any-return]
 
 

@@ -32,10 +32,15 @@ public final class Failure extends AnalysisException {
 
   /** An error about a row, met in a task: Spark shows its message without the job's story around it. */
   static SparkRuntimeException ofRow(String message) {
+    return inTask(message, null);
+  }
+
+  /** An error that a task met in what it reads, shown like one about a row. */
+  public static SparkRuntimeException inTask(String message, Throwable cause) {
     return new SparkRuntimeException(
         "USER_RAISED_EXCEPTION",
         new scala.collection.immutable.Map.Map1<>("errorMessage", message),
-        null,
+        cause,
         new QueryContext[0],
         "");
   }

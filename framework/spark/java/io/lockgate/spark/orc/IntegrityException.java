@@ -10,7 +10,17 @@ final class IntegrityException extends IOException {
   }
 
   IntegrityException(Path path, String what, Throwable cause) {
-    super("IntegrityError: " + path + ": " + what, cause);
+    this("IntegrityError: " + path + ": " + what, cause);
+  }
+
+  private IntegrityException(String message, Throwable cause) {
+    super(message, cause);
+  }
+
+  /** Says that a file is so damaged, or so different from an ORC file, that whether it has tags cannot be told. */
+  static IntegrityException unreadable(Path path, String what, Throwable cause) {
+    return new IntegrityException(
+        "CorruptFileError: cannot read ORC file " + path + ": " + what + ": it is damaged, or another kind of file", cause);
   }
 
   /** The exception of this kind among the causes of a failure, or null. */

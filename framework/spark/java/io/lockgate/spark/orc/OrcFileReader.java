@@ -1,5 +1,6 @@
 package io.lockgate.spark.orc;
 
+import io.lockgate.spark.Failure;
 import java.io.Closeable;
 import java.io.IOException;
 import java.time.LocalDateTime;
@@ -91,10 +92,10 @@ final class OrcFileReader implements Closeable {
 
   private static IOException unreadable(Path path, Exception failure) throws IOException {
     IntegrityException damage = IntegrityException.in(failure);
-    if (damage != null) {
-      throw damage;
-    } else if (failure instanceof java.io.FileNotFoundException || failure instanceof KeyCheck.WrongKeyException) {
-      throw (IOException) failure;
+    if (damage != null || failure instanceof KeyCheck.WrongKeyException) {
+      throw Failure.inTask((damage == null ? failure : damage).getMessage(), failure);
+    } else if (failure instanceof java.io.FileNotFoundException missing) {
+      throw missing;
     } else if (failure instanceof KeyService.KeyServiceException service) {
       throw service;
     }
@@ -144,7 +145,7 @@ final class OrcFileReader implements Closeable {
     } catch (IOException | RuntimeException failure) {
       IntegrityException damage = IntegrityException.in(failure);
       if (damage != null) {
-        throw damage;
+        throw Failure.inTask(damage.getMessage(), failure);
       }
       throw failure;
     }

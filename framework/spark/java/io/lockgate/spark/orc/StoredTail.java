@@ -108,8 +108,8 @@ final class StoredTail {
     }
   }
 
-  private static IOException corrupt(Path path, String what, Exception cause) {
-    return new IOException("CorruptFileError: " + path + " is no ORC file, or damaged: " + what, cause);
+  private static IntegrityException corrupt(Path path, String what, Exception cause) {
+    return IntegrityException.unreadable(path, what, cause);
   }
 
   /** The content of a part of a file that is stored in chunks. */
