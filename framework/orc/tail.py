@@ -177,6 +177,13 @@ def _check_encryption(tail: Tail) -> None:
                 offset,
                 f"column {variant.root} is encrypted with key number {variant.key}, which is not listed",
             )
+        for stream in variant.stripe_statistics:
+            if stream.column not in tail.types.subtree(variant.root):
+                raise corrupt(
+                    name,
+                    offset,
+                    f"encrypted statistics of column {variant.root} are of column {stream.column}",
+                )
     for index, stripe in enumerate(tail.footer.stripes):
         if len(stripe.encrypted_local_keys) not in (0, len(encryption.variants)) or (
             index == 0 and encryption.variants and not stripe.encrypted_local_keys

@@ -189,6 +189,10 @@ def keys_lost(footer: proto.Message, _: proto.Message) -> None:
     del footer.stripes[0].encrypted_local_keys[:]
 
 
+def foreign_statistics(footer: proto.Message, _: proto.Message) -> None:
+    footer.encryption.variants[0].stripe_statistics[0].column = (1 << 32) - 1
+
+
 def number_of_stripe(footer: proto.Message, _: proto.Message) -> None:
     footer.stripes[1].encrypt_stripe_id = (1 << 64) - 1
 
@@ -219,6 +223,7 @@ def magic(_: proto.Message, postscript: proto.Message) -> None:
         (no_such_key, "column 4 is encrypted with key number 9, which is not listed"),
         (no_such_root, "an encrypted column has number 99, but there are 7"),
         (keys_lost, "stripe 0 has 0 keys, not 3"),
+        (foreign_statistics, "encrypted statistics of column 4 are of column 4294967295"),
         (number_of_stripe, "stripe 1 has the number 18446744073709551615 in its counters"),
         (block_size, "a compression block cannot have"),
         (lengths, "do not fit before the postscript"),
