@@ -86,7 +86,7 @@ class StripeDecoder:
         if not self._schema.names:
             return rows_only(int(tail.footer.stripes[index].number_of_rows))
         stripe = read_stripe(self._source, tail, index)
-        prove_stripe_keys(self._source, tail, variants, stripe)
+        prove_stripe_keys(self._source, tail, variants, stripe, frozenset(self._projection.numbers[1:]))
         refuse_null_keys(tail, [stream for _, stream in self._projection.select(stripe.streams, variants)])
         if self._rows is None:
             return self._whole(stripe)

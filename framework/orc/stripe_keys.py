@@ -13,14 +13,19 @@ from lockgate.framework.orc.tail import Tail
 from lockgate.framework.orc.variants import Variants
 
 
-def prove_stripe_keys(source: Source, tail: Tail, variants: Variants, stripe: Stripe) -> None:
-    """Raise `WrongKeyError` if a key that is only this stripe's does not open the stripe's row index.
+def prove_stripe_keys(
+    source: Source, tail: Tail, variants: Variants, stripe: Stripe, columns: frozenset[int] | None = None
+) -> None:
+    """Raise `WrongKeyError` if a key that is only this stripe's does not open the stripe's row index; of the
+    keys that `columns` need, if they are given.
 
     A key that opened the file's statistics needs no other proof; a stripe without row index offers none.
     """
     for stream in stripe.streams:
         variant = stream.variant
         if variant is None or stream.kind != StreamKind.ROW_INDEX or stream.column != variants.root(variant):
+            continue
+        if columns is not None and columns.isdisjoint(tail.types.subtree(stream.column)):
             continue
         if variants.variant_of(stream.column) == variant and not variants.is_proven(variant, stripe.index):
             if not _opens(source, tail, variants, stripe, stream):

@@ -26,11 +26,14 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.orc import MASKED, EncryptedOrcFile, proto, write_table
+from lockgate.framework.orc.decoder import ArrowDecoder
+from lockgate.framework.orc.decoding import StripeDecoder
 from lockgate.framework.orc.framing import frame
 from lockgate.framework.orc.layout import INDEX_KINDS, Compression
 from lockgate.framework.orc.random_access import MemorySource
 from lockgate.framework.orc.stripe import Stream, read_stripe
 from lockgate.framework.orc.tail import read_tail
+from lockgate.pushdown import col
 
 A, B = os.urandom(16), os.urandom(32)
 BLOCK = 64 * 1024
@@ -63,10 +66,15 @@ class Variant:
     name: str
     master: bytes
     rows: pa.Table = field(default_factory=lambda: TRUE)
+    # Whether the stripe has another local key than the footer, as in merged files.
+    merged: bool = False
 
     def __post_init__(self) -> None:
         self.encrypted = os.urandom(len(self.master))
-        self.local = ctr(self.master, self.encrypted[:16], self.encrypted)
+        self.stripe_encrypted = os.urandom(len(self.master)) if self.merged else self.encrypted
+
+    def local(self, encrypted: bytes) -> bytes:
+        return ctr(self.master, encrypted[:16], encrypted)
 
 
 def ctr(key: bytes, counter: bytes, data: bytes) -> bytes:
@@ -75,7 +83,8 @@ def ctr(key: bytes, counter: bytes, data: bytes) -> bytes:
 
 def crypt(variant: Variant, column: int, kind: int, stripe: int, data: bytes) -> bytes:
     counter = column.to_bytes(3, "big") + kind.to_bytes(2, "big") + stripe.to_bytes(3, "big") + bytes(8)
-    return ctr(variant.local, counter, data)
+    encrypted = variant.encrypted if kind > 100 else variant.stripe_encrypted
+    return ctr(variant.local(encrypted), counter, data)
 
 
 def plain(rows: pa.Table) -> tuple[MemorySource, Any, Any]:
@@ -134,7 +143,7 @@ def put_together(variants: Sequence[Variant]) -> bytes:
         footer_length=len(framed),
         number_of_rows=500,
         encrypt_stripe_id=1,
-        encrypted_local_keys=[variant.encrypted for variant in variants],
+        encrypted_local_keys=[variant.stripe_encrypted for variant in variants],
     )
     names = sorted({variant.name for variant in variants})
     for name in names:
@@ -303,3 +312,41 @@ def test_only_the_keys_of_the_columns_read_are_told_of() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             file.read(["id", "addr.city"])
+
+
+MERGED = put_together([Variant(SSN, "a", A, merged=True)])
+
+
+def test_a_stripe_with_a_key_of_its_own() -> None:
+    provider = Answering({}, a=A)
+    with EncryptedOrcFile(MERGED, provider, strict=True) as file:
+        assert provider.asked == ["a"]
+        assert file.read().equals(TRUE.set_column(2, "addr", MASKED_ROWS["addr"]))
+        assert file.read(["ssn"], predicate=col("ssn") == "000000123").num_rows == 1
+    assert provider.asked == [
+        "a",
+        "a",
+    ]  # Once for the footer and once for the stripe, however often it is read.
+
+
+def test_a_service_that_falls_silent_is_found_before_anything_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    provider = Answering({}, a=A)
+    with EncryptedOrcFile(MERGED, provider) as file:
+        provider.errors["a"] = KeyServiceError("down")
+        assert file.read(["id"]).num_rows == 500  # Needs no key.
+        monkeypatch.setattr(StripeDecoder, "decode", lambda *_: pytest.fail("decoded something"))
+        for read in (file.read, lambda: next(file.iter_batches(["id", "ssn"]))):
+            with pytest.raises(KeyServiceError, match="down"):
+                read()
+
+
+def test_a_wrong_key_of_a_stripe_is_found_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    variant = Variant(SSN, "a", A, merged=True)
+    data = put_together([variant])
+    assert data.count(variant.stripe_encrypted) == 1
+    damaged = data.replace(variant.stripe_encrypted, os.urandom(len(variant.stripe_encrypted)))
+    monkeypatch.setattr(ArrowDecoder, "table", lambda *_: pytest.fail("decoded something"))
+    with EncryptedOrcFile(damaged, keys(a=A)) as file, pytest.raises(WrongKeyError, match="in stripe 0"):
+        file.read(["ssn"])
