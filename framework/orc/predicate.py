@@ -120,12 +120,12 @@ def distrusted_columns(tail: Tail) -> frozenset[str]:
     """The columns whose statistics are known to be wrong, by the version of the Java writer.
 
     The first version mixed up maximums and did not compare texts by their bytes (HIVE-8732); ORC 1.5.0 to
-    1.5.5 wrote wrong bounds of short decimals (ORC-517).
+    1.5.5 wrote wrong bounds of short decimals (ORC-517); none counts anything if it writes no row index.
     """
     version = tail.postscript.writer_version
     if tail.footer.writer != _JAVA:
         return frozenset()
-    if version < _HIVE_8732:
+    if version < _HIVE_8732 or not tail.footer.row_index_stride:
         return frozenset(tail.types.names)
     if version != _ORC_135:
         return frozenset()

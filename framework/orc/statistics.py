@@ -37,6 +37,9 @@ def column_statistics(type_: proto.Message, statistics: proto.Message, rows: int
     if not statistics.HasField("number_of_values"):
         return ColumnStatistics(None, None, None, 0)  # Nothing is known, not even that there are values.
     count = statistics.number_of_values
+    if count == 0 and rows and not statistics.has_null:
+        # Neither values nor nulls: ORC's Java writer leaves all statistics empty if it writes no row index.
+        return ColumnStatistics(None, None, None, 0)
     try:
         low, high = _bounds(TypeKind(type_.kind), statistics)
     except (InvalidOperation, OverflowError, ValueError):
