@@ -4,7 +4,12 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.security.Key;
 import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
 import java.util.Locale;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.orc.OrcProto;
 import org.apache.orc.impl.KeyProvider;
 
@@ -16,6 +21,14 @@ enum Integrity {
   VERIFY,
   /** Tags are not looked at. */
   IGNORE;
+
+  /**
+   * Keys that a provider was found not to hold, by provider and name: asked for last, for each is a question to the driver,
+   * and one key of a file is enough.
+   */
+  private static final Set<List<Object>> MISSED = ConcurrentHashMap.newKeySet();
+
+  private static final int MOST_MISSED = 4096;
 
   static Integrity of(String option) {
     return valueOf(option.toUpperCase(Locale.ROOT));
@@ -53,13 +66,20 @@ enum Integrity {
     OrcProto.Encryption encryption = tail.footer().getEncryption();
     IOException wrong = null;
     KeyService.KeyServiceException refused = null;
-    for (IntegrityTags.Wrap wrap : tags.wraps()) {
+    List<IntegrityTags.Wrap> wraps = new ArrayList<>(tags.wraps());
+    wraps.sort(Comparator.comparing(wrap -> MISSED.contains(missed(keys, encryption, wrap))));
+    for (IntegrityTags.Wrap wrap : wraps) {
       try {
         Key local = KeyCheck.footerKey(encryption, wrap.variant(), keys);
         if (local != null) {
           KeyCheck.verify(tail, wrap.variant(), local);
+          MISSED.remove(missed(keys, encryption, wrap));
           return unwrapped(tail, wrap, local);
         }
+        if (MISSED.size() > MOST_MISSED) {
+          MISSED.clear();
+        }
+        MISSED.add(missed(keys, encryption, wrap));
       } catch (KeyCheck.WrongKeyException failure) {
         wrong = failure;
       } catch (KeyService.KeyServiceException failure) {
@@ -78,6 +98,10 @@ enum Integrity {
           + " requires (option orc.integrity), cannot be checked");
     }
     return null;
+  }
+
+  private static List<Object> missed(KeyProvider keys, OrcProto.Encryption encryption, IntegrityTags.Wrap wrap) {
+    return List.of(keys, encryption.getKey(wrap.key()).getKeyName());
   }
 
   private static byte[] unwrapped(StoredTail tail, IntegrityTags.Wrap wrap, Key local) throws IntegrityException {
