@@ -10,6 +10,7 @@ import pyarrow as pa
 from lockgate.framework.orc import bloom
 from lockgate.framework.orc.column_groups import ColumnGroups
 from lockgate.framework.orc.dictionaries import Dictionaries, dictionary_of
+from lockgate.framework.orc.layout import TypeKind
 from lockgate.framework.orc.predicate import RowFilter, leaves, may_be_true
 from lockgate.framework.orc.read_report import ReadCounter
 from lockgate.framework.orc.statistics import column_statistics
@@ -132,8 +133,7 @@ class Selection:
         if not self._right_hashes or not self._is_flat(node):
             return None
         column = self._column(node)
-        if column.streams.is_mask and self._tail.footer.writer != _CPP:
-            # ORC's Java writer puts the filters of the true values there, as of version 2.3.0.
+        if not self._is_right_filter(column):
             return None
         hashes = bloom.hashes_of(
             node,
@@ -143,6 +143,13 @@ class Selection:
             self._stripe.footer.writer_timezone,
         )
         return None if hashes is None or column.bloom_filters is None else hashes
+
+    def _is_right_filter(self, column: ColumnGroups) -> bool:
+        if self._tail.footer.writer == _CPP:
+            # The C++ writer (2.3.0 as well) hashes a TINYINT after it has overwritten it.
+            return column.kind is not TypeKind.BYTE
+        # Under masks the Java writer (2.3.0 as well) puts the filters of the true values.
+        return not column.streams.is_mask
 
     @cached_property
     def _right_hashes(self) -> bool:
