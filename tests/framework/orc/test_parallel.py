@@ -59,6 +59,28 @@ def test_rows_keep_their_order(many: bytes, keys: MemoryKeyProvider, threads: in
         assert found["id"].to_pylist() == [*range(100), *range(39_900, 40_000)]
 
 
+def test_memory_is_given_back_between_the_stripes_of_huge_files(
+    many: bytes, keys: MemoryKeyProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released: list[int] = []
+    pool = pa.default_memory_pool()
+
+    class Pool:
+        def release_unused(self) -> None:
+            released.append(pool.bytes_allocated())
+            pool.release_unused()
+
+    monkeypatch.setattr("lockgate.framework.orc.reader.pa.default_memory_pool", Pool)
+    with EncryptedOrcFile(many, keys) as file:
+        assert sum(batch.num_rows for batch in file.iter_batches()) == 40_000
+        assert not released
+        monkeypatch.setattr("lockgate.framework.orc.reader.HUGE", len(many))
+        assert [row for batch in file.iter_batches() for row in batch["id"].to_pylist()] == list(
+            range(40_000)
+        )
+        assert len(released) == file.num_stripes
+
+
 class Held(bytearray):
     """Memory of a column, which says when nothing holds it any more."""
 
