@@ -131,6 +131,18 @@ MANIFEST_TARGET_SIZE = Option(
     "manifest.target-file-size", parse_size, 8 * 2**20, "size from which a manifest is left alone"
 )
 MERGE_ENGINE = Option("merge-engine", str.lower, "deduplicate", "what becomes of rows with one key")
+SEQUENCE_FIELD = Option(
+    "sequence.field",
+    parse_names,
+    _NO_NAMES,
+    "columns that say which row of a key is newest, comma-separated; default: the one written last",
+)
+SEQUENCE_ORDER = Option(
+    "sequence.field.sort-order",
+    one_of("ascending", "descending"),
+    "ascending",
+    "descending: of `sequence.field` the smallest value is the newest",
+)
 TARGET_FILE_SIZE = Option(
     "target-file-size", parse_size, 128 * 2**20, "size at which a writer starts a new file"
 )

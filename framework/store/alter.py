@@ -49,7 +49,14 @@ from lockgate.framework.types import DataField
 
 # What decides where rows lie and how they are merged cannot change once there are rows.
 _KEYS = frozenset({known.PRIMARY_KEY.key, known.PARTITION.key})
-_FIXED = {known.BUCKET_KEY.key, known.MERGE_ENGINE.key, known.FILE_FORMAT.key, "sequence.field", "type"}
+_FIXED = {
+    known.BUCKET_KEY.key,
+    known.MERGE_ENGINE.key,
+    known.FILE_FORMAT.key,
+    known.SEQUENCE_FIELD.key,
+    known.SEQUENCE_ORDER.key,
+    "type",
+}
 
 
 def altered(schema: TableSchema, changes: Sequence[SchemaChange], *, has_rows: bool) -> TableSchema:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,9 +17,12 @@ from lockgate.framework.store.scan import check_readable
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.split import by_bucket, key_order
+from lockgate.framework.store.standing import standing_rows
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
+
+Where: TypeAlias = tuple[tuple[Any, ...], int]
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Change:
 
     `rows` has the columns asked for and `_VALUE_KIND` (int8: 0 +I, 1 -U, 2 +U, 3 -D) in the end: the newest
     row of each key that the snapshot wrote, or all rows it appended. +I and +U set a key's row, -U and -D
-    remove it; a removed row may hold nothing but its key.
+    remove it; a removed row may hold nothing but its key. In tables with `sequence.field`, rows that are
+    older than those they would replace are left out: they changed nothing.
 
     With `needs_reload` there are no rows, because rows alone would mislead: read the table again as of
     `snapshot_id`. So it is for an OVERWRITE, which also removes rows it does not name, and for a commit whose
@@ -80,27 +84,51 @@ def _changes(
         if removes or snapshot.commit_kind is CommitKind.OVERWRITE:
             yield Change(snapshot.id, CommitKind.OVERWRITE, _table([], reader, names), needs_reload=True)
             continue
-        if plan is not None and _adds_older_rows(table, snapshot, entries):
+        if plan is None:
+            parts = [_bucket_rows(table, reader, bucket, names, plan) for bucket in by_bucket(entries)]
+            yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+            continue
+        before = _files_before(table, snapshot, entries)
+        if not schema.sequence_fields and _adds_older_rows(before, entries):
             yield Change(snapshot.id, snapshot.commit_kind, _table([], reader, names), needs_reload=True)
             continue
-        parts = [_bucket_rows(table, reader, bucket, names, plan) for bucket in by_bucket(entries)]
+        wanted = tuple(dict.fromkeys((*plan.system_columns, *names)))
+        parts = []
+        for bucket in by_bucket(entries):
+            rows = _bucket_rows(table, reader, bucket, wanted, plan)
+            if schema.sequence_fields:
+                older = before.get((bucket[0].partition, bucket[0].bucket), [])
+                older = [old for old in older if any(_overlap(old.file, new.file) for new in bucket)]
+                rows = standing_rows(table, reader, plan, rows, older)
+            parts.append(rows.select([*names, VALUE_KIND]))
         yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
 
 
-def _adds_older_rows(table: Table, snapshot: Snapshot, added: Sequence[ManifestEntry]) -> bool:
+def _files_before(
+    table: Table, snapshot: Snapshot, added: Sequence[ManifestEntry]
+) -> dict[Where, list[ManifestEntry]]:
+    """Return the files that were live before a snapshot in the buckets it adds files to."""
+    concerns = partitions_in({entry.partition for entry in added})
+    manifests = [meta for meta in table.manifests.base_manifests(snapshot) if concerns(meta)]
+    before = live_entries(entry for meta in manifests for entry in table.manifests.read_manifest(meta))
+    touched = {(entry.partition, entry.bucket) for entry in added}
+    found: dict[Where, list[ManifestEntry]] = {}
+    for entry in before:
+        if (entry.partition, entry.bucket) in touched:
+            found.setdefault((entry.partition, entry.bucket), []).append(entry)
+    return found
+
+
+def _adds_older_rows(before: Mapping[Where, list[ManifestEntry]], added: Sequence[ManifestEntry]) -> bool:
     """Say whether rows of a key may have been newer before a snapshot than those it adds, by metadata alone.
 
     Writers number their rows from what they see when they begin. Of two that begin together, the one that
     commits last may have the lower numbers, and its rows then lose against those that are there.
     """
-    new = {(entry.partition, entry.bucket): files for files in by_bucket(added) for entry in files[:1]}
-    concerns = partitions_in({entry.partition for entry in added})
-    manifests = [meta for meta in table.manifests.base_manifests(snapshot) if concerns(meta)]
-    before = live_entries(entry for meta in manifests for entry in table.manifests.read_manifest(meta))
     return any(
         entry.file.min_sequence_number < old.file.max_sequence_number and _overlap(entry.file, old.file)
-        for old in before
-        for entry in new.get((old.partition, old.bucket), ())
+        for entry in added
+        for old in before.get((entry.partition, entry.bucket), ())
     )
 
 
@@ -119,18 +147,17 @@ def _bucket_rows(
     names: tuple[str, ...],
     plan: MergePlan | None,
 ) -> pa.Table:
-    wanted = names if plan is None else (*plan.system_columns, *names)
     files = [
         reader.whole(
             table.paths.data_file(entry.partition, entry.bucket, entry.file),
             entry.file,
-            wanted,
+            names,
             dict(zip(table.schema.partition_keys, entry.partition, strict=True)),
         )
         for entry in entries
     ]
     if plan is not None:
-        return merge_tables(plan, files, keep_deletes=True).select([*names, VALUE_KIND])
+        return merge_tables(plan, files, keep_deletes=True)
     rows = sum(file.num_rows for file in files)
     appended = pa.concat_tables(files, promote_options="default") if names else no_columns(rows)
     return appended.append_column(pa.field(VALUE_KIND, pa.int8()), pa.nulls(rows, pa.int8()).fill_null(0))

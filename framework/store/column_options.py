@@ -12,7 +12,7 @@ from lockgate.framework import options as known
 from lockgate.framework.store.nested_fields import ELEMENT, KEY, VALUE
 from lockgate.framework.types import DataField, Kind
 
-_LISTS = (known.BUCKET_KEY.key, "sequence.field")
+_LISTS = (known.BUCKET_KEY.key, known.SEQUENCE_FIELD.key)
 _ENTRIES = (known.ORC_ENCRYPT.key, known.ORC_MASK.key)
 _FIELD_PREFIX, _INSIDE = "fields.", {ELEMENT: "_elem", KEY: "_key", VALUE: "_value"}
 

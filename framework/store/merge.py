@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.errors import InputError, UnsupportedError
+from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework import options as known
 from lockgate.framework.store.grouping import Codes, group_codes, last_of_each
+from lockgate.framework.store.row_order import by_sequence
 from lockgate.framework.store.schema import TableSchema
 
 KEY_PREFIX = "_KEY_"
@@ -39,7 +40,7 @@ class RowKind(IntEnum):
 
 # Options that change what a merge means, with the only value understood here.
 _UNDERSTOOD: Mapping[str, str | None] = {
-    "sequence.field": None,
+    "sequence.snapshot-ordering": "false",
     "ignore-delete": "false",
     "deduplicate.ignore-delete": "false",
     "record-level.expire-time": None,
@@ -50,9 +51,11 @@ _UNDERSTOOD: Mapping[str, str | None] = {
 class MergePlan:
     """How the rows of one key become one row.
 
-    `key`, `sequence` and `kind` name system columns of the files: rows are equal by `key`, newer by
-    `sequence`, and vanish by `kind` 1 (-U) and 3 (-D). `columns` gives for each value column the function
-    that makes its value: "last", the newest row's.
+    `key`, `sequence` and `kind` name columns of the files: rows are equal by `key`, newer by `sequence`, and
+    vanish by `kind` 1 (-U) and 3 (-D). The columns of `sequence` are compared one after the other: the larger
+    value is newer, for those that `descending` names too the smaller one, and a null is the oldest in any
+    case. NaN is larger than all numbers, -0.0 equals 0.0, texts and bytes compare by bytes. `columns` gives
+    for each value column the function that makes its value: "last", the newest row's.
     """
 
     key: tuple[str, ...]
@@ -60,6 +63,7 @@ class MergePlan:
     sequence: tuple[str, ...] = (SEQUENCE_NUMBER,)
     kind: str = VALUE_KIND
     engine: str = "deduplicate"
+    descending: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.engine != "deduplicate":
@@ -71,10 +75,13 @@ class MergePlan:
                 )
         if not self.key or not self.sequence:
             raise InputError("a merge plan needs key and sequence columns")
+        others = [name for name in self.descending if name not in self.sequence]
+        if others:
+            raise InputError(f"descending columns {', '.join(others)} are not among the sequence columns")
 
     @property
     def system_columns(self) -> tuple[str, ...]:
-        """The columns needed beside the value columns."""
+        """The columns that rows are merged by; columns of `sequence.field` are value columns too."""
         return (*self.key, *self.sequence, self.kind)
 
     def to_json(self) -> dict[str, Any]:
@@ -83,6 +90,7 @@ class MergePlan:
             "engine": self.engine,
             "key": list(self.key),
             "sequence": list(self.sequence),
+            "descending": list(self.descending),
             "kind": self.kind,
             "columns": [{"name": name, "function": function} for name, function in self.columns],
         }
@@ -95,6 +103,7 @@ class MergePlan:
                 engine=json["engine"],
                 key=tuple(json["key"]),
                 sequence=tuple(json["sequence"]),
+                descending=tuple(json["descending"]),
                 kind=json["kind"],
                 columns=tuple((column["name"], column["function"]) for column in json["columns"]),
             )
@@ -114,11 +123,29 @@ def merge_plan(schema: TableSchema) -> MergePlan | None:
         value = schema.options.get(option)
         if value is not None and value.strip().lower() != neutral:
             raise UnsupportedError(f"tables with option {option!r} = {value!r} cannot be merged")
+    fields = schema.sequence_fields
+    reason = why_no_sequence(schema)
+    if reason:
+        raise UnsupportedError(f"option {known.SEQUENCE_FIELD.key!r}: {reason}")
+    descending = schema.table_options.get_option(known.SEQUENCE_ORDER) == "descending"
     return MergePlan(
         engine=schema.table_options.get_option(known.MERGE_ENGINE),
         key=tuple(KEY_PREFIX + name for name in schema.trimmed_primary_keys),
+        sequence=(*fields, SEQUENCE_NUMBER),
+        descending=fields if descending else (),
         columns=tuple((name, "last") for name in schema.field_names),
     )
+
+
+def why_no_sequence(schema: TableSchema) -> str | None:
+    """Say why rows cannot be ordered by the columns of `sequence.field`; None if they can."""
+    for name in schema.sequence_fields:
+        if name not in schema.field_names:
+            return f"there is no column {name!r}{nearest(name, schema.field_names)}"
+        kind = schema.field(name).type
+        if kind.is_nested:
+            return f"values of column {name!r} of type {kind} have no order"
+    return None
 
 
 def merge_tables(
@@ -148,9 +175,9 @@ def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def _by_age(plan: MergePlan, tables: Sequence[pa.Table], codes: Codes, count: int) -> Codes | None:
     """Return the positions of all rows so that of each key's the newest is last; None if they are so."""
-    if len(plan.sequence) > 1:
-        ages = [np.concatenate([_numbers(table[name]) for table in tables]) for name in plan.sequence]
-        return np.lexsort(ages[::-1]).astype(np.int64)  # stable, the last key is the primary one
+    if len(plan.sequence) > 1 or plan.descending:
+        every = pa.concat_tables(tables).select(list(dict.fromkeys(plan.sequence)))
+        return by_sequence(every, plan.sequence, plan.descending, codes, count)
     parts = [_numbers(table[plan.sequence[0]]) for table in tables]
     starts = np.cumsum([0, *(len(part) for part in parts)])
     spans = [(part.min(), part.max(), place) for place, part in enumerate(parts) if len(part)]

@@ -120,7 +120,7 @@ class SplitReader:
         return part.cast(schema) if self.columns else part
 
     def _merged(self, split: Split, plan: MergePlan) -> pa.Table:
-        names = (*plan.system_columns, *self._needed)
+        names = tuple(dict.fromkeys((*plan.system_columns, *self._needed)))
         tables = [
             self._files.whole(path, file, names, split.partition)
             for path, file in zip(split.paths, split.files, strict=True)

@@ -146,6 +146,11 @@ class TableSchema:
         """The columns that choose the bucket: `bucket-key`, else the trimmed primary key."""
         return self.table_options.get_option(known.BUCKET_KEY) or self.trimmed_primary_keys
 
+    @cached_property
+    def sequence_fields(self) -> tuple[str, ...]:
+        """The columns that say which row of a key is newest; none: the one written last is."""
+        return self.table_options.get_option(known.SEQUENCE_FIELD) if self.has_primary_key else ()
+
     def with_options(self, changes: Mapping[str, str | None]) -> TableSchema:
         """Return the next version of this schema with changed options; None removes one."""
         changed = dict(self.table_options.with_options(changes))

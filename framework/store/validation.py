@@ -16,6 +16,7 @@ from lockgate.errors import (
 from lockgate.framework import options as known
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
+from lockgate.framework.store.merge import why_no_sequence
 from lockgate.framework.store.paths import can_be_partition
 from lockgate.framework.store.schema import Schema, TableSchema, now_millis
 from lockgate.framework.types import DataField, DataType
@@ -80,7 +81,26 @@ def check_schema(schema: TableSchema) -> None:
         if options.get_option(option):
             raise OptionError(f"option {option.key!r} is not supported")
     _check_buckets(schema)
+    _check_sequence(schema)
     check_encryption(schema)
+
+
+def _check_sequence(schema: TableSchema) -> None:
+    options = schema.table_options
+    named = options.get_option(known.SEQUENCE_FIELD)
+    if not named:
+        if known.SEQUENCE_ORDER.key in options:
+            raise OptionError(
+                f"option {known.SEQUENCE_ORDER.key!r} needs option {known.SEQUENCE_FIELD.key!r}: the columns"
+            )
+        return
+    if not schema.has_primary_key:
+        raise OptionError(f"option {known.SEQUENCE_FIELD.key!r} needs a primary key: nothing else is merged")
+    if len(set(named)) != len(named):
+        raise OptionError(f"option {known.SEQUENCE_FIELD.key!r} names a column twice: {', '.join(named)}")
+    reason = why_no_sequence(schema)
+    if reason:
+        raise OptionError(f"option {known.SEQUENCE_FIELD.key!r}: {reason}")
 
 
 def _keys(
@@ -226,6 +246,11 @@ def check_encryption(schema: TableSchema) -> None:
                     f"column {column!r} cannot be encrypted, because it is a {what} column: "
                     "its values are needed in the clear to place and find rows"
                 )
+        if column in schema.sequence_fields:
+            raise InputError(
+                f"column {column!r} cannot be encrypted, because {known.SEQUENCE_FIELD.key!r} names it: "
+                "who has no key for it could not tell which rows are the newest"
+            )
     reason = why_not_java(encryption, schema.fields)
     if reason:
         raise UnsupportedError(reason)

@@ -13,10 +13,11 @@ from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store.bucket import assign_buckets
 from lockgate.framework.store.bucket_writer import BucketWriter
 from lockgate.framework.store.features import check_writable
-from lockgate.framework.store.grouping import group_codes, groups, last_of_each
+from lockgate.framework.store.grouping import Codes, group_codes, groups, last_of_each
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.merge import KEY_PREFIX, RowKind, merge_plan, sort_by_key
 from lockgate.framework.store.message import CommitMessage
+from lockgate.framework.store.row_order import by_sequence
 from lockgate.framework.store.rows import check_not_null, conform_rows, with_system_columns
 from lockgate.framework.store.scan import check_readable
 from lockgate.framework.store.schema import TableSchema
@@ -43,9 +44,9 @@ def write_files(
     """Write rows as data files and say what to commit; nothing is visible before.
 
     Columns are matched by name; missing ones become null. In key tables the last row of a key wins, within
-    `data` and against what is there; `kinds` (one `RowKind` a row, for a single table or batch) may delete.
-    With `overwrite`, a mapping of partition columns to values, rows of other partitions are refused. If
-    anything fails, the files written are deleted.
+    `data` and against what is there, or the one that is newest by `sequence.field`; `kinds` (one `RowKind` a
+    row, for a single table or batch) may delete. With `overwrite`, a mapping of partition columns to values,
+    rows of other partitions are refused. If anything fails, the files written are deleted.
 
     Raises ColumnNotFoundError, InputError for rows that do not fit, UnsupportedError for tables that cannot
     be written, KeyMissingError if a key to encrypt with is missing.
@@ -66,8 +67,10 @@ def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]
     """Write deletions (-D) of a key table's rows and say what to commit.
 
     `keys` are rows with the columns of the primary key, or a predicate for the rows to delete. Those found by
-    a predicate are read strictly, so that an encrypted value is never replaced by its mask. Raises
-    UnsupportedError for tables without a primary key, else as `write_files`.
+    a predicate are read strictly, so that an encrypted value is never replaced by its mask. With
+    `sequence.field`, a deletion is as new as the row it deletes, which is looked up; if `keys` have those
+    columns too, as new as they say. Raises UnsupportedError for tables without a primary key, else as
+    `write_files`.
     """
     schema = table.schema
     if not schema.has_primary_key:
@@ -77,11 +80,24 @@ def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]
     if isinstance(keys, Predicate):
         rows = table.read(predicate=keys, strict=True)
     else:
-        missing = [name for name in schema.primary_keys if name not in keys.column_names]
-        if missing:
-            raise InputError(f"the keys to delete lack {', '.join(missing)}")
-        rows = keys.select(list(schema.primary_keys))
+        rows = _rows_to_delete(table, keys)
     return write_files(table, rows, kinds=pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows))
+
+
+def _rows_to_delete(table: Table, keys: pa.Table) -> pa.Table:
+    schema = table.schema
+    missing = [name for name in schema.primary_keys if name not in keys.column_names]
+    if missing:
+        raise InputError(f"the keys to delete lack {', '.join(missing)}")
+    named = list(dict.fromkeys((*schema.primary_keys, *schema.sequence_fields)))
+    if all(name in keys.column_names for name in named):
+        return keys.select(named)
+    primary = list(schema.primary_keys)
+    wanted = conform_rows(schema, keys.select(primary)).select(primary)
+    found = table.read(columns=named, strict=True)
+    both = pa.concat_tables([wanted, found.select(primary).cast(wanted.schema)])
+    codes, _ = group_codes([both[name] for name in primary], both.num_rows)
+    return found.filter(pa.array(np.isin(codes[wanted.num_rows :], codes[: wanted.num_rows])))
 
 
 def check_rows_writable(schema: TableSchema) -> None:
@@ -193,6 +209,7 @@ class _KeyWriter(_Writer):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
+        self._plan = merge_plan(table.schema)
         self._done: dict[Where, list[DataFileMeta]] = {}
 
     def write(self, rows: pa.Table, kinds: pa.Array | None) -> None:
@@ -200,7 +217,7 @@ class _KeyWriter(_Writer):
         if kinds is None:
             kinds = pa.nulls(rows.num_rows, pa.int8()).fill_null(0)
         codes, count = group_codes([rows[name] for name in self._schema.primary_keys], rows.num_rows)
-        newest = pa.array(last_of_each(codes, count))
+        newest = pa.array(last_of_each(codes, count, self._by_age(rows, codes, count)))
         if len(newest) < rows.num_rows:
             rows, kinds = rows.take(newest), kinds.take(newest)
         for where, positions in self._split(rows):
@@ -211,6 +228,11 @@ class _KeyWriter(_Writer):
             with BucketWriter(self._table, *where) as writer:
                 writer.write(sort_by_key(laid_out, self._keys))
                 self._done.setdefault(where, []).extend(writer.close())
+
+    def _by_age(self, rows: pa.Table, codes: Codes, count: int) -> Codes | None:
+        fields = self._schema.sequence_fields
+        assert self._plan is not None, "a key table has a merge plan"
+        return by_sequence(rows, fields, self._plan.descending, codes, count) if fields else None
 
     def close(self) -> list[CommitMessage]:
         """Say what to commit."""

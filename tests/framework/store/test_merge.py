@@ -55,7 +55,7 @@ def test_fixture(path: Path) -> None:
 
 
 def test_there_are_fixtures() -> None:
-    assert len(FIXTURES) >= 9
+    assert len(FIXTURES) >= 13
 
 
 rows = st.lists(
@@ -116,11 +116,75 @@ def test_plan_of_a_table() -> None:
     assert plan.system_columns == ("_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND")
     assert [name for name, _ in plan.columns] == ["id", "day", "v"]
     assert merge_plan(TableSchema(0, schema().fields, 2)) is None
+    assert merge_plan(TableSchema(0, schema().fields, 2, options={"sequence.field": "v"})) is None
+
+
+def test_plan_of_a_table_with_sequence_fields() -> None:
+    plan = merge_plan(schema(**{"sequence.field": "v, day"}))
+    assert plan is not None
+    assert (plan.sequence, plan.descending) == (("v", "day", "_SEQUENCE_NUMBER"), ())
+    falling = merge_plan(schema(**{"sequence.field": "v", "sequence.field.sort-order": "Descending"}))
+    assert falling is not None
+    assert (falling.sequence, falling.descending) == (("v", "_SEQUENCE_NUMBER"), ("v",))
+
+
+ages = st.tuples(
+    st.none() | st.integers(-2, 2),
+    st.none() | st.sampled_from([float("nan"), -0.0, 0.0, 1.5, float("-inf"), float("inf")]),
+    st.none() | st.sampled_from(["", "Z", "a", "é", "\U0001f600"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 3), ages, st.integers(0, 3)), max_size=14),
+    falling=st.booleans(),
+)
+def test_user_sequences_order_as_a_plain_sort(
+    rows: list[tuple[int, tuple[int | None, float | None, str | None], int]], falling: bool
+) -> None:
+    columns = list(zip(*((key, *age, number) for key, age, number in rows), strict=True)) or [()] * 5
+    names = ("k", "i", "f", "s", "_SEQUENCE_NUMBER")
+    types = (pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.int64())
+    arrays = {name: pa.array(column, kind) for name, column, kind in zip(names, columns, types, strict=True)}
+    kinds = pa.array([0] * len(rows), pa.int8())
+    table = pa.table({**arrays, "_VALUE_KIND": kinds, "at": pa.array(range(len(rows)), pa.int64())})
+    plan = MergePlan(
+        key=("k",), sequence=names[1:], descending=("i", "f", "s") if falling else (), columns=()
+    )
+
+    def order(value: Any) -> Any:
+        if isinstance(value, float):
+            value = (value != value, 0.0 if value != value else value)
+        return value
+
+    def newer(one: int, other: int) -> bool:
+        """Say whether row `one` is newer than `other`, which stands before it."""
+        for left, right in zip(rows[one][1], rows[other][1], strict=True):
+            if left is None or right is None:
+                if (left is None) != (right is None):
+                    return right is None
+            elif order(left) != order(right):
+                return bool((order(left) > order(right)) != falling)
+        return rows[one][2] >= rows[other][2]
+
+    newest: dict[int, int] = {}
+    for at, (key, _, _) in enumerate(rows):
+        if key not in newest or newer(at, newest[key]):
+            newest[key] = at
+    half = table.num_rows // 2
+    merged = merge_tables(plan, [table.slice(0, half), table.slice(half)], ordered=True)
+    assert merged["at"].to_pylist() == [newest[key] for key in sorted(newest)]
 
 
 @pytest.mark.parametrize(
     "options",
-    [{"merge-engine": "aggregation"}, {"sequence.field": "v"}, {"ignore-delete": "true"}],
+    [
+        {"merge-engine": "aggregation"},
+        {"sequence.field": "gone"},
+        {"ignore-delete": "true"},
+        {"sequence.snapshot-ordering": "true"},
+    ],
     ids=lambda options: next(iter(options)),
 )
 def test_a_merge_that_is_not_understood_is_refused(options: dict[str, str]) -> None:
@@ -133,6 +197,8 @@ def test_bad_plans() -> None:
         MergePlan(key=("k",), columns=(("v", "sum"),))
     with pytest.raises(InputError, match="needs key"):
         MergePlan(key=(), columns=())
+    with pytest.raises(InputError, match="descending columns v"):
+        MergePlan(key=("k",), columns=(), descending=("v",))
     with pytest.raises(InputError, match="lacks 'key'"):
         MergePlan.from_json({"engine": "deduplicate"})
 

@@ -59,7 +59,17 @@ def test_an_append_table_has_no_buckets_by_default(catalog: Catalog) -> None:
         ({"file.format": "parquet"}, OptionError, "only 'orc'"),
         ({"deletion-vectors.enabled": "true"}, OptionError, "not supported"),
         ({"changelog-producer": "input"}, OptionError, "only 'none'"),
-        ({"sequence.field": "id"}, OptionError, "unknown option 'sequence.field'"),
+        ({"sequence.field": "id"}, OptionError, "'sequence.field' needs a primary key"),
+        ({"primary-key": "id", "sequence.field": "dtt"}, OptionError, "no column 'dtt'; did you mean 'dt'"),
+        ({"primary-key": "id", "sequence.field": "tags"}, OptionError, "'tags' of type ARRAY.*no order"),
+        ({"primary-key": "id", "sequence.field": "dt,dt"}, OptionError, "column twice"),
+        ({"sequence.field.sort-order": "ascending"}, OptionError, "needs option 'sequence.field'"),
+        (
+            {"primary-key": "id", "sequence.field": "dt", "sequence.field.sort-order": "up"},
+            OptionError,
+            "expected one of: ascending, descending",
+        ),
+        ({"sequence.feild": "dt"}, OptionError, "did you mean 'sequence.field'"),
         ({"bukket": "1"}, OptionError, "did you mean 'bucket'"),
         ({"primary-key": "id", "bucket": "0"}, OptionError, "positive"),
     ],
@@ -94,6 +104,11 @@ def test_columns_that_cannot_be(catalog: Catalog, columns: list[tuple[str, pa.Da
 def test_a_table_of_partition_columns_only(catalog: Catalog) -> None:
     with pytest.raises(InputError, match="besides its partition columns"):
         create(catalog, {"partition": "a"}, pa.schema([("a", pa.int32())]))
+
+
+def test_sequence_columns_cannot_be_encrypted(catalog: Catalog) -> None:
+    with pytest.raises(InputError, match=r"'ssn' cannot be encrypted, because 'sequence\.field' names it"):
+        create(catalog, {"primary-key": "id", "sequence.field": "dt,ssn", "orc.encrypt": "pii:ssn"})
 
 
 @pytest.mark.parametrize(
