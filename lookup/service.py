@@ -80,7 +80,7 @@ class Lookup:
         self._used_at = time.monotonic()
         self._waiting = 0
         opening = {
-            "warehouse": catalog.warehouse,
+            "warehouse": catalog.file_system.uri(catalog.warehouse),
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),
             "directory": str(self.directory.path),

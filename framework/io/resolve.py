@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
@@ -10,6 +11,8 @@ from lockgate.errors import InputError
 from lockgate.framework.io.filesystem import FileSystem
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.remote import FsspecFileSystem
+from lockgate.framework.io.s3 import S3FileSystem
+from lockgate.framework.io.s3_settings import SCHEMES, S3Settings
 
 
 def resolve(
@@ -17,19 +20,38 @@ def resolve(
 ) -> tuple[FileSystem, str]:
     """Return the file system of a path or URI and the path in it, absolute and without a scheme.
 
-    A path without a scheme is local. `options` go to the fsspec implementation of another scheme. Raises
-    InputError if the scheme is unknown or what it needs is not installed.
+    A path without a scheme is local. `s3://bucket/path` and `s3a://` mean the same; `options` are Hadoop's
+    confs `fs.s3a.*` for it (see `S3Settings.of`), and go to the fsspec implementation of another scheme.
+    Raises InputError if the scheme is unknown or what it needs is not installed, OptionError for malformed
+    options.
     """
     text = os.fspath(location)
     scheme = urlsplit(text).scheme if "://" in text or text.startswith("file:") else ""
     if scheme in ("", "file", "local"):
         path = unquote(urlsplit(text).path) if scheme else os.path.expanduser(text)  # noqa: PTH111 - a string is returned
         return LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 (links stay as they are)
+    if scheme in SCHEMES:
+        return _s3(text, options or {})
     try:
         file_system = FsspecFileSystem(scheme, options)
     except (ImportError, ValueError) as error:
         raise InputError(f"{text} cannot be reached: {error}") from error
     return file_system, file_system.strip(text)
+
+
+def _s3(text: str, options: Mapping[str, str]) -> tuple[FileSystem, str]:
+    # Not parsed as a URI: keys may hold `?`, `#` and `%`.
+    bucket, _, key = text.partition("://")[2].partition("/")
+    if not bucket or "@" in bucket:
+        raise InputError(
+            "an address in S3 is s3://bucket/path, without a user; keys are options (fs.s3a.access.key)"
+        )
+    if importlib.util.find_spec("boto3") is None:
+        raise InputError(
+            f"{text} is reached by boto3, which is not installed; run: pip install 'lockgate[s3]'"
+        )
+    key = "/".join(part for part in key.split("/") if part)
+    return S3FileSystem(bucket, S3Settings.of(options, bucket)), f"{bucket}/{key}" if key else bucket
 
 
 def join(*parts: str) -> str:

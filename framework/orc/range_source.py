@@ -97,6 +97,9 @@ class FileSource(RangeSource):
             return int(self._file.tell())
 
     def fetch(self, ranges: Sequence[Range]) -> list[Any]:
+        many = getattr(self._file, "read_many", None)
+        if callable(many):  # a remote file that asks for several at once
+            return list(many(ranges))
         return [self._read(offset, length) for offset, length in ranges]
 
     def _read(self, offset: int, length: int) -> Any:

@@ -1,4 +1,4 @@
-"""What every file system promises, asked of the local disk and of one behind fsspec."""
+"""What every file system promises, asked of the local disk, of one behind fsspec and of S3."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from lockgate.errors import InputError
 from lockgate.framework.io import FileSystem, LocalFileSystem, join, resolve
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileSystem, str]:
+    if request.param == "s3":
+        server, bucket = request.getfixturevalue("s3"), request.getfixturevalue("bucket")
+        return resolve(f"s3a://{bucket}/root", server.options())
     return resolve(tmp_path if request.param == "local" else f"memory://{uuid.uuid4()}")
 
 

@@ -1,0 +1,75 @@
+"""What goes wrong with an S3-compatible store, as the errors that files on disk raise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lockgate.errors import InputError, UnsupportedError
+
+_MISSING = {"404", "NoSuchKey", "NotFound"}
+_DENIED = {"401", "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
+_EXISTS = {"412", "PreconditionFailed"}
+_NOT_KNOWN_TO_STORE = {"501", "NotImplemented"}
+CONFLICT = {"409", "ConditionalRequestConflict", "OperationAborted"}
+
+
+class UncertainWriteError(OSError):
+    """Raised when nobody can say whether a write has happened or will happen yet."""
+
+
+@contextmanager
+def translated(address: str) -> Iterator[None]:
+    """Turn boto3's errors about `address` into OSErrors: missing, existing, denied, uncertain or others.
+
+    UnsupportedError for what the store does not implement, InputError where there are no credentials.
+    Messages name the address and the store's code, never what a request was signed with.
+    """
+    from botocore.exceptions import (
+        BotoCoreError,
+        ClientError,
+        ConnectTimeoutError,
+        EndpointConnectionError,
+        HTTPClientError,
+        NoCredentialsError,
+        PartialCredentialsError,
+    )
+
+    try:
+        yield
+    except ClientError as error:
+        raise _of_answer(error, address) from None
+    except (NoCredentialsError, PartialCredentialsError):
+        raise InputError(
+            f"there are no credentials for {address}: set fs.s3a.access.key and fs.s3a.secret.key, or what "
+            "boto3 looks for (environment, profile, role)"
+        ) from None
+    except (EndpointConnectionError, ConnectTimeoutError) as error:
+        raise OSError(f"{address} cannot be reached: {type(error).__name__}") from None
+    except HTTPClientError as error:
+        raise UncertainWriteError(f"{address}: the connection broke: {type(error).__name__}") from None
+    except BotoCoreError as error:
+        raise OSError(f"{address}: {type(error).__name__}: {error}") from None
+
+
+def code_of(error: Any) -> str:
+    """Return the code of a store's answer, such as `NoSuchKey`."""
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _of_answer(error: Any, address: str) -> Exception:
+    code = code_of(error)
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if code == "NoSuchBucket":
+        return FileNotFoundError(f"there is no bucket for {address}: make it first")
+    if code in _MISSING:
+        return FileNotFoundError(f"{address} does not exist")
+    if code in _EXISTS:
+        return FileExistsError(f"{address} exists")
+    if code in _DENIED:
+        return PermissionError(f"{address}: the store denied {error.operation_name} ({code})")
+    if code in _NOT_KNOWN_TO_STORE:
+        return UnsupportedError(f"{address}: the store does not implement {error.operation_name} as asked")
+    message = f"{address}: {error.operation_name} failed: {code or status}"
+    return UncertainWriteError(message) if status >= 500 else OSError(message)

@@ -1,0 +1,95 @@
+"""Which confs say how a bucket is reached, and that nothing shows what is secret in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockgate.errors import InputError, OptionError
+from lockgate.framework.io import S3FileSystem, resolve, storage_confs
+from lockgate.framework.io.s3_settings import S3Settings
+
+KEYS = {"fs.s3a.access.key": "AK", "fs.s3a.secret.key": "SK"}
+
+
+def test_confs_of_hadoop() -> None:
+    settings = S3Settings.of(
+        {
+            **KEYS,
+            "fs.s3a.session.token": "T",
+            "fs.s3a.endpoint": "minio.example:9000",
+            "fs.s3a.connection.ssl.enabled": "false",
+            "fs.s3a.path.style.access": "TRUE",
+            "fs.s3a.connection.maximum": "100",
+        },
+        "b",
+    )
+    assert settings == S3Settings("http://minio.example:9000", "us-east-1", True, False, "AK", "SK", "T")
+
+
+def test_confs_of_spark_count_where_there_are_no_plain_ones() -> None:
+    spark = {f"spark.hadoop.{key}": value for key, value in KEYS.items()}
+    assert S3Settings.of(spark, "b").access_key == "AK"
+    assert S3Settings.of({**spark, "fs.s3a.access.key": "own"}, "b").access_key == "own"
+    assert storage_confs({**spark, "spark.master": "local"}) == KEYS
+
+
+def test_confs_of_a_bucket_go_first() -> None:
+    options = {
+        **KEYS,
+        "fs.s3a.bucket.mine.access.key": "AK2",
+        "spark.hadoop.fs.s3a.bucket.mine.secret.key": "SK2",
+    }
+    mine, other = S3Settings.of(options, "mine"), S3Settings.of(options, "other")
+    assert (mine.access_key, mine.secret_key) == ("AK2", "SK2")
+    assert (other.access_key, other.secret_key) == ("AK", "SK")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "region"),
+    [
+        ("https://s3.eu-central-1.amazonaws.com", "eu-central-1"),
+        ("s3.amazonaws.com", None),
+        ("https://minio.example", "us-east-1"),
+    ],
+)
+def test_the_region_of_an_endpoint(endpoint: str, region: str | None) -> None:
+    assert S3Settings.of({"fs.s3a.endpoint": endpoint}, "b").region == region
+    named = {"fs.s3a.endpoint": endpoint, "fs.s3a.endpoint.region": "eu-west-1"}
+    assert S3Settings.of(named, "b").region == "eu-west-1"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fs.s3a.access.key": "AK-1"}, r"fs\.s3a\.secret\.key is not"),
+        ({"fs.s3a.secret.key": "SK-1"}, r"fs\.s3a\.access\.key is not"),
+        ({"fs.s3a.session.token": "T-1"}, "needs"),
+        ({"fs.s3a.path.style.access": "perhaps"}, "'perhaps'"),
+        ({"fs.s3a.endpoint": "ftp://there"}, "http"),
+        ({"fs.s3a.endpoint": "https://AK-1:SK-1@there"}, "without a user"),
+    ],
+)
+def test_malformed_confs(options: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message) as raised:
+        S3Settings.of(options, "b")
+    assert not any(secret in str(raised.value) for secret in ("AK-1", "SK-1", "T-1"))
+
+
+def test_nothing_shows_what_is_secret() -> None:
+    options = {"fs.s3a.access.key": "AK-1", "fs.s3a.secret.key": "SK-1", "fs.s3a.session.token": "T-1"}
+    files, path = resolve("s3://bucket/a/b", options)
+    shown = f"{files!r} {S3Settings.of(options, 'bucket')!r} {path} {files.uri(path)}"
+    assert not any(secret in shown for secret in ("AK-1", "SK-1", "T-1"))
+
+
+def test_addresses_of_s3() -> None:
+    for address in ("s3://bucket/a//b c%20?#/", "s3a://bucket/a/b c%20?#"):
+        files, path = resolve(address, KEYS)
+        assert isinstance(files, S3FileSystem)
+        assert path == "bucket/a/b c%20?#"
+        assert files.uri(path) == "s3a://bucket/a/b c%20?#"
+    assert resolve("s3://bucket", KEYS)[1] == resolve("s3://bucket/", KEYS)[1] == "bucket"
+    for address in ("s3://", "s3:///key", "s3://user:secret@bucket/key"):
+        with pytest.raises(InputError, match="s3://bucket/path") as raised:
+            resolve(address, KEYS)
+        assert "secret" not in str(raised.value)
