@@ -13,6 +13,7 @@ import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.orc.ColumnStatistics;
 import org.apache.orc.CompressionKind;
+import org.apache.orc.OrcConf;
 import org.apache.orc.OrcFile;
 import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
@@ -56,7 +57,7 @@ final class DataFileWriter {
     CompressionKind compression = CompressionKind.valueOf(spec.compression().toUpperCase(Locale.ROOT));
     KeyProvider keys = LockgateKeys.of(spec.keyScope());
     this.tagging = spec.encrypt() == null ? null : new TaggingFiles(files, compression, keys);
-    OrcFile.WriterOptions options = OrcFile.writerOptions(conf).setSchema(schema).fileSystem(files).useUTCTimestamp(true)
+    OrcFile.WriterOptions options = OrcFile.writerOptions(settings(conf, spec)).setSchema(schema).fileSystem(files).useUTCTimestamp(true)
         .compress(compression)
         .stripeSize(Math.min(STRIPE_SIZE, Math.max(1L << 20, spec.targetFileSize() / 2)))
         .setKeyProvider(keys).encrypt(spec.encrypt()).masks(spec.mask());
@@ -69,6 +70,15 @@ final class DataFileWriter {
     this.batch = schema.createRowBatch(BATCH_ROWS);
     batch.reset();
     this.writers = spec.fields().stream().map(field -> FieldWriters.of(field.type())).toArray(FieldWriters.ValueWriter[]::new);
+  }
+
+  private static Configuration settings(Configuration conf, WriteSpec spec) {
+    if (spec.dictionaries()) {
+      return conf;
+    }
+    Configuration settings = new Configuration(conf);
+    OrcConf.DICTIONARY_KEY_SIZE_THRESHOLD.setDouble(settings, 0);
+    return settings;
   }
 
   /** Hadoop's local file system would put a hidden checksum file beside each data file; tables have none. */

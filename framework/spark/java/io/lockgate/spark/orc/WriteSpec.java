@@ -30,6 +30,7 @@ public final class WriteSpec implements Serializable {
   private final String keyScope;
   private final String compression;
   private final long targetFileSize;
+  private final boolean dictionaries;
   private final String partitionDefaultName;
   private final boolean partitionLegacyName;
 
@@ -56,6 +57,7 @@ public final class WriteSpec implements Serializable {
     targetFileSize = sizeOf(begin.path("target_file_size"));
     partitionDefaultName = begin.path("partition_default_name").asText("__DEFAULT_PARTITION__");
     partitionLegacyName = begin.path("partition_legacy_name").asBoolean(true);
+    dictionaries = begin.path("dictionaries").asBoolean(true);
   }
 
   /** Builds the specification from the reply of write.begin. */
@@ -173,5 +175,10 @@ public final class WriteSpec implements Serializable {
 
   long targetFileSize() {
     return targetFileSize;
+  /** Whether texts may be stored by dictionaries, whose sizes tell how many values there are. */
+  boolean dictionaries() {
+    return dictionaries;
+  }
+
   }
 }
