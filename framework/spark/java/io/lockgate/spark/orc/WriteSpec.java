@@ -28,9 +28,9 @@ public final class WriteSpec implements Serializable {
   private final String encrypt;
   private final String mask;
   private final String keyScope;
+  private final boolean dictionaries;
   private final String compression;
   private final long targetFileSize;
-  private final boolean dictionaries;
   private final String partitionDefaultName;
   private final boolean partitionLegacyName;
 
@@ -53,11 +53,11 @@ public final class WriteSpec implements Serializable {
     encrypt = text(begin, "encrypt");
     mask = text(begin, "mask");
     keyScope = text(begin, "key_scope");
+    dictionaries = begin.path("dictionaries").asBoolean(true);
     compression = begin.hasNonNull("compression") ? begin.get("compression").asText() : "zstd";
     targetFileSize = sizeOf(begin.path("target_file_size"));
     partitionDefaultName = begin.path("partition_default_name").asText("__DEFAULT_PARTITION__");
     partitionLegacyName = begin.path("partition_legacy_name").asBoolean(true);
-    dictionaries = begin.path("dictionaries").asBoolean(true);
   }
 
   /** Builds the specification from the reply of write.begin. */
@@ -161,6 +161,11 @@ public final class WriteSpec implements Serializable {
     return keyScope;
   }
 
+  /** Whether texts may be stored by dictionaries, whose sizes tell how many values there are. */
+  boolean dictionaries() {
+    return dictionaries;
+  }
+
   String compression() {
     return compression;
   }
@@ -175,10 +180,5 @@ public final class WriteSpec implements Serializable {
 
   long targetFileSize() {
     return targetFileSize;
-  /** Whether texts may be stored by dictionaries, whose sizes tell how many values there are. */
-  boolean dictionaries() {
-    return dictionaries;
-  }
-
   }
 }
