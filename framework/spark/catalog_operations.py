@@ -167,6 +167,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
         "schema": struct,
         "partitioning": list(schema.partition_keys),
         "primary_key": list(schema.primary_keys),
+        "sequence_fields": list(schema.sequence_fields),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
         "properties": {**properties, "provider": "lockgate", "location": table.location},
         "location": table.location,

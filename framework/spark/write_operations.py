@@ -13,6 +13,7 @@ from lockgate.framework.options import (
     ORC_COMPRESS,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
+    SEQUENCE_ORDER,
     TARGET_FILE_SIZE,
 )
 from lockgate.framework.spark.context import Context
@@ -58,6 +59,10 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         "partition_keys": list(schema.partition_keys),
         "primary_key": list(schema.primary_keys),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
+        "sequence": {
+            "columns": list(schema.sequence_fields),
+            "descending": options.get_option(SEQUENCE_ORDER) == "descending",
+        },
         "first_sequence": _first_sequence(table),
         "encrypt": encrypt,
         "mask": mask,

@@ -1,6 +1,8 @@
 package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -24,9 +26,36 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
     return new LockgateScanBuilder(table, table.request(options), true);
   }
 
+  /** The primary key, and what else a deletion needs: it must be as new as the row it deletes. */
   @Override
   public NamedReference[] rowId() {
-    return LockgateTable.references(table.primaryKey());
+    List<String> id = new ArrayList<>(table.primaryKey());
+    id.addAll(ages(false));
+    return LockgateTable.references(id);
+  }
+
+  /** Columns that may be null cannot be part of a row's id; DELETE, and it alone, can have them as metadata. */
+  @Override
+  public NamedReference[] requiredMetadataAttributes() {
+    return LockgateTable.references(command == Command.DELETE ? ages(true) : List.of());
+  }
+
+  /** The columns of 'sequence.field' besides the key, either those that may be null or the others. */
+  private List<String> ages(boolean nullable) {
+    return table.sequenceFields().stream().filter(name -> !table.primaryKey().contains(name))
+        .filter(name -> table.structType().apply(name).nullable() == nullable).toList();
+  }
+
+  private Writers.DeltaColumns columns() {
+    List<String> id = new ArrayList<>(table.primaryKey());
+    id.addAll(ages(false));
+    boolean deletes = command == Command.DELETE;
+    return new Writers.DeltaColumns(ordinals(table.primaryKey()), ordinals(id), ordinals(deletes ? ages(true) : List.of()),
+        deletes ? List.of() : List.copyOf(ages(true)));
+  }
+
+  private int[] ordinals(List<String> names) {
+    return names.stream().mapToInt(name -> table.structType().fieldIndex(name)).toArray();
   }
 
   @Override
@@ -34,12 +63,13 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
     return new DeltaWriteBuilder() {
       @Override
       public DeltaWrite build() {
-        return new Delta(table, info);
+        return new Delta(table, info, columns());
       }
     };
   }
 
-  private record Delta(KeyTable table, LogicalWriteInfo info) implements DeltaWrite, RequiresDistributionAndOrdering {
+  private record Delta(KeyTable table, LogicalWriteInfo info, Writers.DeltaColumns columns)
+      implements DeltaWrite, RequiresDistributionAndOrdering {
     @Override
     public Distribution requiredDistribution() {
       return Distributing.of(table);
@@ -57,7 +87,7 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
 
     @Override
     public DeltaBatchWrite toBatch() {
-      return new Batch(new WriteJob(table, info, "delete"));
+      return new Batch(new WriteJob(table, info, "delete"), columns);
     }
 
     @Override
@@ -66,11 +96,11 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
     }
   }
 
-  private record Batch(WriteJob job) implements DeltaBatchWrite {
+  private record Batch(WriteJob job, Writers.DeltaColumns columns) implements DeltaBatchWrite {
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
-      return new Writers.Delta(job.writers(reply), job.keyOrdinals());
+      return new Writers.Delta(job.writers(reply), columns);
     }
 
     @Override

@@ -65,6 +65,10 @@ class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
     return names("primary_key");
   }
 
+  List<String> sequenceFields() {
+    return names("sequence_fields");
+  }
+
   /** The columns whose values choose the bucket; empty if the table has no fixed buckets. */
   List<String> bucketKey() {
     List<String> out = new ArrayList<>();

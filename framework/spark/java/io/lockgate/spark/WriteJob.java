@@ -90,11 +90,6 @@ final class WriteJob {
     throw Bridge.failure("Column '" + name + "' is missing in the rows to be written");
   }
 
-  /** Where the columns of the primary key stand in a row of the table. */
-  int[] keyOrdinals() {
-    return table.primaryKey().stream().mapToInt(name -> table.structType().fieldIndex(name)).toArray();
-  }
-
   void commit(Long epoch, WriterCommitMessage[] messages) {
     end("write.commit", epoch, messages);
   }

@@ -4,10 +4,13 @@ import io.lockgate.spark.orc.OrcWriter;
 import io.lockgate.spark.orc.OrcWrites;
 import io.lockgate.spark.orc.WriteSpec;
 import java.io.IOException;
+import java.io.Serializable;
+import java.util.List;
 import java.util.Objects;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.DeltaWriter;
@@ -98,17 +101,36 @@ record Writers(
   }
 
   /** Makes the writers of DELETE, UPDATE and MERGE. */
-  record Delta(Writers writers, int[] keyOrdinals) implements DeltaWriterFactory {
+  record Delta(Writers writers, DeltaColumns columns) implements DeltaWriterFactory {
     @Override
     public DeltaWriter<InternalRow> createWriter(int partition, long task) {
-      return new Changes(new Rows(writers.open(partition, task, -1), writers), writers.schema, keyOrdinals);
+      return new Changes(new Rows(writers.open(partition, task, -1), writers), writers.schema, columns);
     }
   }
 
-  private record Changes(Rows rows, StructType schema, int[] keyOrdinals) implements DeltaWriter<InternalRow> {
+  /**
+   * Where what Spark tells of a row stands in a row of the table: the primary key and then other columns, as the row's id, and
+   * columns that come as its metadata. A row cannot be deleted if columns are {@code missing}.
+   */
+  record DeltaColumns(int[] key, int[] id, int[] metadata, List<String> missing) implements Serializable {}
+
+  private record Changes(Rows rows, StructType schema, DeltaColumns columns) implements DeltaWriter<InternalRow> {
     @Override
-    public void delete(InternalRow metadata, InternalRow key) throws IOException {
-      rows.out.delete(key);
+    public void delete(InternalRow metadata, InternalRow id) throws IOException {
+      if (!columns.missing().isEmpty()) {
+        throw Failure.ofRow("MERGE cannot delete rows of this table: it has no value for column '" + columns.missing().get(0)
+            + "', which 'sequence.field' names and which may be null. Delete them with DELETE, or declare the column NOT NULL");
+      }
+      GenericInternalRow row = new GenericInternalRow(schema.length());
+      copy(id, columns.id(), row);
+      copy(metadata, columns.metadata(), row);
+      rows.out.delete(row);
+    }
+
+    private void copy(InternalRow from, int[] ordinals, GenericInternalRow to) {
+      for (int i = 0; i < ordinals.length; i++) {
+        to.update(ordinals[i], from.get(i, schema.apply(ordinals[i]).dataType()));
+      }
     }
 
     @Override
@@ -118,6 +140,7 @@ record Writers(
 
     @Override
     public void update(InternalRow metadata, InternalRow key, InternalRow row) throws IOException {
+      int[] keyOrdinals = columns.key();
       for (int i = 0; i < keyOrdinals.length; i++) {
         DataType type = schema.apply(keyOrdinals[i]).dataType();
         if (!Objects.equals(key.get(i, type), row.get(keyOrdinals[i], type))) {

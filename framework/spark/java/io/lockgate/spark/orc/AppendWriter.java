@@ -83,7 +83,7 @@ final class AppendWriter extends OrcWriter {
   }
 
   @Override
-  public void delete(InternalRow key) {
+  public void delete(InternalRow row) {
     throw new UnsupportedOperationException("rows can be deleted by key only in tables with a primary key");
   }
 

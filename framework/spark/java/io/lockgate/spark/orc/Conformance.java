@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import io.lockgate.spark.Bridge;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.math.Ordering;
 
 /** Runs what Python and the connector must compute alike on values in JSON; the tests of both sides share their cases. */
 public final class Conformance {
@@ -34,10 +36,12 @@ public final class Conformance {
     }
     List<ListInput> inputs = new ArrayList<>();
     root.get("inputs").forEach(rows -> inputs.add(new ListInput(rows(rows, types))));
-    int[] sequence = plan.sequence().stream().mapToInt(names::indexOf).toArray();
+    Comparator<InternalRow> ages = RowAges.of(plan.sequence().stream().map(name ->
+        new RowAges.Column(names.indexOf(name), types.get(names.indexOf(name)), plan.descending().contains(name))).toList());
     DataType[] all = types.toArray(DataType[]::new);
     ArrayNode result = Bridge.JSON.createArrayNode();
-    try (KeyMerge merge = new KeyMerge(inputs, MergeSource.keyOrdering(all, plan.key().size()), sequence, names.indexOf(plan.kind()))) {
+    Ordering<InternalRow> keys = MergeSource.keyOrdering(all, plan.key().size());
+    try (KeyMerge merge = new KeyMerge(inputs, keys, ages, names.indexOf(plan.kind()))) {
       while (merge.next()) {
         ArrayNode row = result.addArray();
         for (int i = 0; i < all.length; i++) {

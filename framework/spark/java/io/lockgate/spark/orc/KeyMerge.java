@@ -3,13 +3,14 @@ package io.lockgate.spark.orc;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import scala.math.Ordering;
 
 /**
- * Merges inputs that are sorted by key into one row a key: the newest by sequence, or the one of the later input where
- * sequences are equal; keys whose newest row is a deletion vanish.
+ * Merges inputs that are sorted by key into one row a key: the newest by age, or the one of the later input where
+ * they are equal; keys whose newest row is a deletion vanish.
  *
  * <p>Memory: the current batch of each input.
  */
@@ -34,18 +35,19 @@ final class KeyMerge implements Closeable {
   private record Cursor(Input input, int order) {}
 
   private final Ordering<InternalRow> keys;
-  private final int[] sequence;
+  private final Comparator<InternalRow> ages;
   private final int kind;
   private final List<Input> inputs;
   private final Cursor[] heap;
   private int size;
   private Input winner;
 
-  /** {@code keys} orders whole input rows by their key; {@code sequence} and {@code kind} are positions in a row. */
-  KeyMerge(List<? extends Input> inputs, Ordering<InternalRow> keys, int[] sequence, int kind) throws IOException {
+  /** {@code keys} orders whole input rows by their key, {@code ages} from old to new; {@code kind} is a position in a row. */
+  KeyMerge(List<? extends Input> inputs, Ordering<InternalRow> keys, Comparator<InternalRow> ages, int kind)
+      throws IOException {
     this.inputs = new ArrayList<>(inputs);
     this.keys = keys;
-    this.sequence = sequence.clone();
+    this.ages = ages;
     this.kind = kind;
     this.heap = new Cursor[inputs.size()];
     for (int i = 0; i < inputs.size(); i++) {
@@ -61,7 +63,7 @@ final class KeyMerge implements Closeable {
     while (size > 0) {
       winner = take();
       while (size > 0 && keys.compare(winner.held(), heap[0].input().current()) == 0) {
-        if (compareSequence(heap[0].input().current(), winner.held()) >= 0) {
+        if (ages.compare(heap[0].input().current(), winner.held()) >= 0) {
           winner = take();
         } else {
           advance();
@@ -96,22 +98,12 @@ final class KeyMerge implements Closeable {
     siftDown();
   }
 
-  private int compareSequence(InternalRow left, InternalRow right) {
-    for (int at : sequence) {
-      int order = Long.compare(left.getLong(at), right.getLong(at));
-      if (order != 0) {
-        return order;
-      }
-    }
-    return 0;
-  }
-
   private boolean before(Cursor left, Cursor right) {
     InternalRow leftRow = left.input().current();
     InternalRow rightRow = right.input().current();
     int order = keys.compare(leftRow, rightRow);
     if (order == 0) {
-      order = compareSequence(leftRow, rightRow);
+      order = ages.compare(leftRow, rightRow);
     }
     return order == 0 ? left.order() < right.order() : order < 0;
   }

@@ -31,7 +31,7 @@ import scala.math.Ordering;
 
 /**
  * Writes rows of a key table: sorted by partition, bucket and key with Spark's sorter, which spills, then one row a key, the
- * one that came last, with rising sequence numbers.
+ * newest by the table's sequence columns or else the one that came last, with rising sequence numbers.
  */
 final class KeyWriter extends OrcWriter {
   // Columns of a sorted row before the table's own.
@@ -59,11 +59,14 @@ final class KeyWriter extends OrcWriter {
     bucket.add(BUCKET);
     List<Integer> key = new ArrayList<>(bucket);
     key.addAll(columns(spec.trimmedKey()));
-    List<Integer> order = new ArrayList<>(key);
-    order.add(ARRIVAL);
-    this.sameBucket = ordering(bucket);
-    this.sameKey = ordering(key);
+    this.sameBucket = ordering(orders(bucket));
+    this.sameKey = ordering(orders(key));
     this.keyOf = project(columns(spec.trimmedKey()));
+    List<SortOrder> order = orders(key);
+    for (int index : columns(spec.sequence())) {
+      order.add(new RowAges.Column(index, types[index], spec.descending()).order());
+    }
+    order.addAll(orders(List.of(ARRIVAL)));
     this.sorter = sorter(ordering(order));
   }
 
@@ -103,11 +106,15 @@ final class KeyWriter extends OrcWriter {
     return UnsafeProjection.create(seq(expressions), seq(List.<Attribute>of()));
   }
 
-  private Ordering<InternalRow> ordering(List<Integer> columns) {
+  private List<SortOrder> orders(List<Integer> columns) {
     List<SortOrder> orders = new ArrayList<>();
     for (int index : columns) {
       orders.add(new SortOrder(column(index), Ascending$.MODULE$, NullsFirst$.MODULE$, seq(List.<Expression>of())));
     }
+    return orders;
+  }
+
+  private static Ordering<InternalRow> ordering(List<SortOrder> orders) {
     return RowOrdering.create(seq(orders), seq(List.<Attribute>of()));
   }
 
@@ -138,12 +145,7 @@ final class KeyWriter extends OrcWriter {
   }
 
   @Override
-  public void delete(InternalRow key) throws IOException {
-    GenericInternalRow row = new GenericInternalRow(spec().fields().size());
-    int[] ordinals = spec().primaryKey();
-    for (int i = 0; i < ordinals.length; i++) {
-      row.update(ordinals[i], key.get(i, spec().fields().get(ordinals[i]).type()));
-    }
+  public void delete(InternalRow row) throws IOException {
     add(row, DataFileWriter.DELETE);
   }
 

@@ -5,8 +5,13 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
 
-/** How the rows of one key become one row; the plan is written in Python, this is how the connector reads it. */
-public record MergePlan(List<String> key, List<String> sequence, String kind) implements Serializable {
+/**
+ * How the rows of one key become one row; the plan is written in Python, this is how the connector reads it.
+ *
+ * <p>{@code descending} are those columns of {@code sequence} of which the smaller value is newer.
+ */
+public record MergePlan(List<String> key, List<String> sequence, List<String> descending, String kind) implements Serializable {
+  static final String SEQUENCE_NUMBER = "_SEQUENCE_NUMBER";
 
   static MergePlan of(JsonNode plan) {
     String engine = plan.path("engine").asText();
@@ -19,7 +24,8 @@ public record MergePlan(List<String> key, List<String> sequence, String kind) im
             + column.path("function").asText() + "' is not supported by engine deduplicate; it knows: last");
       }
     }
-    return new MergePlan(names(plan.get("key")), names(plan.get("sequence")), plan.get("kind").asText());
+    return new MergePlan(names(plan.get("key")), names(plan.get("sequence")), names(plan.path("descending")),
+        plan.get("kind").asText());
   }
 
   private static List<String> names(JsonNode array) {

@@ -45,13 +45,16 @@ final class MergeSource implements RowSource {
         List<Columns.Wanted> system = systemColumns(spec, spec.names(file.schemaId()));
         inputs.add(new FileInput(readers.open(file, split, whole, system), types));
       }
-      int keys = spec.mergePlan().key().size();
-      int[] sequence = new int[spec.mergePlan().sequence().size()];
-      for (int i = 0; i < sequence.length; i++) {
-        sequence[i] = keys + i;
+      MergePlan plan = spec.mergePlan();
+      int keys = plan.key().size();
+      int before = systemColumns(spec, null).size();
+      List<RowAges.Column> ages = new ArrayList<>();
+      int next = keys;
+      for (String name : plan.sequence()) {
+        int at = isRead(spec, name) ? before + spec.readSchema().fieldIndex(name) : next++;
+        ages.add(new RowAges.Column(at, types[at], plan.descending().contains(name)));
       }
-      KeyMerge merge = new KeyMerge(inputs, keyOrdering(types, keys), sequence, keys + sequence.length);
-      return new MergeSource(merge, keys + sequence.length + 1);
+      return new MergeSource(new KeyMerge(inputs, keyOrdering(types, keys), RowAges.of(ages), before - 1), before);
     } catch (IOException | RuntimeException failure) {
       for (FileInput input : inputs) {
         input.close();
@@ -60,7 +63,15 @@ final class MergeSource implements RowSource {
     }
   }
 
-  /** The columns that rows are merged by, as a file names them whose columns had {@code names} by field id (or null). */
+  /** Tells whether a column that rows are ordered by is among the scan's own, and so need not be read twice. */
+  private static boolean isRead(ScanSpec spec, String name) {
+    return java.util.Arrays.asList(spec.readSchema().fieldNames()).contains(name);
+  }
+
+  /**
+   * The columns that rows are merged by and that are not the scan's own, the kind last, as a file names them whose columns had
+   * {@code names} by field id (or null).
+   */
   private static List<Columns.Wanted> systemColumns(ScanSpec spec, Map<Integer, String> names) {
     List<Columns.Wanted> system = new ArrayList<>();
     for (String name : spec.mergePlan().key()) {
@@ -70,7 +81,11 @@ final class MergeSource implements RowSource {
       system.add(new Columns.Wanted(KEY_PREFIX + stored, null, spec.tableSchema().apply(column).dataType()));
     }
     for (String name : spec.mergePlan().sequence()) {
-      system.add(new Columns.Wanted(name, null, LongType$.MODULE$));
+      if (isRead(spec, name)) {
+        continue;
+      }
+      system.add(name.equals(MergePlan.SEQUENCE_NUMBER) ? new Columns.Wanted(name, null, LongType$.MODULE$)
+          : new Columns.Wanted(name, spec.fieldId(name), spec.tableSchema().apply(name).dataType()));
     }
     system.add(new Columns.Wanted(spec.mergePlan().kind(), null, ByteType$.MODULE$));
     return system;

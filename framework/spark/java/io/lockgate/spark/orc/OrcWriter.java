@@ -32,8 +32,8 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
     this.hash = new BucketHash(spec.bucketKey(), types);
   }
 
-  /** Deletes the row of a key; the key has the primary key's columns, in their order. */
-  public abstract void delete(InternalRow key) throws IOException;
+  /** Deletes the row of a key; of the row, which has the table's columns, only the key and what says how new it is are set. */
+  public abstract void delete(InternalRow row) throws IOException;
 
   /** Closes all files that are being written and describes them by {@link #finish}. */
   abstract void finishAll() throws IOException;

@@ -22,6 +22,8 @@ public final class WriteSpec implements Serializable {
   private final int[] primaryKey;
   private final int[] trimmedKey;
   private final int[] bucketKey;
+  private final int[] sequence;
+  private final boolean descending;
   private final int buckets;
   private final long firstSequence;
   private final Map<String, Long> firstSequences;
@@ -44,11 +46,13 @@ public final class WriteSpec implements Serializable {
     JsonNode bucket = begin.path("bucket");
     bucketKey = ordinals(bucket.path("columns"));
     buckets = bucket.path("count").asInt(-1);
-    JsonNode sequence = begin.path("first_sequence");
-    firstSequence = sequence.isObject() ? 0 : sequence.asLong(0);
+    sequence = ordinals(begin.path("sequence").path("columns"));
+    descending = begin.path("sequence").path("descending").asBoolean(false);
+    JsonNode first = begin.path("first_sequence");
+    firstSequence = first.isObject() ? 0 : first.asLong(0);
     firstSequences = new HashMap<>();
-    if (sequence.isObject()) {
-      sequence.properties().forEach(entry -> firstSequences.put(entry.getKey(), entry.getValue().asLong()));
+    if (first.isObject()) {
+      first.properties().forEach(entry -> firstSequences.put(entry.getKey(), entry.getValue().asLong()));
     }
     encrypt = text(begin, "encrypt");
     mask = text(begin, "mask");
@@ -137,6 +141,16 @@ public final class WriteSpec implements Serializable {
 
   int[] bucketKey() {
     return bucketKey;
+  }
+
+  /** The columns that say which row of a key is newest, before the order in which they came. */
+  int[] sequence() {
+    return sequence;
+  }
+
+  /** Whether the smaller values of {@link #sequence()} are newer. */
+  boolean descending() {
+    return descending;
   }
 
   /** The table's bucket count; below 1 for tables without buckets, whose files lie in bucket 0. */

@@ -1,0 +1,43 @@
+package io.lockgate.spark.orc;
+
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Descending$;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.RowOrdering;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.LongType;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Orders the rows of one key from old to new, as the merge plan's sequence columns say. */
+final class RowAges {
+  /** A column that says what is newer: its place in a row, and whether its smaller value is newer. */
+  record Column(int at, DataType type, boolean descending) {
+    /** The order of this column; a null is the oldest whichever way the others are ordered. */
+    SortOrder order() {
+      Expression value = new BoundReference(at, type, true);
+      return new SortOrder(value, descending ? Descending$.MODULE$ : Ascending$.MODULE$, NullsFirst$.MODULE$,
+          CollectionConverters.asScala(List.<Expression>of()).toSeq());
+    }
+  }
+
+  private RowAges() {}
+
+  static Comparator<InternalRow> of(List<Column> columns) {
+    Column first = columns.get(0);
+    if (columns.size() == 1 && first.type() instanceof LongType && !first.descending()) {
+      // The number of the row, which is never null.
+      int at = first.at();
+      return (left, right) -> Long.compare(left.getLong(at), right.getLong(at));
+    }
+    List<SortOrder> orders = columns.stream().map(Column::order).toList();
+    return RowOrdering.create(CollectionConverters.asScala(orders).toSeq(),
+        CollectionConverters.asScala(List.<Attribute>of()).toSeq());
+  }
+}
