@@ -62,6 +62,8 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     if not is_strict:
         _warn_of_masks(table, needed)
     planned = _plan(context, table, predicate, request)
+    if "files" in request:
+        planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
         # A column that is not read may be under a key that is not held; then a file can only be opened so.
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
@@ -85,6 +87,21 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
         push_down=context.brain.reports.filters(request["scan_id"]).pushed,
         own_schema=False,
     )
+
+
+def _only_files(context: Context, table: Table, planned: ScanPlan, wanted: frozenset[str]) -> ScanPlan:
+    """Leave out the files that have no row to change, as a query of Spark's own has found."""
+    splits = []
+    for split in planned.splits:
+        kept = [
+            (file, path)
+            for file, path in zip(split.files, split.paths, strict=True)
+            if context.hadoop_path(table, path) in wanted
+        ]
+        if kept:
+            files, paths = zip(*kept, strict=True)
+            splits.append(dataclasses.replace(split, files=files, paths=paths))
+    return dataclasses.replace(planned, splits=tuple(splits))
 
 
 def _predicate(request: Mapping[str, Any]) -> Predicate:

@@ -11,6 +11,7 @@ from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, n
 from lockgate.framework.options import (
     FILE_COMPRESSION,
     ORC_COMPRESS,
+    ORC_HIDE_CARDINALITY,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
     SEQUENCE_ORDER,
@@ -19,6 +20,7 @@ from lockgate.framework.options import (
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import java_options, require_write_keys
 from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
+from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from lockgate.framework.store.schema import TableSchema
     from lockgate.framework.store.split import Split
     from lockgate.framework.store.table import Table
+
+
+# Ways to write that leave the table as it is if there are no rows to write.
+_NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
 
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -67,6 +73,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         "encrypt": encrypt,
         "mask": mask,
         "key_scope": context.brain.scopes.register(table.keys) if encrypt and table.keys else None,
+        "dictionaries": not options.get_option(ORC_HIDE_CARDINALITY),
         "compression": options.get_option(ORC_COMPRESS) or options.get_option(FILE_COMPRESSION),
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
         # Folders that other parts name otherwise would hold files that nobody finds.
@@ -146,12 +153,13 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     table = context.brain.writes.pop(request["write_id"], None) or context.table()
     messages = _messages(table, request)
     epoch = request["epoch"]
-    if not messages and epoch is None and request["mode"] in ("append", "delete", "dynamic"):
+    rewritten = _rewritten(table, request)
+    if not messages and not rewritten and epoch is None and request["mode"] in _NOTHING_WITHOUT_FILES:
         return {"snapshot_id": None}
     before = table.latest_snapshot()
     replaced = _replaced(table, request, messages)
     snapshot = table.commit(
-        [*messages, *_deletions(table, replaced)],
+        [*messages, *rewritten, *_deletions(table, replaced)],
         kind="APPEND" if request["mode"] in ("append", "delete") else "OVERWRITE",
         user=None if epoch is None else request["query_id"],
         identifier=epoch,
@@ -162,6 +170,24 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         # The epoch had been committed before this run of it: the table has the files of that run.
         table.abort(messages)
     return {"snapshot_id": snapshot.id}
+
+
+def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
+    """Return the files that a DELETE, UPDATE or MERGE has read and written anew, as deletions.
+
+    Each is one of the snapshot that was read; whether it still is one of the table the commit checks.
+    """
+    from lockgate.framework.store.message import CommitMessage
+
+    if not request.get("replaced"):
+        return []
+    names = frozenset(request["replaced"])
+    read = table.manifests.live_files(held_snapshot(table, request["base_snapshot_id"]))
+    return [
+        CommitMessage(entry.partition, entry.bucket, entry.total_buckets, deleted=(entry.file,))
+        for entry in read
+        if entry.file.file_name in names
+    ]
 
 
 def _base(request: Mapping[str, Any], replaced: ScanPlan | None) -> int | None:
@@ -276,18 +302,8 @@ def _whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:
 
 
 def can_delete(context: Context, request: dict[str, Any]) -> bool:
-    """Tell whether a DELETE needs only metadata; on a table without a key nothing else is possible."""
-    table = context.table()
-    if _whole_partitions(table, request["filters"]) is not None:
-        return True
-    if table.schema.primary_keys:
-        return False
-    keys = ", ".join(table.schema.partition_keys)
-    whole = f"whole partitions (by {keys})" if keys else "all rows"
-    raise UnsupportedError(
-        f"table {table.identifier} has no primary key, so DELETE can only remove {whole}. For single rows "
-        "create a table with TBLPROPERTIES('primary-key'=...), or INSERT OVERWRITE it with the rows to keep"
-    )
+    """Tell whether a DELETE needs only metadata."""
+    return _whole_partitions(context.table(), request["filters"]) is not None
 
 
 def delete_where(context: Context, request: dict[str, Any]) -> dict[str, Any]:

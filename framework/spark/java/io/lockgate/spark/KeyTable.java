@@ -2,12 +2,11 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 
 /** A table with a primary key, whose rows can be deleted and updated one by one. */
-final class KeyTable extends LockgateTable implements SupportsRowLevelOperations {
+final class KeyTable extends LockgateTable {
   KeyTable(ObjectNode request, JsonNode spec) {
     super(request, spec);
   }

@@ -133,7 +133,7 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
     if (spec.path("system").asBoolean()) {
       return new SystemTable(request, spec);
     }
-    return spec.get("primary_key").isEmpty() ? new LockgateTable(request, spec) : new KeyTable(request, spec);
+    return spec.get("primary_key").isEmpty() ? new AppendTable(request, spec) : new KeyTable(request, spec);
   }
 
   @Override

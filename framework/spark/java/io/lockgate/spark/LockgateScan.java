@@ -1,15 +1,22 @@
 package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.orc.FileColumns;
 import io.lockgate.spark.orc.OrcScans;
 import io.lockgate.spark.orc.ScanSpec;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.Set;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
@@ -30,7 +37,9 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
   private final StructType columns;
   private final Predicate[] accepted;
   private final ObjectNode request;
+  private final boolean wholeFiles;
   private Predicate[] runtime = new Predicate[0];
+  private Set<String> files;
   private JsonNode first;
   private JsonNode plan;
 
@@ -41,7 +50,8 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
       StructType columns,
       Predicate[] offered,
       Predicate[] accepted,
-      Integer limit) {
+      Integer limit,
+      boolean wholeFiles) {
     this.table = table;
     this.scanId = scanId;
     this.columns = columns;
@@ -49,7 +59,13 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
     this.request = request.deepCopy();
     this.request.set("filters", Predicates.toJson(accepted));
     this.request.put("offered", offered.length);
-    this.request.set("columns", Bridge.JSON.valueToTree(columns.fieldNames()));
+    this.wholeFiles = wholeFiles;
+    ArrayNode names = this.request.putArray("columns");
+    for (String name : columns.fieldNames()) {
+      if (!FileColumns.has(name, table.structType())) {
+        names.add(name);
+      }
+    }
     this.request.put("limit", limit);
   }
 
@@ -62,6 +78,9 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
     if (plan == null) {
       ObjectNode ask = request.deepCopy().put("scan_id", scanId);
       ask.set("runtime_filters", Predicates.toJson(runtime));
+      if (files != null) {
+        ask.set("files", Bridge.JSON.valueToTree(files));
+      }
       plan = Bridge.ask("scan.plan", ask);
       if (first == null) {
         first = plan;
@@ -102,7 +121,9 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
   /** What all readers know. It follows the first plan: later ones hold a part of its files. */
   private synchronized ScanSpec spec() {
     plan();
-    return ScanSpec.of(table.structType(), columns, first, PredicateUtils.toV1(accepted));
+    // Rows that are not wanted are skipped where they can be, but not if the file is to be written anew.
+    Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
+    return ScanSpec.of(table.structType(), columns, first, PredicateUtils.toV1(skipping));
   }
 
   @Override
@@ -151,9 +172,29 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
     };
   }
 
-  /** Only partition columns: for others Spark would run subqueries that skip no file. */
+  /** The names of the files that were read, once the query has run. */
+  ArrayNode fileNames() {
+    ArrayNode names = Bridge.JSON.createArrayNode();
+    plan().get("splits").forEach(split -> split.get("files").forEach(file -> {
+      String path = file.get("path").asText();
+      names.add(path.substring(path.lastIndexOf('/') + 1));
+    }));
+    return names;
+  }
+
+  long snapshotId() {
+    return request.path("snapshot_id").asLong();
+  }
+
+  /**
+   * Only partition columns: for others Spark would run subqueries that skip no file. Where whole files are written anew, it is to
+   * find out first which files have rows to change.
+   */
   @Override
   public NamedReference[] filterAttributes() {
+    if (wholeFiles) {
+      return LockgateTable.references(List.of(FileColumns.PATH));
+    }
     List<String> out = new ArrayList<>(table.partitionKeys());
     out.retainAll(Arrays.asList(columns.fieldNames()));
     return LockgateTable.references(out);
@@ -161,8 +202,25 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
 
   @Override
   public synchronized void filter(Predicate[] predicates) {
-    runtime = predicates;
+    runtime = Arrays.stream(predicates).filter(predicate -> !isOfPaths(predicate)).toArray(Predicate[]::new);
+    files = null;
+    for (Predicate predicate : predicates) {
+      if (isOfPaths(predicate)) {
+        files = files == null ? new HashSet<>() : files;
+        for (Expression path : Arrays.asList(predicate.children()).subList(1, predicate.children().length)) {
+          files.add(String.valueOf(((Literal<?>) path).value()));
+        }
+      }
+    }
     plan = null;
+  }
+
+  /** Tells whether a filter says which files have rows to change. */
+  private boolean isOfPaths(Predicate predicate) {
+    return wholeFiles
+        && predicate.name().equals("IN")
+        && predicate.children()[0] instanceof NamedReference column
+        && Arrays.equals(column.fieldNames(), new String[] {FileColumns.PATH});
   }
 
   @Override
@@ -170,6 +228,8 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
     return other instanceof LockgateScan scan
         && scan.request.equals(request)
         && scan.columns.equals(columns)
+        && scan.wholeFiles == wholeFiles
+        && Objects.equals(scan.files, files)
         && Arrays.equals(scan.runtime, runtime);
   }
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 
 /** Hands filters, columns and limit to Python, which says what it takes over. */
-final class LockgateScanBuilder
+class LockgateScanBuilder
     implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns, SupportsPushDownLimit {
   private final LockgateTable table;
   private final ObjectNode request;
@@ -63,6 +63,11 @@ final class LockgateScanBuilder
 
   @Override
   public Scan build() {
-    return new LockgateScan(table, request, scanId, columns, offered, accepted, limit);
+    return scan(false);
+  }
+
+  /** A scan that reads, of each file that may hold wanted rows, every row. */
+  LockgateScan scan(boolean wholeFiles) {
+    return new LockgateScan(table, request, scanId, columns, offered, accepted, limit, wholeFiles);
   }
 }

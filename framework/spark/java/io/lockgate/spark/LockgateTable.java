@@ -10,6 +10,7 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -23,7 +24,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table as Spark sees it, at the snapshot that was the newest when it was loaded. */
-class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2 {
+abstract class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
   private final ObjectNode request;
   private final JsonNode spec;
   private final StructType schema;

@@ -25,8 +25,12 @@ final class LockgateWriteBuilder
   private final WriteJob job;
 
   LockgateWriteBuilder(LockgateTable table, LogicalWriteInfo info) {
+    this(table, new WriteJob(table, info, "append"));
+  }
+
+  LockgateWriteBuilder(LockgateTable table, WriteJob job) {
     this.table = table;
-    this.job = new WriteJob(table, info, "append");
+    this.job = job;
   }
 
   @Override

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.orc.FilesWritten;
 import io.lockgate.spark.orc.WriteSpec;
+import java.util.function.Supplier;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -22,6 +23,7 @@ final class WriteJob {
   private String mode;
   private Predicate[] overwritten = new Predicate[0];
   private String writeId;
+  private Supplier<LockgateScan> rewritten;
 
   WriteJob(LockgateTable table, LogicalWriteInfo info, String mode) {
     this.table = table;
@@ -32,6 +34,12 @@ final class WriteJob {
   void mode(String mode, Predicate[] overwritten) {
     this.mode = mode;
     this.overwritten = overwritten;
+  }
+
+  /** The files that a scan has read are written anew: what is committed takes their place. */
+  void rewrites(Supplier<LockgateScan> scan) {
+    mode = "rewrite";
+    rewritten = scan;
   }
 
   private ObjectNode request() {
@@ -102,6 +110,10 @@ final class WriteJob {
 
   private void end(String operation, Long epoch, WriterCommitMessage[] messages) {
     ObjectNode request = request().put("write_id", writeId).put("epoch", epoch);
+    if (rewritten != null && operation.equals("write.commit")) {
+      request.put("base_snapshot_id", rewritten.get().snapshotId());
+      request.set("replaced", rewritten.get().fileNames());
+    }
     ArrayNode files = request.putArray("messages");
     for (WriterCommitMessage message : messages) {
       if (message != null) {

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TimeZone;
@@ -17,6 +18,7 @@ import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
+import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.impl.KeyProvider;
 import org.apache.orc.impl.RecordReaderImpl;
@@ -36,6 +38,8 @@ final class OrcFileReader implements Closeable {
   private final VectorizedRowBatch batch;
   private final Vectors.View[] views;
   private final ColumnarBatch output;
+  private final RowNumbers numbers;
+  private long row;
 
   private OrcFileReader(Reader reader, Columns columns, Settings settings, LongUnaryOperator toInstant,
       ColumnVector[] constants) throws IOException {
@@ -49,6 +53,13 @@ final class OrcFileReader implements Closeable {
     this.batch = columns.readType().createRowBatch(settings.batchRows());
     this.views = columns.views(batch.cols, toInstant);
     this.output = new ColumnarBatch(arrange(views, constants));
+    this.numbers = Arrays.stream(constants).filter(RowNumbers.class::isInstance).map(RowNumbers.class::cast).findFirst().orElse(null);
+    this.row = rowsBefore(reader, settings.start());
+  }
+
+  /** The rows of the stripes that a range leaves to the ranges before it. */
+  private static long rowsBefore(Reader reader, long start) {
+    return reader.getStripes().stream().filter(stripe -> stripe.getOffset() < start).mapToLong(StripeInformation::getNumberOfRows).sum();
   }
 
   /**
@@ -156,6 +167,10 @@ final class OrcFileReader implements Closeable {
       view.setRows(batch.size);
     }
     output.setNumRows(batch.size);
+    if (numbers != null) {
+      numbers.startAt(row);
+      row += batch.size;
+    }
     return true;
   }
 

@@ -21,6 +21,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.SerializableConfiguration;
 
 /** Makes the readers of one scan on the executors. */
@@ -62,7 +63,9 @@ final class ScanReaders implements PartitionReaderFactory {
 
   /** One file of a split, or a range of it, with the scan's columns. */
   private OrcFileReader raw(SplitSpec split) throws IOException {
-    SearchArguments search = new SearchArguments(filters, spec.readSchema());
+    // Where rows are counted none may be skipped.
+    boolean counted = spec.readsRowNumbers();
+    SearchArguments search = counted ? SearchArguments.NONE : new SearchArguments(filters, spec.readSchema());
     OrcFileReader.Settings settings = new OrcFileReader.Settings(split.start(), split.length(), search, batchRows);
     return open(split.files().get(0), split, settings, List.of());
   }
@@ -77,12 +80,24 @@ final class ScanReaders implements PartitionReaderFactory {
       String name = fields[i].name();
       if (split.partition().containsKey(name)) {
         constants[before.size() + i] = constant(fields[i], split.partition());
-      } else {
+      } else if (!spec.isOfFile(name)) {
         wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType(), spec.inside(name)));
+      }
+    }
+    for (int i = 0; i < fields.length; i++) {
+      if (spec.isOfFile(fields[i].name())) {
+        constants[before.size() + i] = ofFile(fields[i], file);
       }
     }
     OrcFileReader.Trust trust = new OrcFileReader.Trust(spec.keyScope(), spec.integrity());
     return OrcFileReader.open(conf(), file, wanted, spec.names(file.schemaId()), trust, settings, constants);
+  }
+
+  private ColumnVector ofFile(StructField field, SplitSpec.DataFile file) {
+    if (field.name().equals(FileColumns.ROW_INDEX)) {
+      return new RowNumbers();
+    }
+    return constant(field, Map.of(field.name(), UTF8String.fromString(file.path())));
   }
 
   private ConstantColumnVector constant(StructField field, Map<String, Serializable> partition) {

@@ -77,6 +77,15 @@ public final class ScanSpec implements Serializable {
     return readSchema;
   }
 
+  /** Tells whether a column that is read says where rows lie, instead of being one of the table. */
+  boolean isOfFile(String column) {
+    return FileColumns.has(column, tableSchema);
+  }
+
+  boolean readsRowNumbers() {
+    return readSchema.getFieldIndex(FileColumns.ROW_INDEX).isDefined() && isOfFile(FileColumns.ROW_INDEX);
+  }
+
   MergePlan mergePlan() {
     return mergePlan;
   }
