@@ -252,7 +252,20 @@ _FREE_KEYS = frozenset(
         "transient_lastDdlTime",
     }
 )
-_FREE_PREFIXES = ("orc.", "lookup.", "option.", "lockgate.", "spark.")
+_FREE_PREFIXES = ("lookup.", "option.", "lockgate.", "spark.")
+
+# Apache ORC's own and Paimon's, after `orc.`: a misspelt `orc.encrypt` must not pass for one of them.
+_ORC_NAMES = """
+    base.delta.ratio block.padding block.padding.tolerance block.size bloom.filter.columns bloom.filter.fpp
+    bloom.filter.write.version buffer.size.enforce column.encoding.direct compress.size compression.strategy
+    compression.zstd.level compression.zstd.strategy compression.zstd.windowlog create.index
+    dictionary.early.check dictionary.implementation dictionary.key.threshold dictionary.max.size.bytes
+    encoding.strategy key.provider max.file.length memory.pool overwrite.output.file proleptic.gregorian
+    proleptic.gregorian.default row.batch.size row.child.limit row.index.stride rows.between.memory.checks
+    stripe.row.count stripe.size stripe.size.check.ratio write.format write.variable.length.blocks
+    timestamp-ltz.legacy.type write.batch-size
+"""
+_ORC_KEYS = frozenset(f"orc.{name}" for name in _ORC_NAMES.split())
 
 # Options that exist once for each column; their values are checked where statistics are made.
 _COLUMN_STATS_MODE = re.compile(r"fields\..+\.stats-mode")
@@ -313,7 +326,10 @@ def validate_option(key: str, value: str) -> None:
     option = KNOWN.get(key)
     if option is not None:
         option.value_of(value)
-    elif (
-        key not in _FREE_KEYS and not key.startswith(_FREE_PREFIXES) and not _COLUMN_STATS_MODE.fullmatch(key)
+    elif not (
+        key in _FREE_KEYS
+        or key in _ORC_KEYS
+        or key.startswith(_FREE_PREFIXES)
+        or _COLUMN_STATS_MODE.fullmatch(key)
     ):
-        raise OptionError(f"unknown option {key!r}{nearest(key, KNOWN)}")
+        raise OptionError(f"unknown option {key!r}{nearest(key, [*KNOWN, *_ORC_KEYS])}")

@@ -90,3 +90,9 @@ def test_options_of_columns() -> None:
     assert len(o.TableOptions({"fields.v.stats-mode": "none"})) == 1
     with pytest.raises(OptionError, match=r"fields\.v\.aggregate-function"):
         o.TableOptions({"fields.v.aggregate-function": "sum"})
+
+
+def test_unknown_options_of_orc_are_errors_with_the_nearest_name() -> None:
+    o.validate_option("orc.stripe.size", "1048576")
+    with pytest.raises(OptionError, match=r"did you mean 'orc\.encrypt'"):
+        o.validate_option("orc.encrpyt", "pii:ssn")
