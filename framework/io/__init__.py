@@ -1,9 +1,18 @@
 """Files: one interface over the local disk, S3-compatible stores and whatever fsspec reaches."""
 
-from lockgate.framework.io.filesystem import FileInfo, FileSystem
+from lockgate.framework.io.filesystem import FileInfo, FileSystem, MovesFolders
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.resolve import join, resolve
 from lockgate.framework.io.s3 import S3FileSystem
 from lockgate.framework.io.s3_settings import storage_confs
 
-__all__ = ["FileInfo", "FileSystem", "LocalFileSystem", "S3FileSystem", "join", "resolve", "storage_confs"]
+__all__ = [
+    "FileInfo",
+    "FileSystem",
+    "LocalFileSystem",
+    "MovesFolders",
+    "S3FileSystem",
+    "join",
+    "resolve",
+    "storage_confs",
+]

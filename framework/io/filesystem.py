@@ -71,3 +71,14 @@ class FileSystem(Protocol):
 
     def uri(self, path: str) -> str:
         """Return the address by which Hadoop and Arrow open `path`, such as `file:///tmp/a%20b`."""
+
+
+@runtime_checkable
+class MovesFolders(Protocol):
+    """What a file system can do besides if a folder gets another name in one step, whatever it holds."""
+
+    def move_folder(self, path: str, target: str) -> None:
+        """Give a folder another name; those above it must exist.
+
+        Raises FileExistsError, having changed nothing, if `target` exists and holds anything.
+        """

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import uuid
@@ -86,6 +87,16 @@ class LocalFileSystem:
     def delete_tree(self, path: str) -> None:
         with suppress(FileNotFoundError):
             shutil.rmtree(path)
+
+    def move_folder(self, path: str, target: str) -> None:
+        try:
+            os.rename(path, target)
+        except OSError as error:
+            # Systems differ in what they call a folder that is not empty.
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise FileExistsError(error.errno, "folder exists and is not empty", target) from None
+            raise
+        _persist_folder(target)
 
     def uri(self, path: str) -> str:
         return "file://" + quote(path, safe="/=:@+,$&'()*!;~")

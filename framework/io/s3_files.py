@@ -122,7 +122,7 @@ class S3Output(io.RawIOBase):
         return len(view)
 
     def _next_size(self) -> int:
-        return self._part_size * 2 ** (len(self._parts) // _PARTS_OF_ONE_SIZE)
+        return self._part_size << (len(self._parts) // _PARTS_OF_ONE_SIZE)
 
     def _send(self, size: int) -> None:
         if self._upload is None:

@@ -58,13 +58,17 @@ class S3Server:
 
     def options(self, **more: str) -> dict[str, str]:
         """The confs that reach the server."""
-        return {
-            "fs.s3a.endpoint": self.endpoint,
-            "fs.s3a.path.style.access": "true",
-            "fs.s3a.access.key": CREDENTIALS["aws_access_key_id"],
-            "fs.s3a.secret.key": CREDENTIALS["aws_secret_access_key"],
-            **more,
-        }
+        return {**options_for(self.endpoint), **more}
+
+
+def options_for(endpoint: str) -> dict[str, str]:
+    """The confs that reach a server at `endpoint`."""
+    return {
+        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": CREDENTIALS["aws_access_key_id"],
+        "fs.s3a.secret.key": CREDENTIALS["aws_secret_access_key"],
+    }
 
 
 CREDENTIALS = {"aws_access_key_id": "the-access-key", "aws_secret_access_key": "a-secret-that-nobody-may-see"}
