@@ -111,13 +111,9 @@ def _decimal_texts(value: Decimal) -> set[str]:
 
 
 def _millis(nanoseconds: Any) -> set[int]:
-    """Milliseconds as some writer hashes them: down or, before 1970, up, or those of the whole second.
-
-    The latter is what Arrow is given of a column with early times, see early_times.py.
-    """
-    early = 1 if nanoseconds < 0 else 0
-    millis, seconds = nanoseconds // 1_000_000, nanoseconds // 1_000_000_000
-    return {millis, millis + early, seconds * 1000, (seconds + early) * 1000}
+    """Milliseconds as some writer hashes them: down or, before 1970, up."""
+    millis = nanoseconds // 1_000_000
+    return {millis, millis + 1} if nanoseconds < 0 else {millis}
 
 
 def hash_long(value: int) -> int:

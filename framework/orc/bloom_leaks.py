@@ -10,13 +10,11 @@ from collections.abc import Iterable
 
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.framing import unframe
-from lockgate.framework.orc.layout import StreamKind
+from lockgate.framework.orc.layout import BLOOM_FILTERS
 from lockgate.framework.orc.read_report import group_count
 from lockgate.framework.orc.source import Source
 from lockgate.framework.orc.stripe import Stream, Stripe
 from lockgate.framework.orc.tail import Tail
-
-BLOOM_FILTERS = frozenset({StreamKind.BLOOM_FILTER, StreamKind.BLOOM_FILTER_UTF8})
 
 
 def leaks_bloom_filters(source: Source, tail: Tail, stripes: Iterable[Stripe], root: int) -> bool:

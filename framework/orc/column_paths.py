@@ -150,5 +150,11 @@ def bloom_numbers(names: Sequence[str], tree: ColumnTree) -> list[int]:
             raise OptionError(
                 f"bloom_filter_columns: column {name!r} is nested and has no values itself; name {parts}"
             )
+        if pa.types.is_int8(column.field.type) or pa.types.is_boolean(column.field.type):
+            # ORC's C++ writer (2.3 at least) overwrites such values before it hashes them.
+            raise OptionError(
+                f"bloom_filter_columns: column {name!r} of type {column.field.type} can have none: Arrow's "
+                "ORC writer fills it with other values, so that readers do not find the rows; leave it out"
+            )
         numbers.append(column.number)
     return numbers

@@ -2,7 +2,8 @@
 
 ORC stores a timestamp as seconds and, in a second stream, nanoseconds that are never negative. Arrow (up to
 26 at least) writes negative ones. So such a column is given to Arrow as whole seconds, and the stream of its
-nanoseconds, the positions in it and the statistics are written here.
+nanoseconds, the positions in it and the statistics are written here. Its Bloom filters, which know nothing
+but whole seconds, are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from lockgate.errors import UnsupportedError
 from lockgate.framework.orc import proto
 from lockgate.framework.orc.framing import HEADER_LENGTH, frame, unframe
-from lockgate.framework.orc.layout import Compression, StreamKind
+from lockgate.framework.orc.layout import BLOOM_FILTERS, Compression, StreamKind
 from lockgate.framework.orc.source import Source
 from lockgate.framework.orc.stripe import Stripe
 from lockgate.framework.orc.tail import Tail
@@ -91,6 +92,7 @@ class EarlyTimes:
             if (stream.column, stream.kind) in replaced
             else stream
             for stream in stripe.streams
+            if not (stream.column in self._times and stream.kind in BLOOM_FILTERS)
         )
         return dataclasses.replace(stripe, streams=streams), replaced
 

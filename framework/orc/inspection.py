@@ -10,10 +10,10 @@ from typing import Any
 
 from lockgate.errors import IntegrityError
 from lockgate.framework.keys import KeyProvider, provider_from
-from lockgate.framework.orc.bloom_leaks import BLOOM_FILTERS, leaks_bloom_filters
+from lockgate.framework.orc.bloom_leaks import leaks_bloom_filters
 from lockgate.framework.orc.integrity import authenticate, find_header
 from lockgate.framework.orc.isolation import Isolation
-from lockgate.framework.orc.layout import Compression, StreamKind, TypeKind
+from lockgate.framework.orc.layout import BLOOM_FILTERS, Compression, StreamKind, TypeKind
 from lockgate.framework.orc.reader import EncryptedOrcFile
 from lockgate.framework.orc.reveals import EncryptedPart, reveals
 from lockgate.framework.orc.source import Source, open_source

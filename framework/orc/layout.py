@@ -28,13 +28,13 @@ class StreamKind(IntEnum):
     FILE_STATISTICS = 101
 
 
+BLOOM_FILTERS = frozenset({StreamKind.BLOOM_FILTER, StreamKind.BLOOM_FILTER_UTF8})
 INDEX_KINDS = frozenset(
     {
         StreamKind.DICTIONARY_COUNT,
         StreamKind.ROW_INDEX,
-        StreamKind.BLOOM_FILTER,
-        StreamKind.BLOOM_FILTER_UTF8,
         StreamKind.ENCRYPTED_INDEX,
+        *BLOOM_FILTERS,
     }
 )
 # These only say how long the encrypted part of a stripe is.

@@ -199,6 +199,44 @@ def test_spark_filters_by_the_encrypted_statistics(
     )
 
 
+def test_spark_finds_rows_by_our_bloom_filters(
+    spark: SparkSession, spark_keys: dict[str, str], keys: MemoryKeyProvider, tmp_path: Path
+) -> None:
+    """No row group that holds the value is skipped, whatever its type."""
+    rng = random.Random(17)
+    numbers = [rng.randrange(-30_000, 30_000) for _ in range(ROWS)]
+    columns = {
+        "short": pa.array(numbers, pa.int16()),
+        "long": pa.array([number * 10**12 for number in numbers], pa.int64()),
+        "float": pa.array([number / 8 for number in numbers], pa.float32()),
+        "double": pa.array([number / 7 for number in numbers]),
+        "text": pa.array([f"é{number}" for number in numbers]),
+        "day": pa.array(numbers, pa.int32()).cast(pa.date32()),
+        "amount": pa.array([Decimal(number).scaleb(-2) for number in numbers], pa.decimal128(12, 2)),
+        "huge": pa.array([Decimal(number * 10**13).scaleb(-10) for number in numbers]),
+        "moment": pa.array([number * 10**6 for number in numbers], pa.timestamp("us")),
+        "early": pa.array([number * 10**6 - 10**12 - 1 for number in numbers], pa.timestamp("us")),
+    }
+    table = pa.table({"id": pa.array(range(ROWS), pa.int64())} | columns)
+    path = str(tmp_path / "rows.orc")
+    write_table(
+        table,
+        path,
+        encrypt=f"{PII}:{','.join(columns)}",
+        keys=keys,
+        row_index_stride=500,
+        bloom_filter_columns=list(columns),
+    )
+    frame = spark.read.options(**spark_keys).orc(path)
+    wanted = [1, ROWS - 2]
+    rows = {row.id: row for row in frame.where(frame.id.isin(wanted)).collect()}
+    for name in columns:
+        for number in wanted:
+            found = frame.where(frame[name] == rows[number][name]).select("id").collect()
+            same = [row for row, other in enumerate(numbers) if other == numbers[number]]
+            assert sorted(row.id for row in found) == same, name
+
+
 @pytest.mark.parametrize("compression", ["zstd", "none"])
 @pytest.mark.parametrize("encrypt", [None, f"{PII}:t"])
 def test_spark_reads_early_times(

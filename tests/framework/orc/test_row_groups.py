@@ -19,7 +19,9 @@ from orc_random_rows import FLAT, plain
 from lockgate.errors import CorruptFileError, MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, row_groups, write_table
+from lockgate.framework.orc.layout import BLOOM_FILTERS
 from lockgate.framework.orc.read_report import ReadReport
+from lockgate.framework.orc.stripe import read_stripe
 from lockgate.pushdown import Predicate, col, filter_table
 
 CODECS = ["none", "zlib", "snappy", "zstd", "lz4"]
@@ -51,6 +53,7 @@ def check_skipping(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(sorted(FLAT)), min_size=1, max_size=5, unique=True))
     table = random_rows.table(rng, data.draw(st.sampled_from([0, 1, 99, 400, 1500])), names)
     encrypted = data.draw(st.sets(st.sampled_from(table.schema.names)), label="encrypted")
+    hashed = [name for name in table.schema.names if name not in ("flag", "tiny")]
     content = written(
         table,
         encrypt=f"k:{','.join(sorted(encrypted))}" if encrypted else None,
@@ -58,7 +61,7 @@ def check_skipping(data: st.DataObject) -> None:
         row_index_stride=data.draw(st.sampled_from([1, 8, 100, 101, 256, 10_000]), label="stride"),
         stripe_size=data.draw(st.sampled_from([4_000, 20_000, 64 << 20]), label="stripe"),
         dictionary_key_size_threshold=data.draw(st.sampled_from([0.0, 0.5, 1.0]), label="dictionaries"),
-        bloom_filter_columns=sorted(data.draw(st.sets(st.sampled_from(table.schema.names)), label="Bloom")),
+        bloom_filter_columns=sorted(data.draw(st.sets(st.sampled_from(hashed)), label="Bloom")),
     )
     masked = data.draw(st.booleans(), label="masked") and bool(encrypted)
     with warnings.catch_warnings():
@@ -160,7 +163,7 @@ def test_bloom_filters_are_asked_where_statistics_cannot_say() -> None:
             "day": pa.array(numbers, pa.int32()).cast(pa.date32()),
             "amount": [Decimal(number).scaleb(-2) for number in numbers],
             "moment": pa.array([number * 10**9 + 12_345 for number in numbers], pa.timestamp("us")),
-            "early": pa.array([-number * 10**9 - 5_000_001 for number in numbers], pa.timestamp("us")),
+            "old": pa.array([-number * 10**9 for number in numbers], pa.timestamp("us")),
         }
     )
     for encrypt in (None, f"k:{','.join(table.schema.names[1:])}"):
@@ -186,11 +189,25 @@ def test_the_filters_of_tinyints_are_not_believed() -> None:
     rng = random.Random(3)
     numbers = [rng.choice([1, *range(-128, 128, 5)]) for _ in range(1500)]
     table = pa.table({"id": range(1500), "tiny": pa.array(numbers, pa.int8())})
-    data = written(table, row_index_stride=100, bloom_filter_columns=["tiny"])
+    sink = io.BytesIO()
+    pyarrow.orc.write_table(table, sink, row_index_stride=100, bloom_filter_columns=[2])
     for number in sorted(set(numbers)):
-        found, report = read(data, col("tiny") == number)
+        found, report = read(sink.getvalue(), col("tiny") == number)
         assert found["tiny"].to_pylist() == [number] * numbers.count(number)
         assert report.bloom_skips == 0
+
+
+def test_early_times_have_no_filters() -> None:
+    """Arrow hashes what it is given: whole seconds. Stripes without such times keep theirs."""
+    moments = pa.array([-7 * 10**6 - 1, *range(10**9, 3999 * 10**9, 10**9)], pa.timestamp("us"))
+    table = pa.table({"id": range(len(moments)), "moment": moments})
+    for encrypt in (None, "k:moment"):
+        options = {"row_index_stride": 100, "bloom_filter_columns": ["moment"], "encrypt": encrypt}
+        for rows, filters in ((table, 0), (table.slice(1), 1)):
+            with EncryptedOrcFile(written(rows, **options), KEYS) as file:
+                streams = read_stripe(file._source, file._tail, 0).streams
+                assert sum(stream.kind in BLOOM_FILTERS for stream in streams) == filters
+                assert file.read(predicate=col("moment") == moments[1]).num_rows == 1
 
 
 def test_a_stripe_whose_dictionary_holds_no_match_is_skipped() -> None:

@@ -190,11 +190,14 @@ def test_encrypting_a_file_is_bounded_in_memory(tmp_path: Path, keys: MemoryKeyP
             "'lockgate.integrity': names that begin with 'lockgate.'",
         ),
         ({"bloom_filter_columns": ["b"]}, "there is no column 'b'"),
+        ({"bloom_filter_columns": ["tiny"]}, "column 'tiny' of type int8 can have none"),
+        ({"bloom_filter_columns": ["parts.flag"]}, "column 'parts.flag' of type bool can have none"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    table = pa.table({"a": ["x"], "tiny": pa.array([1], pa.int8()), "parts": [{"flag": True}]})
     with pytest.raises(OptionError, match=message):
-        write_table(pa.table({"a": ["x"]}), tmp_path / "x.orc", **options)
+        write_table(table, tmp_path / "x.orc", **options)
     assert list(tmp_path.iterdir()) == []
 
 
