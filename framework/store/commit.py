@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
     CommitConflictError,
+    CorruptFileError,
     InputError,
     LockgateError,
     SnapshotNotFoundError,
@@ -182,8 +183,17 @@ class _Attempts:
         time.sleep(min(most, least * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.5))
 
     def _attempt(self) -> Snapshot | None:
-        """Try once; None if another commit took the snapshot's id."""
+        """Try once; None if another commit took the snapshot's id, or a rollback the one before."""
         head = self.table.snapshot_files.latest()
+        try:
+            return self._attempt_on(head)
+        except CorruptFileError:
+            # A rollback deletes what its head refers to while that is read.
+            if head is None or self._is_visible() is not False or not self._was_rolled_back(head):
+                raise
+            return None
+
+    def _attempt_on(self, head: Snapshot | None) -> Snapshot | None:
         done = self._committed_before(head)
         if done is not None:
             self._clean_up(self._written)
@@ -197,11 +207,34 @@ class _Attempts:
         if self.table.snapshot_files.latest_id() == (None if head is None else head.id) and self._create(
             snapshot
         ):
-            self.table.snapshot_files.hint_latest(snapshot.id)
-            self._drop_unused(snapshot)
-            return snapshot
+            if head is None or not self._was_rolled_back(head):
+                self.table.snapshot_files.hint_latest(snapshot.id)
+                self._drop_unused(snapshot)
+                return snapshot
+            self._withdraw(snapshot)
         self._clean_up([own_list])
         return None
+
+    def _was_rolled_back(self, head: Snapshot) -> bool:
+        """Say whether a rollback removed the snapshot that another was just put on top of.
+
+        It may have been given to another one since. Expiry takes it only with all that are older.
+        """
+        try:
+            return self.table.snapshot(head.id) != head
+        except SnapshotNotFoundError:
+            return any(snapshot_id < head.id for snapshot_id in self.table.snapshot_files.ids())
+
+    def _withdraw(self, snapshot: Snapshot) -> None:
+        """Take back a snapshot on top of one that is gone; the next attempt starts from what is there now."""
+        if self.table.snapshot_files.exists(snapshot.id + 1):
+            raise CommitConflictError(
+                f"{self.table.identifier} was rolled back while snapshot {snapshot.id} was committed, and "
+                "others were committed on top of it; see which state the table is in"
+            )
+        self.table.snapshot_files.delete(snapshot.id)
+        self._pending = None
+        self._seen_snapshot = self._checked_until = 0
 
     def _create(self, snapshot: Snapshot) -> bool:
         self._pending = snapshot
@@ -244,6 +277,8 @@ class _Attempts:
         """Return the snapshot that an earlier try of the same stream made."""
         if head is None or not self.request.is_stream:
             return None
+        if head.id < self._seen_snapshot:
+            self._seen_snapshot = 0  # a rollback
         request = self.request
         for snapshot in self._snapshots_back(head, self._seen_snapshot):
             if snapshot.commit_user == request.user and (own := own_progress(snapshot)) is not None:
@@ -346,6 +381,11 @@ class _Attempts:
         self, head: Snapshot, base_snapshot_id: int, concerns: Callable[[ManifestEntry], bool]
     ) -> None:
         """Refuse changes whose basis others have changed after the snapshot they were computed from."""
+        if base_snapshot_id > head.id:
+            raise CommitConflictError(
+                f"the changes were computed from snapshot {base_snapshot_id}, which was rolled back "
+                "meanwhile; repeat the statement"
+            )
         for snapshot_id in range(max(base_snapshot_id, self._checked_until) + 1, head.id + 1):
             try:
                 snapshot = self.table.snapshot(snapshot_id)

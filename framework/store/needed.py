@@ -62,18 +62,23 @@ def _has_changelog(table: Table, snapshot: Snapshot) -> bool:
 class NeededFiles:
     """The names of all files that a snapshot, a tag or a branch of a table needs, as of now.
 
-    Tags in `without` count as deleted. Raises CorruptFileError if anything that exists cannot be read:
-    then nobody may decide what is not needed.
+    Tags in `without` count as deleted, and so do snapshots after `rolled_back_to`, which itself counts.
+    Raises CorruptFileError if anything that exists cannot be read: then nobody may decide what is not needed.
     """
 
-    def __init__(self, table: Table, *, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, table: Table, *, without: Collection[str] = (), rolled_back_to: Snapshot | None = None
+    ) -> None:
         self._table = table
         self._names: set[str] = set()
         # Tags first: one that is created meanwhile holds a snapshot that is read below.
         tags = tagged_snapshots(table)
         self._seen = table.snapshot_files.latest_id() or 0
         lines = [[snapshot] for name, snapshot in tags.items() if name not in without]
-        self._add_line(table.snapshots(), main=True)
+        main = table.snapshots()
+        if rolled_back_to is not None:
+            main = [*(each for each in main if each.id < rolled_back_to.id), rolled_back_to]
+        self._add_line(main, main=rolled_back_to is None)
         for line in [*lines, *branch_lines(table)]:
             self._add_line(line, main=False)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.changes import Change
+    from lockgate.framework.store.rollback import RollbackResult
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.tags import Released, Tag
     from lockgate.pushdown import Predicate
@@ -324,6 +325,21 @@ class Table:
         from lockgate.framework.store.tags import delete_tags
 
         return delete_tags(self, [name])
+
+    # --- going back --------------------------------------------------------------------------
+
+    def rollback(
+        self, snapshot_id: int | None = None, *, tag: str | None = None, dry_run: bool = False
+    ) -> RollbackResult:
+        """Make the table what it was at a snapshot or a tag; see `rollback.rollback`.
+
+        Raises InputError unless exactly one is given, SnapshotNotFoundError and TagNotFoundError.
+        """
+        from lockgate.framework.store.rollback import rollback, target_of
+
+        if (snapshot_id is None) == (tag is None):
+            raise InputError("give either the snapshot or the tag to roll back to")
+        return rollback(self, target_of(self, snapshot_id, tag), dry_run=dry_run)
 
     # --- consumers ---------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from lockgate.procedures.builtin.compact import Compact
 from lockgate.procedures.builtin.expire_snapshots import ExpireSnapshots
 from lockgate.procedures.builtin.migrate_table import MigrateTable
 from lockgate.procedures.builtin.remove_orphan_files import RemoveOrphanFiles
+from lockgate.procedures.builtin.rollback import Rollback, RollbackToTimestamp
 from lockgate.procedures.builtin.tags import CreateTag, DeleteTag, RenameTag, ReplaceTag
 from lockgate.procedures.procedure import Procedure
 
@@ -21,4 +22,6 @@ def builtin_procedures() -> list[Procedure]:
         RemoveOrphanFiles(),
         RenameTag(),
         ReplaceTag(),
+        Rollback(),
+        RollbackToTimestamp(),
     ]

@@ -1,0 +1,91 @@
+"""`rollback` and `rollback_to_timestamp`: a table becomes again what it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockgate.errors import InputError
+from lockgate.framework.store import Snapshot, Table
+from lockgate.framework.store.rollback import rollback, snapshot_at, target_of
+from lockgate.framework.types import micros_of
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+_TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
+_DRY_RUN = Parameter("dry_run", "BOOLEAN", False, "only count what would go")
+_RESULT = (
+    ("previous_snapshot_id", "BIGINT"),
+    ("current_snapshot_id", "BIGINT"),
+    ("deleted_snapshots_count", "BIGINT"),
+    ("deleted_tags_count", "BIGINT"),
+    ("reset_consumers_count", "BIGINT"),
+    ("deleted_data_files_count", "BIGINT"),
+    ("deleted_manifests_count", "BIGINT"),
+    ("deleted_bytes", "BIGINT"),
+)
+
+
+class Rollback(Procedure):
+    """Removes all snapshots and tags after one, and the files that only they needed.
+
+    Data is only deleted, never read, so no key is needed. Killed in the middle, it can be called again.
+    """
+
+    name = "rollback"
+    description = "Make a table what it was at a snapshot or tag; what came after is removed."
+    parameters = (
+        _TABLE,
+        Parameter("version", "STRING", None, "the number of a snapshot, or the name of a tag"),
+        Parameter("snapshot", "BIGINT", None, "the number of a snapshot"),
+        Parameter("tag", "STRING", None, "the name of a tag"),
+        _DRY_RUN,
+    )
+    result = _RESULT
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Roll back; CommitConflictError, with nothing changed, if a commit lands meanwhile."""
+        table = context.table(arguments["table"])
+        given = {name: arguments[name] for name in ("version", "snapshot", "tag")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if len(given) != 1:
+            raise InputError("rollback needs exactly one of version, snapshot and tag")
+        version = given.get("version", "").strip()
+        if version:
+            # As Paimon does: what looks like a number is one.
+            given = (
+                {"snapshot": int(version)} if version.isascii() and version.isdigit() else {"tag": version}
+            )
+        target = target_of(table, given.get("snapshot"), given.get("tag"))
+        return [_row(table, target, arguments["dry_run"])]
+
+
+class RollbackToTimestamp(Procedure):
+    """Removes all snapshots and tags after the newest snapshot that is not younger than a time."""
+
+    name = "rollback_to_timestamp"
+    description = "Make a table what it was at a time; what came after is removed."
+    parameters = (
+        _TABLE,
+        Parameter("timestamp", "TIMESTAMP", doc="the time: the newest snapshot that is not younger stays"),
+        _DRY_RUN,
+    )
+    result = _RESULT
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Roll back; SnapshotNotFoundError if all snapshots are younger."""
+        table = context.table(arguments["table"])
+        target = snapshot_at(table, micros_of(arguments["timestamp"]) // 1000)
+        return [_row(table, target, arguments["dry_run"])]
+
+
+def _row(table: Table, target: Snapshot, dry_run: bool) -> tuple[Any, ...]:
+    done = rollback(table, target, dry_run=dry_run)
+    return (
+        done.previous_snapshot,
+        done.snapshot,
+        done.snapshots,
+        len(done.tags),
+        len(done.consumers),
+        done.data_files,
+        done.manifests,
+        done.bytes,
+    )
