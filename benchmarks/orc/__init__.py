@@ -4,4 +4,5 @@ import os
 
 # Arrow's allocator gives memory back whenever it likes; taking it anew then costs up to twice the decoding,
 # of whichever function is being timed. Here it keeps what it has, for all functions alike.
-os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
+ALLOCATOR = "MIMALLOC_PURGE_DELAY"
+os.environ.setdefault(ALLOCATOR, "-1")
