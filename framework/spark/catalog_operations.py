@@ -16,7 +16,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.plugins import plugins
-from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.types import to_spark_json
@@ -96,7 +96,7 @@ def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         table = context.table()
     except (TableNotFoundError, NamespaceNotFoundError) as error:
         return {"missing": str(error)}
-    suffix = request["name"].partition("$")[2]
+    suffix = split_name(request["name"])[1]
     if suffix:
         schema = system_table(suffix).schema(context, table)
         return {"system": True, "name": context.full_name(), "schema": to_spark_json(schema)}

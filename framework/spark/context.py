@@ -57,8 +57,8 @@ class Context:
         return str(self._request.get("catalog_name", self._request["catalog"]))
 
     def identifier(self) -> str:
-        """Return `db.t` of the request, without the suffix of a system table."""
-        return f"{self.namespace()}.{self._request['name'].partition('$')[0]}"
+        """Return `db.t`, or `db.t$branch_b`, of the request, without the suffix of a system table."""
+        return f"{self.namespace()}.{split_name(self._request['name'])[0]}"
 
     def full_name(self) -> str:
         """Return `lake.db.t` of the request, as the user wrote it."""
@@ -81,3 +81,10 @@ class Context:
                 "make the DataFrame or start the stream anew"
             )
         return table.with_schema(self._request.get("schema_id", table.schema.id))
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Split a name into that of a table, or of a branch of it, and the suffix of a system table."""
+    parts = name.split("$")
+    kept = 2 if len(parts) > 1 and parts[1].startswith("branch_") else 1
+    return "$".join(parts[:kept]), "$".join(parts[kept:])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import InputError, MaskedDataWarning, UnsupportedError
 from lockgate.framework.spark.catalog_operations import system_table
 from lockgate.framework.spark.catalogs import strict
-from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns, require_keys, usable_keys
 from lockgate.framework.store.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json
@@ -210,7 +210,7 @@ def _split(context: Context, table: Table, schema: TableSchema, split: Split) ->
 
 def system_rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
-    made = system_table(request["name"].partition("$")[2])
+    made = system_table(split_name(request["name"])[1])
     table = context.table()
     fields = made.schema(context, table)
     rows = made.rows(context, table, request["options"], request["properties"]).to_pylist()

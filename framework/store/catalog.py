@@ -19,7 +19,7 @@ from lockgate.errors import (
 from lockgate.framework.io import join, resolve
 from lockgate.framework.store.alter import altered
 from lockgate.framework.store.identifier import Identifier, check_name
-from lockgate.framework.store.paths import schema_folder, snapshot_folder
+from lockgate.framework.store.paths import line_folder, schema_folder, snapshot_folder
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.schema_changes import SchemaChange
 from lockgate.framework.store.schema_files import SchemaFiles
@@ -115,13 +115,13 @@ class Catalog:
         return sorted(info.name for info in infos if info.is_directory and self._schemas(info.path).ids())
 
     def table_exists(self, identifier: str | Identifier) -> bool:
-        """Say whether a table exists."""
-        return bool(self._schemas(self.location(identifier)).ids())
+        """Say whether a table, or a branch of one, exists."""
+        return bool(self._schemas_of(Identifier.parse(identifier)).ids())
 
     def location(self, identifier: str | Identifier) -> str:
-        """Return the folder of a table, whether it exists or not."""
+        """Return the folder of a table, or of the table of a branch, whether it exists or not."""
         parsed = Identifier.parse(identifier)
-        return join(self._namespace_path(parsed.namespace), parsed.name)
+        return join(self._namespace_path(parsed.namespace), parsed.table)
 
     def create_table(
         self, identifier: str | Identifier, schema: Schema, *, ignore_if_exists: bool = False
@@ -151,14 +151,18 @@ class Catalog:
         raise AlreadyExistsError(f"table {parsed} exists")
 
     def load_table(self, identifier: str | Identifier) -> Table:
-        """Return a table with its newest schema.
+        """Return a table with its newest schema; `database.table$branch_<name>` is a branch of it.
 
         Raises NamespaceNotFoundError or TableNotFoundError, which offer the nearest names, and
         CorruptFileError if the schema cannot be read.
         """
         parsed = Identifier.parse(identifier)
         location = self.location(parsed)
-        schema = self._schemas(location).latest()
+        schema = self._schemas_of(parsed).latest()
+        if schema is None and parsed.branch is not None:
+            of = self.load_table(Identifier(parsed.namespace, parsed.table))
+            hint = nearest(parsed.branch, of.branches()) or "; the table has none"
+            raise TableNotFoundError(f"{of.identifier} has no branch {parsed.branch!r}{hint}")
         if schema is None:
             hint = nearest(parsed.name, self.list_tables(parsed.namespace))
             raise TableNotFoundError(f"there is no table {parsed}{hint}")
@@ -175,7 +179,7 @@ class Catalog:
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
             check_wrapped_keys(changed, before=table.schema)
             try:
-                self._schemas(table.location).create(changed)
+                self._schemas_of(table.identifier).create(changed)
             except FileExistsError:
                 continue  # somebody else altered the table just now
             return self.load_table(identifier)
@@ -183,6 +187,7 @@ class Catalog:
     def drop_table(self, identifier: str | Identifier, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its files; raises as `load_table`, unless that is to be ignored."""
         parsed = Identifier.parse(identifier)
+        _refuse_branch(parsed, "dropped: use delete_branch")
         location = self.location(parsed)
         if not self.table_exists(parsed):
             if ignore_if_not_exists:
@@ -193,8 +198,16 @@ class Catalog:
         self.file_system.delete_tree(schema_folder(location))
         self.file_system.delete_tree(location)
 
+    def _schemas_of(self, identifier: Identifier) -> SchemaFiles:
+        return self._schemas(line_folder(self.location(identifier), identifier.branch))
+
     def _schemas(self, location: str) -> SchemaFiles:
         return SchemaFiles(self.file_system, location)
+
+
+def _refuse_branch(identifier: Identifier, what: str) -> None:
+    if identifier.branch is not None:
+        raise InputError(f"branch {identifier} cannot be {what}")
 
 
 def _provider(keys: KeyProvider | str | os.PathLike[str] | None) -> KeyProvider | None:

@@ -260,7 +260,7 @@ class _Attempts:
     def _current_schema(self) -> TableSchema:
         """Return the newest schema; an error if the table is not the one that was loaded."""
         # Read anew, because what the table keeps is of the time it was loaded.
-        files = SchemaFiles(self.table.file_system, self.table.location)
+        files = SchemaFiles(self.table.file_system, self.table.line_location)
         newest, loaded = files.latest(), self.table.schema
         if newest is None:
             raise TableNotFoundError(f"table {self.table.identifier} was dropped")

@@ -7,19 +7,30 @@ from dataclasses import dataclass
 
 from lockgate.errors import InputError
 
-# They become folder names; a `$` begins the name of a system table.
+_BRANCH = "$branch_"
+# They become folder names; a `$` begins the name of a system table or of a branch.
 _NAME = re.compile(r"[^\W]([\w-]*)")
 
 
 @dataclass(frozen=True)
 class Identifier:
-    """A table's name in its database."""
+    """The name of a table, or of a branch of it, in its database."""
 
     namespace: str
     name: str
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.name}"
+
+    @property
+    def table(self) -> str:
+        """The name without a branch."""
+        return self.name.partition(_BRANCH)[0]
+
+    @property
+    def branch(self) -> str | None:
+        """The branch that `database.table$branch_<name>` names; None for the table itself."""
+        return self.name.partition(_BRANCH)[2] or None
 
     @classmethod
     def parse(cls, text: str | Identifier) -> Identifier:

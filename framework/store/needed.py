@@ -62,12 +62,18 @@ def _has_changelog(table: Table, snapshot: Snapshot) -> bool:
 class NeededFiles:
     """The names of all files that a snapshot, a tag or a branch of a table needs, as of now.
 
-    Tags in `without` count as deleted, and so do snapshots after `rolled_back_to`, which itself counts.
-    Raises CorruptFileError if anything that exists cannot be read: then nobody may decide what is not needed.
+    Tags in `without` and branches in `without_branches` count as deleted, as do snapshots after
+    `rolled_back_to`, which itself counts. Raises CorruptFileError if anything that exists cannot be read:
+    then nobody may decide what is not needed.
     """
 
     def __init__(
-        self, table: Table, *, without: Collection[str] = (), rolled_back_to: Snapshot | None = None
+        self,
+        table: Table,
+        *,
+        without: Collection[str] = (),
+        without_branches: Collection[str] = (),
+        rolled_back_to: Snapshot | None = None,
     ) -> None:
         self._table = table
         self._names: set[str] = set()
@@ -79,7 +85,7 @@ class NeededFiles:
         if rolled_back_to is not None:
             main = [*(each for each in main if each.id < rolled_back_to.id), rolled_back_to]
         self._add_line(main, main=rolled_back_to is None)
-        for line in [*lines, *branch_lines(table)]:
+        for line in [*lines, *branch_lines(table, without_branches)]:
             self._add_line(line, main=False)
 
     def __contains__(self, name: str) -> bool:

@@ -81,6 +81,11 @@ def schema_folder(location: str) -> str:
     return f"{location.rstrip('/')}/schema"
 
 
+def line_folder(location: str, branch: str | None) -> str:
+    """Return the folder of a branch's own metadata; that of the table if there is no branch."""
+    return location if branch is None else f"{location.rstrip('/')}/branch/branch-{branch}"
+
+
 def snapshot_folder(location: str) -> str:
     """Return the folder of a table's snapshots."""
     return f"{location.rstrip('/')}/snapshot"

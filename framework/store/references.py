@@ -6,6 +6,7 @@ with snapshots and tags of its own over the same data.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ def protected_snapshots(table: Table) -> list[Snapshot]:
 
 def tagged_snapshots(table: Table) -> dict[str, Snapshot]:
     """Return what the tags of the table itself hold, by the tag's name."""
-    return _snapshots_in(table, f"{table.location}/tag", "tag-")
+    return _snapshots_in(table, f"{table.line_location}/tag", "tag-")
 
 
 def held_snapshot(table: Table, snapshot_id: int) -> Snapshot:
@@ -61,13 +62,20 @@ def held_snapshot(table: Table, snapshot_id: int) -> Snapshot:
         raise
 
 
-def branch_lines(table: Table) -> list[list[Snapshot]]:
-    """Return the snapshots of each branch in order, and each snapshot that a branch's tag holds by itself."""
+def branch_lines(table: Table, without: Collection[str] = ()) -> list[list[Snapshot]]:
+    """Return the snapshots of each other branch in order, and each that a tag of it holds by itself.
+
+    For a branch, the table's main line is another one. Branches in `without` count as deleted.
+    """
     lines = []
-    for branch in table.file_system.list(f"{table.location}/branch"):
-        line = _snapshots_in(table, f"{branch.path}/snapshot", "snapshot-").values()
+    infos = table.file_system.list(f"{table.location}/branch")
+    folders = [info.path for info in infos if info.name.removeprefix("branch-") not in without]
+    for folder in (table.location, *folders):
+        if folder.rstrip("/") == table.line_location.rstrip("/"):
+            continue
+        line = _snapshots_in(table, f"{folder}/snapshot", "snapshot-").values()
         lines.append(sorted(line, key=lambda snapshot: snapshot.id))
-        lines += [[snapshot] for snapshot in _snapshots_in(table, f"{branch.path}/tag", "tag-").values()]
+        lines += [[snapshot] for snapshot in _snapshots_in(table, f"{folder}/tag", "tag-").values()]
     return [line for line in lines if line]
 
 

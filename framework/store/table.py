@@ -18,7 +18,7 @@ from lockgate.framework.store.features import check_writable
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifest_files import ManifestFiles
 from lockgate.framework.store.message import CommitMessage
-from lockgate.framework.store.paths import TablePaths
+from lockgate.framework.store.paths import TablePaths, line_folder
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.schema_files import SchemaFiles
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
@@ -51,16 +51,18 @@ class Table:
     ) -> None:
         self.identifier = identifier
         self.location = location
+        # A branch has snapshots, schemas, tags and consumers of its own, over the same data and manifests.
+        self.line_location = line_folder(location, identifier.branch)
         self.schema = schema
         self.file_system = file_system
         self.options: TableOptions = schema.table_options
         # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
         self.keys = None if keys is None else keys.for_table(self.options)
         self.paths = TablePaths(location, schema)
-        self.schema_files = SchemaFiles(file_system, location)
-        self.snapshot_files = SnapshotFiles(file_system, location)
+        self.schema_files = SchemaFiles(file_system, self.line_location)
+        self.snapshot_files = SnapshotFiles(file_system, self.line_location)
         self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
-        self._consumers = Consumers(file_system, location)
+        self._consumers = Consumers(file_system, self.line_location)
 
     def __repr__(self) -> str:
         return f"Table({str(self.identifier)!r}, location={self.location!r}, schema_id={self.schema.id})"
@@ -70,7 +72,7 @@ class Table:
         """What tells the table from one created later in the same place."""
         ids = self.schema_files.ids()
         created = self.schema_of(ids[0]).time_millis if ids else self.schema.time_millis
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.location)}#{created}"))
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.line_location)}#{created}"))
 
     # --- state -------------------------------------------------------------------------------
 
@@ -340,6 +342,38 @@ class Table:
         if (snapshot_id is None) == (tag is None):
             raise InputError("give either the snapshot or the tag to roll back to")
         return rollback(self, target_of(self, snapshot_id, tag), dry_run=dry_run)
+
+    # --- branches ----------------------------------------------------------------------------
+
+    def branches(self) -> list[str]:
+        """Return the names of all branches, sorted."""
+        from lockgate.framework.store.branches import branch_names
+
+        return branch_names(self)
+
+    def create_branch(self, name: str, snapshot_id: int | None = None, *, tag: str | None = None) -> None:
+        """Create a branch, empty or from a snapshot or tag; see `branches.create_branch`."""
+        from lockgate.framework.store.branches import create_branch
+
+        create_branch(self, name, snapshot_id, tag=tag)
+
+    def delete_branch(self, name: str) -> Released:
+        """Delete a branch with the files that only it held; see `branches.delete_branch`."""
+        from lockgate.framework.store.branches import delete_branch
+
+        return delete_branch(self, name)
+
+    def rename_branch(self, name: str, target: str) -> None:
+        """Give a branch another name; see `branches.rename_branch`."""
+        from lockgate.framework.store.branches import rename_branch
+
+        rename_branch(self, name, target)
+
+    def fast_forward(self, branch: str) -> int:
+        """Bring the table to where a branch of it is; see `branches.fast_forward`."""
+        from lockgate.framework.store.branches import fast_forward
+
+        return fast_forward(self, branch)
 
     # --- consumers ---------------------------------------------------------------------------
 
