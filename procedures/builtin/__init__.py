@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockgate.procedures.builtin.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from lockgate.procedures.builtin.compact import Compact
 from lockgate.procedures.builtin.expire_snapshots import ExpireSnapshots
 from lockgate.procedures.builtin.migrate_table import MigrateTable
@@ -15,11 +16,15 @@ def builtin_procedures() -> list[Procedure]:
     """Return one instance of each."""
     return [
         Compact(),
+        CreateBranch(),
         CreateTag(),
+        DeleteBranch(),
         DeleteTag(),
         ExpireSnapshots(),
+        FastForward(),
         MigrateTable(),
         RemoveOrphanFiles(),
+        RenameBranch(),
         RenameTag(),
         ReplaceTag(),
         Rollback(),

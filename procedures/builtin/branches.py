@@ -1,0 +1,104 @@
+"""`create_branch`, `delete_branch`, `rename_branch`, `fast_forward`: lines beside a table's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockgate.errors import InputError
+from lockgate.framework.store.branches import create_branch, delete_branch, fast_forward, rename_branch
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+_TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
+_BRANCH = Parameter("branch", "STRING", doc="the name of the branch")
+
+
+class CreateBranch(Procedure):
+    """Creates a branch: empty, or as the table is at a tag or a snapshot. No file is copied."""
+
+    name = "create_branch"
+    description = "Create a branch of a table, empty or from a tag or snapshot."
+    parameters = (
+        _TABLE,
+        _BRANCH,
+        Parameter("tag", "STRING", None, "the tag it begins with"),
+        Parameter("snapshot", "BIGINT", None, "the snapshot it begins with"),
+        Parameter("dry_run", "BOOLEAN", False, "only check the names"),
+    )
+    result = (("created_branches_count", "BIGINT"), ("snapshot_id", "BIGINT"))
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Create the branch; `snapshot_id` is NULL if it is empty."""
+        start = create_branch(
+            context.table(arguments["table"]),
+            arguments["branch"],
+            arguments["snapshot"],
+            tag=arguments["tag"],
+            dry_run=arguments["dry_run"],
+        )
+        return [(1, None if start is None else start.id)]
+
+
+class DeleteBranch(Procedure):
+    """Deletes branches, and the files that no other line or tag needs; no key is needed."""
+
+    name = "delete_branch"
+    description = "Delete branches of a table and the files that only they held."
+    parameters = (
+        _TABLE,
+        Parameter("branch", "STRING", doc="the name of the branch, or several with commas between them"),
+        Parameter("dry_run", "BOOLEAN", False, "only count what would be deleted"),
+    )
+    result = (
+        ("deleted_branches_count", "BIGINT"),
+        ("deleted_data_files_count", "BIGINT"),
+        ("deleted_manifests_count", "BIGINT"),
+        ("deleted_bytes", "BIGINT"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Delete the branches; TableNotFoundError, with nothing deleted, if one of them does not exist."""
+        table = context.table(arguments["table"])
+        names = list(dict.fromkeys(name.strip() for name in arguments["branch"].split(",") if name.strip()))
+        if not names:
+            raise InputError("delete_branch needs the name of a branch")
+        for name in names:
+            delete_branch(table, name, dry_run=True)
+        done = [delete_branch(table, name, dry_run=arguments["dry_run"]) for name in names]
+        data, manifests = sum(each.data_files for each in done), sum(each.manifests for each in done)
+        return [(len(names), data, manifests, sum(each.bytes for each in done))]
+
+
+class RenameBranch(Procedure):
+    """Gives a branch another name; what it holds is held throughout."""
+
+    name = "rename_branch"
+    description = "Give a branch of a table another name."
+    parameters = (
+        _TABLE,
+        Parameter("from_branch", "STRING", doc="the name of the branch"),
+        Parameter("to_branch", "STRING", doc="the new name"),
+        Parameter("dry_run", "BOOLEAN", False, "only check the names"),
+    )
+    result = (("renamed_branches_count", "BIGINT"),)
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Rename the branch; TableNotFoundError or AlreadyExistsError if the names do not allow it."""
+        table = context.table(arguments["table"])
+        rename_branch(table, arguments["from_branch"], arguments["to_branch"], dry_run=arguments["dry_run"])
+        return [(1,)]
+
+
+class FastForward(Procedure):
+    """Brings a table to where a branch of it is, if the table has not changed since the branch began."""
+
+    name = "fast_forward"
+    description = "Bring a table to where a branch of it is."
+    parameters = (_TABLE, _BRANCH, Parameter("dry_run", "BOOLEAN", False, "only count the snapshots"))
+    result = (("added_snapshots_count", "BIGINT"), ("snapshot_id", "BIGINT"))
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Go forward; CommitConflictError if the table has commits that the branch does not have."""
+        table = context.table(arguments["table"])
+        count = fast_forward(table, arguments["branch"], dry_run=arguments["dry_run"])
+        latest = table.latest_snapshot()
+        return [(count, None if latest is None else latest.id)]
