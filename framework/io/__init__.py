@@ -4,7 +4,7 @@ from lockgate.framework.io.filesystem import FileInfo, FileSystem, MovesFolders
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.resolve import join, resolve
 from lockgate.framework.io.s3 import S3FileSystem
-from lockgate.framework.io.s3_settings import storage_confs
+from lockgate.framework.io.s3_settings import is_s3, storage_confs
 
 __all__ = [
     "FileInfo",
@@ -12,6 +12,7 @@ __all__ = [
     "LocalFileSystem",
     "MovesFolders",
     "S3FileSystem",
+    "is_s3",
     "join",
     "resolve",
     "storage_confs",

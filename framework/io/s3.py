@@ -219,8 +219,8 @@ class S3FileSystem:
                 self.delete(probe)
         raise UnsupportedError(
             f"s3://{self.bucket} at {self._settings.endpoint or 'AWS'} does not honour If-None-Match, so "
-            "that commits of two writers could replace each other: use a store with conditional writes, AWS S3 "
-            "or a newer version of this one"
+            "that commits of two writers could replace each other: use a store with conditional writes, such "
+            "as AWS S3 or a newer version of this one"
         )
 
     # --- uploads in parts --------------------------------------------------------------------

@@ -109,3 +109,8 @@ def storage_confs(options: Mapping[str, str]) -> dict[str, str]:
     """Return those of some confs that say how stores are reached, without Spark's prefix."""
     plain = {key.removeprefix(_SPARK_PREFIX): value for key, value in options.items()}
     return {key: value for key, value in plain.items() if key.startswith("fs.")}
+
+
+def is_s3(location: str) -> bool:
+    """Say whether an address is of an S3-compatible store."""
+    return location.partition("://")[0] in SCHEMES and "://" in location

@@ -18,6 +18,7 @@ from lockgate.errors import (
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns
+from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.types import to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
@@ -41,7 +42,10 @@ def hello(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Open a catalog by its confs; answers the handle that later requests carry."""
-    return {"handle": context.brain.catalogs.open(request["catalog"], request["options"]).handle}
+    opened = context.brain.catalogs.open(
+        request["catalog"], request["options"], lambda: hadoop_confs(context.spark)
+    )
+    return {"handle": opened.handle}
 
 
 # --- namespaces ----------------------------------------------------------------------------------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockgate.errors import NotFoundError, OptionError, nearest
+from lockgate.framework.io import is_s3
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class OpenCatalog:
 
     handle: str
     name: str
-    options: Mapping[str, str]
+    # May hold secrets of a store.
+    options: Mapping[str, str] = field(repr=False)
     catalog: Catalog
 
 
@@ -95,13 +97,21 @@ class Catalogs:
         self._scopes = scopes
         self._open: dict[str, OpenCatalog] = {}
 
-    def open(self, name: str, options: Mapping[str, str]) -> OpenCatalog:
+    def open(
+        self,
+        name: str,
+        options: Mapping[str, str],
+        hadoop_confs: Callable[[], Mapping[str, str]] = dict,
+    ) -> OpenCatalog:
         """Open the catalog `name` with its confs `warehouse` and `keys`, unless it is open with the same.
 
+        For a warehouse in S3 `hadoop_confs` is asked how it is reached; confs of the catalog go first.
         Raises OptionError for an unknown conf, or if there is no `warehouse`.
         """
         _check_options(name, options)
         wanted = dict(options)
+        if is_s3(wanted["warehouse"]):
+            wanted = {**hadoop_confs(), **wanted}
         with self._lock:
             for known in self._open.values():
                 if known.name == name and known.options == wanted:

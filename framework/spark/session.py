@@ -12,6 +12,7 @@ from lockgate.errors import InputError, UnprotectedKeysWarning
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.spark.brain import brain
 from lockgate.framework.spark.gateway import jar, register
+from lockgate.framework.spark.hadoop_confs import hadoop_confs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,8 @@ def connect(
     attach(spark)
     for key, value in confs.items():
         spark.conf.set(key, value)
-    lake = Lake(spark, catalog, brain().catalogs.open(catalog, _options_of(confs, catalog)))
+    options = _options_of(confs, catalog)
+    lake = Lake(spark, catalog, brain().catalogs.open(catalog, options, lambda: hadoop_confs(spark)))
     _check_catalog(lake)
     return lake
 
