@@ -1,6 +1,7 @@
 """Commits to a table from another process, as one of several writers or one that is killed.
 
     commit_worker.py race LOCATION NAME COUNT    commit COUNT files, one after the other
+    commit_worker.py append LOCATION NAME COUNT  append a row COUNT times, with files that are real
     commit_worker.py kill LOCATION...            commit to each, dying at its first, second, ... change
 
 `kill` prints a line for each location: `killed`, or `done` when it came to the end.
@@ -11,6 +12,8 @@ from __future__ import annotations
 import os
 import sys
 from typing import Any
+
+import pyarrow as pa
 
 from lockgate.framework.io import LocalFileSystem, resolve
 from lockgate.framework.store import CommitMessage, DataFileMeta, Identifier, Table
@@ -32,6 +35,12 @@ def race(location: str, name: str, count: str) -> None:
     table = table_at(location)
     for number in range(int(count)):
         commit(table, f"{name}-{number}")
+
+
+def append(location: str, name: str, count: str) -> None:
+    table = table_at(location)
+    for number in range(int(count)):
+        table.append(pa.table({"id": [number], "v": [name]}))
 
 
 def kill(*locations: str) -> None:
