@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,14 @@ import pyarrow as pa
 from lockgate.errors import KeyMissingError, LookupCacheError, SnapshotNotFoundError
 from lockgate.framework.orc import MASKED
 from lockgate.framework.store.snapshot import Snapshot
+from lockgate.lookup.cache_key import writer_cipher
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage
 from lockgate.lookup.options import CACHE_DISK, FULL_LOAD_THRESHOLD, lookup_options
-from lockgate.lookup.runs import Runs
-from lockgate.lookup.spec import CacheLayout, Kind, LookupSpec, layout_of, masked_in
+from lockgate.lookup.runs import RunHooks, Runs
+from lockgate.lookup.sealing import SpillCipher
+from lockgate.lookup.spec import CacheLayout, Kind, LookupSpec, cached_layout, masked_in
 from lockgate.lookup.steps import Step, make_step
-from lockgate.lookup.storage import WritableStore, write_sorted
+from lockgate.lookup.storage import WritableStore
 from lockgate.pushdown import filter_table
 
 if TYPE_CHECKING:
@@ -72,14 +74,16 @@ class CacheBuilder:
         self.table = table
         self.spec = spec
         self.directory = directory
-        self.layout: CacheLayout = layout_of(spec, table.schema)
-        self._masked = frozenset(masked_in(table, self.layout))
+        layout = cached_layout(table, spec)
+        self._masked = frozenset(masked_in(table, layout))
         self._options = lookup_options(table.options, spec.options)
         self._progress = progress or (lambda rows: None)
         self._store: WritableStore | None = None
-        if not directory.has_layout(self.layout):
+        if not directory.has_layout(layout):
             directory.clear()
-            directory.write_layout(self.layout)
+            directory.write_layout(layout)
+        self._cipher = writer_cipher(directory, layout, table.keys) if layout.keys else None
+        self.layout: CacheLayout = layout.with_cipher(self._cipher)
         directory.sweep_primaries()
 
     def close(self) -> None:
@@ -124,7 +128,7 @@ class CacheBuilder:
         path = self.directory.primary()
         if self._store is None and path is not None:
             try:
-                self._store = WritableStore(path)
+                self._store = WritableStore(path, self._cipher)
             except LookupCacheError:
                 # A database that cannot be opened is worth nothing: the table is read again.
                 shutil.rmtree(path, ignore_errors=True)
@@ -188,7 +192,9 @@ class CacheBuilder:
         files = []
         if step.keys:
             self._check_disk(sum(map(len, step.keys)) + sum(len(value or b"") for value in step.values))
-            files.append(write_sorted(self.directory.path / "step.sst", step.keys, step.values))
+            file = store.sorted_file(self.directory.path / "step.sst")
+            file.put_or_delete(step.keys, step.values)
+            files.append(file.finish())
         store.ingest(files, cursor.meta())
 
     def _matching(self, rows: pa.Table) -> pa.Array | None:
@@ -211,8 +217,9 @@ class CacheBuilder:
     def _load(self, snapshot: Snapshot, started: float, *, replace: bool) -> GenerationInfo:
         folder = self.directory.new_primary()
         try:
-            loaded = WritableStore(folder)
-            rows = self._fill(loaded, folder, snapshot)
+            loaded = WritableStore(folder, self._cipher)
+            with ExitStack() as stack:
+                rows = self._fill(loaded, folder, snapshot, stack)
             if not replace:
                 info = self._publish(loaded, snapshot, started, rows, full_load=True)
                 loaded.close()
@@ -227,13 +234,14 @@ class CacheBuilder:
         self._store = loaded
         return self._publish(loaded, snapshot, started, rows, full_load=True)
 
-    def _fill(self, store: WritableStore, folder: Path, snapshot: Snapshot) -> int:
+    def _fill(self, store: WritableStore, folder: Path, snapshot: Snapshot, stack: ExitStack) -> int:
         expected = snapshot.total_record_count
-        layout, check = self.layout, self._check_disk
-        runs = Runs(folder, "rows", expected, many=layout.many, before_write=check)
+        layout = self.layout
+        hooks = RunHooks(self._check_disk, store.sorted_file, None if self._cipher is None else SpillCipher())
+        runs = stack.enter_context(closing(Runs(folder, "rows", expected, many=layout.many, hooks=hooks)))
         primary = None
         if layout.kind is Kind.SECONDARY_INDEX:
-            primary = Runs(folder, "primary", expected, many=False, before_write=check)
+            primary = stack.enter_context(closing(Runs(folder, "primary", expected, many=False, hooks=hooks)))
         read = 0
         for batch in self._read(snapshot.id):
             keys = layout.key_codec.encode([batch.column(name) for name in layout.key_schema.names])

@@ -3,6 +3,8 @@
 ::
 
     LAYOUT.json          what is cached (`spec.CacheLayout`), with the versions of the formats
+    KEYS.json            of an encrypted cache its key, wrapped under the table's keys (`cache_key`)
+    keys/<pid>.sock      where the owners hand the key to the readers of this user (`key_server`)
     LOCK                 held by the one process that writes
     CURRENT              the snapshot that readers without a wish of their own get
     PRIMARY              names the database that is brought forward from snapshot to snapshot
@@ -71,10 +73,17 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a small file so that readers see the old or the new one, never a part."""
+def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:
+    """Replace a small file so that readers see the old or the new one, never a part.
+
+    With `durable` it is on the disk before it is in place.
+    """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    temporary.write_text(text)
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
     temporary.replace(path)
 
 
@@ -97,7 +106,7 @@ class CacheDirectory:
         """Make the folder, closed to other users, if it is missing or was removed."""
         # The folder above may be the user's own and hold other things: it is left as it is.
         private_folder(own_folder(self.path.parent) / self.path.name)
-        for part in ("generations", "wanted", "readers"):
+        for part in ("generations", "wanted", "readers", "keys"):
             (self.path / part).mkdir(exist_ok=True)
 
     # --- layout ----------------------------------------------------------------------------------
@@ -131,6 +140,14 @@ class CacheDirectory:
     def has_layout(self, layout: CacheLayout) -> bool:
         """Say whether the cache holds exactly this, in formats of this version."""
         return self._layout_json() == layout.to_json()
+
+    def write_key(self, content: dict[str, Any]) -> None:
+        """Store the wrapped key of an encrypted cache."""
+        write_atomically(self.path / "KEYS.json", json.dumps(content), durable=True)
+
+    def key(self) -> dict[str, Any] | None:
+        """The wrapped key of an encrypted cache; None if there is none."""
+        return _read_json(self.path / "KEYS.json")
 
     # --- generations -----------------------------------------------------------------------------
 
@@ -196,6 +213,8 @@ class CacheDirectory:
         (self.path / "PRIMARY").unlink(missing_ok=True)
         for path in [*self.generations_path.iterdir(), *self.path.glob("primary-*")]:
             shutil.rmtree(path, ignore_errors=True)
+        for path in [self.path / "KEYS.json", *self.path.glob("*.sst")]:
+            path.unlink(missing_ok=True)
 
     # --- the database that is brought forward ------------------------------------------------------
 

@@ -12,6 +12,7 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.lists import unpack
 from lockgate.lookup.rows import Bools, Int64s, Rows, offsets_of, ragged
+from lockgate.lookup.sealing import CacheCipher
 from lockgate.lookup.storage import ReadOnlyStore
 
 
@@ -33,7 +34,13 @@ class LookupResult:
 class Generation:
     """The state of a dimension at one snapshot, open for reading."""
 
-    def __init__(self, directory: CacheDirectory, snapshot_id: int, cache_bytes: int) -> None:
+    def __init__(
+        self,
+        directory: CacheDirectory,
+        snapshot_id: int,
+        cache_bytes: int,
+        cipher: CacheCipher | None = None,
+    ) -> None:
         info = directory.generation(snapshot_id)
         if info is None:
             directory.layout()  # raises the more telling error when there is no cache at all
@@ -42,8 +49,10 @@ class Generation:
                 f"it holds {directory.generations() or 'none'}"
             )
         self.info: GenerationInfo = info
-        self.layout = directory.layout()
-        self._store = ReadOnlyStore(directory.generation_path(snapshot_id) / "db", cache_bytes)
+        self.layout = directory.layout().with_cipher(cipher)
+        if self.layout.keys and cipher is None:
+            raise LookupCacheError(f"the lookup cache {directory.path} is encrypted: its key is needed")
+        self._store = ReadOnlyStore(directory.generation_path(snapshot_id) / "db", cache_bytes, cipher)
         self._answer = [self.layout.row_schema.get_field_index(name) for name in self.layout.columns]
 
     @property

@@ -8,7 +8,7 @@ keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,14 +116,18 @@ def _distinct_exactly(rows: Rows) -> tuple[Int64s, Bools]:
 class KeyCodec:
     """Encodes the key columns of one dimension; `schema` names and types them, in key order.
 
-    Keys must be of flat types; floats compare as in SQL (NaN equals NaN, -0.0 equals 0.0).
+    Keys must be of flat types; floats compare as in SQL (NaN equals NaN, -0.0 equals 0.0). In an encrypted
+    cache `seal` puts a MAC in place of the hash, and the keys are sorted by that.
     """
 
-    def __init__(self, schema: pa.Schema, space: int = LOOKUP_SPACE) -> None:
+    def __init__(
+        self, schema: pa.Schema, space: int = LOOKUP_SPACE, seal: Callable[[Rows], Rows] | None = None
+    ) -> None:
         if len(schema) == 0:
             raise InputError("a lookup needs at least one key column")
         self.schema = schema
         self.space = space
+        self._seal = seal
         try:
             self._rows = RowCodec(schema)
         except UnsupportedTypeError as error:
@@ -146,7 +150,11 @@ class KeyCodec:
         hashes = hash_rows(rows) & _HASH_BITS | np.uint64(self.space) << _SPACE_SHIFT
         words = rows.words.copy()
         words[rows.offsets[:-1]] = hashes.byteswap()
-        return Keys(Rows(words, rows.offsets), hashes, valid)
+        keys = Rows(words, rows.offsets)
+        if self._seal is not None:
+            keys = self._seal(keys)
+            hashes = keys.words[keys.offsets[:-1]].byteswap()
+        return Keys(keys, hashes, valid)
 
 
 def _normal(column: pa.Array) -> pa.Array:

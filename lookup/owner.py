@@ -26,10 +26,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError
 from lockgate.lookup.builder import CacheBuilder, fingerprint
+from lockgate.lookup.cache_key import CacheKey
 from lockgate.lookup.directory import CacheDirectory, sweep_caches
+from lockgate.lookup.key_server import KeyServer
 from lockgate.lookup.options import UNUSED_RETENTION, lookup_options
 from lockgate.lookup.pipe import Message, PipeKeyProvider, Sender, error_to_json
-from lockgate.lookup.spec import LookupSpec
+from lockgate.lookup.spec import LookupSpec, cached_layout
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -60,6 +62,7 @@ class Owner:
         self._builder: CacheBuilder | None = None
         self._pending: list[Message] = []
         self._reported = 0.0
+        self._key_server: KeyServer | None = None
 
     @classmethod
     def open(
@@ -82,6 +85,7 @@ class Owner:
         self._elect()
         options = lookup_options(self._table.options, self._spec.options)
         sweep_caches(self._directory.path.parent, options.get_option(UNUSED_RETENTION).total_seconds())
+        self._serve_key()
         self._send({"event": "ready", "pid": os.getpid(), "writer": self._lock is not None})
         while True:
             with contextlib.suppress(queue.Empty):
@@ -97,6 +101,14 @@ class Owner:
             else:
                 self._write()
 
+    def _serve_key(self) -> None:
+        if self._key_server is not None:
+            self._key_server.close()
+            self._key_server = None
+        if cached_layout(self._table, self._spec).keys:
+            key = CacheKey(self._directory, self._table.keys)
+            self._key_server = KeyServer(self._directory, key.secret)
+
     def _elect(self) -> bool:
         self._lock = self._directory.try_lock()
         return self._lock is not None
@@ -107,6 +119,8 @@ class Owner:
             self._lock.close()
             self._lock = None
         self._close_builder()
+        self._directory.ensure()
+        self._serve_key()
 
     def _close_builder(self) -> None:
         if self._builder is not None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 from lockgate import errors
 from lockgate.errors import KeyServiceError, LockgateError, LookupCacheError
-from lockgate.framework.keys import KeyMetadata, KeyProvider
+from lockgate.framework.keys import KeyMetadata, KeyProvider, LocalKey
 from lockgate.framework.keys.metadata import KeyAlgorithm
 
 Message = dict[str, Any]
@@ -101,8 +101,21 @@ class PipeKeyProvider(KeyProvider):
         )
         return base64.b64decode(plain)
 
+    def create_local_key(self, key: KeyMetadata) -> LocalKey:
+        # Asked of the driver, for a key service has its own way of making them.
+        made = self._call("create_local_key", key=[key.name, key.version, int(key.algorithm)])
+        return LocalKey(base64.b64decode(made["plain"]), base64.b64decode(made["encrypted"]))
+
+    def usable(self, name: str) -> bool:
+        return bool(self._call("usable", name=name))
+
     def __repr__(self) -> str:
         return "PipeKeyProvider()"
+
+
+def _metadata(written: Sequence[Any]) -> KeyMetadata:
+    name, version, algorithm = written
+    return KeyMetadata(name, version, KeyAlgorithm(algorithm))
 
 
 def answer_about_keys(provider: KeyProvider, question: Message) -> Message:
@@ -115,9 +128,16 @@ def answer_about_keys(provider: KeyProvider, question: Message) -> Message:
         elif question["method"] == "current_key":
             key = provider.current_key(arguments["name"])
             ok = [key.name, key.version, int(key.algorithm)]
+        elif question["method"] == "usable":
+            ok = provider.usable(arguments["name"])
+        elif question["method"] == "create_local_key":
+            local = provider.create_local_key(_metadata(arguments["key"]))
+            ok = {
+                "plain": base64.b64encode(local.plain).decode(),
+                "encrypted": base64.b64encode(local.encrypted).decode(),
+            }
         else:
-            name, version, algorithm = arguments["key"]
-            wanted = KeyMetadata(name, version, KeyAlgorithm(algorithm))
+            wanted = _metadata(arguments["key"])
             plain = provider.decrypt_local_key(wanted, base64.b64decode(arguments["encrypted"]))
             ok = base64.b64encode(plain).decode()
     except Exception as error:  # whatever a provider raises must reach the owner

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import ColumnNotFoundError, InputError, MaskedDataWarning, UnsupportedError, nearest
-from lockgate.framework.spark.encryption import masked_columns
+from lockgate.framework.spark.encryption import encrypted_columns, masked_columns, usable_keys
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
-from lockgate.lookup.keycodec import PRIMARY_SPACE, KeyCodec
+from lockgate.lookup.keycodec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCodec
 from lockgate.lookup.rowcodec import RowCodec
+from lockgate.lookup.rows import Rows
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
+    from lockgate.lookup.sealing import CacheCipher
 
 
 class Kind(StrEnum):
@@ -76,7 +78,8 @@ class CacheLayout:
     """What is stored for a lookup, worked out from its spec and the table's schema.
 
     `row_schema` is cached: the answered columns and, where rows must be found again by primary key, that key.
-    `read_columns` are read from the table: keys, rows and whatever the condition needs.
+    `read_columns` are read from the table: keys, rows and whatever the condition needs. `keys` names the keys
+    of the encrypted columns among them: if there are any, the cache is encrypted, and `cipher` opens it.
     """
 
     kind: Kind
@@ -85,11 +88,21 @@ class CacheLayout:
     primary_schema: pa.Schema | None
     columns: tuple[str, ...]
     read_columns: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    cipher: CacheCipher | None = field(default=None, repr=False, compare=False)
+
+    def with_cipher(self, cipher: CacheCipher | None) -> CacheLayout:
+        """The layout as it is used with the cache's key."""
+        return replace(self, cipher=cipher)
+
+    @property
+    def _seal(self) -> Callable[[Rows], Rows] | None:
+        return None if self.cipher is None else self.cipher.seal_keys
 
     @cached_property
     def key_codec(self) -> KeyCodec:
         """Encodes the columns joined by, as the key of a cache's entry."""
-        return KeyCodec(self.key_schema)
+        return KeyCodec(self.key_schema, LOOKUP_SPACE, self._seal)
 
     @cached_property
     def row_codec(self) -> RowCodec:
@@ -100,7 +113,7 @@ class CacheLayout:
     def primary_codec(self) -> KeyCodec:
         """Encodes the primary key, by which the join key of a row is remembered."""
         assert self.primary_schema is not None
-        return KeyCodec(self.primary_schema, PRIMARY_SPACE)
+        return KeyCodec(self.primary_schema, PRIMARY_SPACE, self._seal)
 
     @cached_property
     def key_row_codec(self) -> RowCodec:
@@ -124,6 +137,7 @@ class CacheLayout:
             "primary_schema": None if primary is None else _text(primary),
             "columns": list(self.columns),
             "read_columns": list(self.read_columns),
+            "keys": list(self.keys),
         }
 
     @classmethod
@@ -137,6 +151,7 @@ class CacheLayout:
             None if primary is None else _schema(primary),
             tuple(content["columns"]),
             tuple(content["read_columns"]),
+            tuple(content["keys"]),
         )
 
 
@@ -205,8 +220,8 @@ def _pick(schema: TableSchema, names: Sequence[str]) -> pa.Schema:
 def cache_id(table: Table, spec: LookupSpec) -> str:
     """Name the cache of a lookup: equal for lookups that would store the same, across jobs and drivers.
 
-    It covers the table, the ids, names and types of the columns read, which of them are read as masks, the
-    condition, and the formats.
+    It covers the table, the ids, names and types of the columns read, which of them are read as masks, under
+    which keys the others are encrypted, the condition, and the formats.
     """
     schema = table.schema
     layout = layout_of(spec, schema)
@@ -220,8 +235,17 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
         "where": spec.to_json()["where"],
         "read": [[schema.field(n).id, n, type_to_json(schema.field(n).type)] for n in layout.read_columns],
         "masked": masked_in(table, layout),
+        "sealed": cached_layout(table, spec).keys,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def cached_layout(table: Table, spec: LookupSpec) -> CacheLayout:
+    """Work out the layout of a lookup as this process caches it: with the keys that it holds."""
+    layout = layout_of(spec, table.schema)
+    encrypted = encrypted_columns(table)
+    named = {key for name in layout.read_columns for key in encrypted.get(name, ())}
+    return replace(layout, keys=tuple(sorted(named & usable_keys(table)))) if named else layout
 
 
 def masked_in(table: Table, layout: CacheLayout) -> list[str]:

@@ -29,6 +29,7 @@ from rocksdict import (
 )
 
 from lockgate.errors import LookupCacheError
+from lockgate.lookup.sealing import STORED_KEY_BYTES, CacheCipher, Opener, Sealer
 
 READ_CHUNK = 4096
 # Shorter than any key and sorting before all of them.
@@ -36,6 +37,8 @@ _META_KEY = b"\x00"
 _BLOCK_BYTES = 16 * 1024
 _BLOOM_BITS = 10
 _WRITER_CACHE_BYTES = 32 << 20
+# In the record of the last step: the random bytes of the sessions that wrote encrypted values.
+_SESSIONS = "sessions"
 
 _caches: dict[int, Cache] = {}
 
@@ -71,18 +74,30 @@ def _read(db: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
     return values
 
 
-class ReadOnlyStore:
-    """A database opened for reading; a fixed view of it."""
+def _read_sealed(db: Rdict, keys: Sequence[bytes], opener: Opener | None) -> list[bytes | None]:
+    if opener is None:
+        return _read(db, keys)
+    return opener.open(keys, _read(db, [key[:STORED_KEY_BYTES] for key in keys]))
 
-    def __init__(self, path: Path, cache_bytes: int) -> None:
+
+def _meta(db: Rdict) -> dict[str, Any] | None:
+    value = db.get(_META_KEY)
+    return None if value is None else json.loads(value)
+
+
+class ReadOnlyStore:
+    """A database opened for reading; a fixed view of it. `cipher` opens an encrypted one."""
+
+    def __init__(self, path: Path, cache_bytes: int, cipher: CacheCipher | None = None) -> None:
         options = _options(shared_cache(cache_bytes))
         self._db = Rdict(
             str(path), options, column_families={"default": options}, access_type=AccessType.read_only(False)
         )
+        self._opener = None if cipher is None else Opener(cipher, (_meta(self._db) or {}).get(_SESSIONS, []))
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Read the values of `keys`, None where there is none; fastest when they are sorted and distinct."""
-        return _read(self._db, keys)
+        return _read_sealed(self._db, keys, self._opener)
 
     def close(self) -> None:
         """Release the files."""
@@ -93,10 +108,11 @@ class WritableStore:
     """A database open for writing by the one owner of a cache.
 
     All changes of a step come as sorted files that are taken in together with the step's `meta`, atomically:
-    after a crash at any moment the database holds a whole step or none of it.
+    after a crash at any moment the database holds a whole step or none of it. With `cipher`, keys and values
+    are encrypted (`sealing`); keys are then given sealed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cipher: CacheCipher | None = None) -> None:
         options = _options(Cache(_WRITER_CACHE_BYTES))
         self.path = path
         families = {"default": options} if (path / "CURRENT").exists() else None
@@ -104,20 +120,35 @@ class WritableStore:
             self._db = Rdict(str(path), options, column_families=families)
         except Exception as error:  # the binding raises bare exceptions
             raise LookupCacheError(f"cannot open the lookup cache {path}: {error}") from error
+        self._salts: list[str] = (_meta(self._db) or {}).get(_SESSIONS, [])
+        self._sealer: Sealer | None = None
+        self._opener: Opener | None = None
+        if cipher is not None:
+            self._opener = Opener(cipher, self._salts)
+            self._sealer = Sealer(cipher, len(self._salts))
+            self._opener.add(self._sealer.number, self._sealer.session)
+            self._salts = [*self._salts, self._sealer.salt.hex()]
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Read the values of `keys`, None where there is none."""
-        return _read(self._db, keys)
+        return _read_sealed(self._db, keys, self._opener)
 
     def meta(self) -> dict[str, Any] | None:
         """What the last step recorded; None before the first."""
-        value = self._db.get(_META_KEY)
-        return None if value is None else json.loads(value)
+        content = _meta(self._db)
+        if content is not None:
+            content.pop(_SESSIONS, None)
+        return content
+
+    def sorted_file(self, path: Path) -> SortedFile:
+        """Begin a sorted file for this database, encrypted if it is."""
+        return SortedFile(path, self._sealer)
 
     def ingest(self, files: Iterable[Path], meta: dict[str, Any]) -> None:
         """Take in sorted files and record `meta`, all or nothing; the files are consumed."""
         mark = self.path.parent / f"meta-{os.getpid()}.sst"
-        write_sorted(mark, [_META_KEY], [json.dumps(meta).encode()])
+        content = meta if self._sealer is None else {**meta, _SESSIONS: self._salts}
+        write_sorted(mark, [_META_KEY], [json.dumps(content).encode()])
         options = IngestExternalFileOptions()
         options.set_move_files(True)
         paths = [mark, *files]
@@ -140,8 +171,9 @@ class WritableStore:
 class SortedFile:
     """A sorted file in the making; keys must come strictly ascending, over all calls."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sealer: Sealer | None = None) -> None:
         self.path = path
+        self._sealer = sealer
         path.unlink(missing_ok=True)
         self._writer = SstFileWriter(_options(Cache(1 << 20)))
         self._writer.open(str(path))
@@ -149,12 +181,18 @@ class SortedFile:
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Add keys with their values."""
         writer = self._writer
+        if self._sealer is not None:
+            values = self._sealer.seal(keys, values)
+            keys = [key[:STORED_KEY_BYTES] for key in keys]
         for key, value in zip(keys, values, strict=True):
             writer[key] = value
 
     def put_or_delete(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
         """Add keys with their values; None deletes what the database holds under the key."""
         writer = self._writer
+        if self._sealer is not None:
+            values = self._sealer.seal_some(keys, values)
+            keys = [key[:STORED_KEY_BYTES] for key in keys]
         for key, value in zip(keys, values, strict=True):
             if value is None:
                 del writer[key]

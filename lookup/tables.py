@@ -16,6 +16,7 @@ import pyarrow as pa
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.lookup.builder import CacheBuilder, fingerprint
+from lockgate.lookup.cache_key import reader_cipher
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.generation import Generation, LookupResult
 from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, cache_root, lookup_options
@@ -128,7 +129,8 @@ class LookupTable:
         return fresh
 
     def _open_generation(self, snapshot_id: int) -> Generation:
-        return Generation(self._directory, snapshot_id, self._options.get_option(CACHE_MEMORY))
+        cipher = reader_cipher(self._directory, self.table.keys)
+        return Generation(self._directory, snapshot_id, self._options.get_option(CACHE_MEMORY), cipher)
 
     def get(self, keys: pa.RecordBatch) -> LookupResult:
         """Look up a batch of keys, whose columns are named as the dimension's join columns.

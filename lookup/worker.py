@@ -12,12 +12,15 @@ import pyarrow as pa
 
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.generation import Generation
+from lockgate.lookup.key_server import fetch_cipher
 from lockgate.lookup.rows import offsets_of
+from lockgate.lookup.sealing import CacheCipher
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
 _MOST_OPEN = 16
 
 _open: OrderedDict[tuple[str, int], tuple[tuple[int, int], Generation]] = OrderedDict()
+_ciphers: dict[str, tuple[str, CacheCipher]] = {}
 _lock = threading.Lock()
 
 
@@ -32,12 +35,26 @@ def generation(path: str, snapshot_id: int, cache_bytes: int) -> Generation:
             # Removed from disk meanwhile: what is open stays readable.
             _open.move_to_end(key)
             return known[1]
-        fresh = Generation(directory, snapshot_id, cache_bytes)
+        fresh = Generation(directory, snapshot_id, cache_bytes, _cipher(directory))
+        if known is not None:
+            known[1].close()
         _open[key] = (mark or (0, 0), fresh)
         _open.move_to_end(key)
         while len(_open) > _MOST_OPEN:
             _open.popitem(last=False)[1][1].close()
         return fresh
+
+
+def _cipher(directory: CacheDirectory) -> CacheCipher | None:
+    if not directory.layout().keys:
+        return None
+    content = directory.key()
+    known = _ciphers.get(str(directory.path))
+    if known is None or content is None or known[0] != content["check"]:
+        fetched = fetch_cipher(directory)
+        content = directory.key() or {"check": ""}
+        known = _ciphers[str(directory.path)] = str(content["check"]), fetched
+    return known[1]
 
 
 def _mark(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import SnapshotNotFoundError
+from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.schema import Schema, TableSchema
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
@@ -35,7 +36,7 @@ class FakeTable:
 
     schema: TableSchema
     options: TableOptions = field(default_factory=TableOptions)
-    keys: None = None
+    keys: KeyProvider | None = None
     identifier: str = "db.t"
     table_id: str = "fake"
     reads: list[int] = field(default_factory=list)
@@ -114,9 +115,15 @@ class FakeTable:
 def make_table(tmp_path: Path) -> Callable[..., Any]:
     """Make a table in memory whose caches lie in the test's folder."""
 
-    def make(schema: pa.Schema, primary_keys: tuple[str, ...] = (), **options: str) -> FakeTable:
+    def make(
+        schema: pa.Schema,
+        primary_keys: tuple[str, ...] = (),
+        keys: KeyProvider | None = None,
+        **options: str,
+    ) -> FakeTable:
         given = Schema.from_arrow(schema, primary_keys=primary_keys)
         described = TableSchema(0, given.fields, len(given.fields), primary_keys=primary_keys)
-        return FakeTable(described, TableOptions({"lookup.cache-dir": str(tmp_path / "cache"), **options}))
+        given_options = TableOptions({"lookup.cache-dir": str(tmp_path / "cache"), **options})
+        return FakeTable(described, given_options, keys)
 
     return make

@@ -21,6 +21,7 @@ from lockgate.errors import (
     UnsupportedTypeError,
     VersionMismatchError,
 )
+from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.snapshot import CommitKind
 from lockgate.lookup import builder, runs
 from lockgate.lookup.directory import CacheDirectory, sweep_caches
@@ -33,6 +34,7 @@ from lockgate.lookup.tables import (
 )
 from lockgate.pushdown import col
 
+KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
 MakeTable = Callable[..., Any]
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("tag", pa.string()), ("n", pa.int32()), ("price", pa.decimal128(9, 2))]
@@ -70,7 +72,7 @@ def expected(
     return found
 
 
-@pytest.mark.parametrize("small_runs", [False, True])
+@pytest.mark.parametrize(("small_runs", "sealed"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize(
     ("primary", "on", "kind"),
     [
@@ -88,13 +90,15 @@ def test_random_changes_against_a_dictionary(
     on: tuple[str, ...],
     kind: type[LookupTable],
     small_runs: bool,
+    sealed: bool,
 ) -> None:
     if small_runs:
         monkeypatch.setattr(runs, "ROWS_PER_RUN", 5)
         monkeypatch.setattr(runs, "SPILL_BYTES", 500)
         monkeypatch.setattr(runs, "_WRITE_ROWS", 3)
     rng = random.Random(repr((primary, on, small_runs)))
-    table = make_table(SCHEMA, primary)
+    encrypted = {"orc.encrypt": "pii:tag", "keys": KEY} if sealed else {}
+    table = make_table(SCHEMA, primary, **encrypted)
 
     def changes() -> list[tuple[str, dict[str, Any]]]:
         kinds = ["+I", "+U", "-D", "-U"] if primary else ["+I"]

@@ -1,0 +1,244 @@
+"""The cache of a table with encrypted columns: nothing in the clear on disk, opened with the key only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import LookupCacheError, WrongKeyError
+from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
+from lockgate.framework.store.catalog import Catalog
+from lockgate.framework.store.schema import Schema
+from lockgate.lookup import builder, runs, worker
+from lockgate.lookup.cache_key import CacheKey, make_cache_key
+from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.key_server import KeyServer, fetch_cipher
+from lockgate.lookup.service import Lookup
+from lockgate.lookup.tables import make_spec, open_lookup
+
+KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
+FIELDS = [pa.field("name", pa.string()), pa.field("n", pa.int64())]
+MakeTable = Callable[..., Any]
+ENCRYPTED = {"bucket": "1", "orc.encrypt": "pii:name", "orc.mask": "nullify:name"}
+
+
+def secret_rows(ids: range) -> list[dict[str, Any]]:
+    return [{"id": 0x5EC2E7_000000 + i, "name": f"Secret-{i:05}", "n": i} for i in ids]
+
+
+def assert_nothing_in_the_clear(folder: Path) -> int:
+    """Search every file below a folder for names and ids; returns how many bytes were searched."""
+    searched = 0
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        content = path.read_bytes()
+        searched += len(content)
+        assert b"Secret-" not in content, path
+        # The ids begin with these bytes, in one order of bytes or the other.
+        assert b"\x00\xe7\xc2\x5e" not in content, path
+        assert b"\x5e\xc2\xe7\x00" not in content, path
+    return searched
+
+
+@pytest.mark.parametrize(("primary", "on"), [(("id",), "id"), (("id",), "name"), ((), "name")])
+def test_no_file_ever_has_a_value_in_the_clear(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, primary: Any, on: str
+) -> None:
+    monkeypatch.setattr(runs, "ROWS_PER_RUN", 50)
+    monkeypatch.setattr(runs, "SPILL_BYTES", 2000)
+    table = make_table(SCHEMA, primary, keys=KEY, **ENCRYPTED)
+    table.commit([("+I", row) for row in secret_rows(range(400))])
+    spied: list[str] = []
+
+    def spy(rows: int) -> None:
+        spied.extend(path.name for path in (tmp_path / "cache").rglob("*.spill"))
+        assert_nothing_in_the_clear(tmp_path / "cache")
+
+    original = builder.CacheBuilder.__init__
+
+    def spying(self: Any, table: Any, spec: Any, directory: Any, progress: Any = None) -> None:
+        original(self, table, spec, directory, spy)
+
+    monkeypatch.setattr(builder.CacheBuilder, "__init__", spying)
+    lookup = open_lookup(table, on)
+    assert len(set(spied)) > 3, "nothing was spilled"
+    table.commit([("+I", row) for row in secret_rows(range(350, 450))])
+    lookup.refresh()
+    assert assert_nothing_in_the_clear(tmp_path / "cache") > 10_000
+    wanted = secret_rows(range(420, 425))
+    keys = pa.RecordBatch.from_pylist([{on: row[on]} for row in wanted], schema=pa.schema([SCHEMA.field(on)]))
+    assert lookup.get(keys).rows.column("n").to_pylist() == [420, 421, 422, 423, 424]
+    lookup.close()
+    folder = Path(lookup.status().directory)
+    for path in folder.rglob("*"):
+        if path.name == "KEYS.json":
+            assert "Secret" not in path.read_text()
+    assert folder.stat().st_mode & 0o077 == 0
+    monkeypatch.undo()
+    stripped = make_table(SCHEMA, primary, keys=KEY)
+    stripped.commit([("+I", row) for row in secret_rows(range(400))])
+    plain = open_lookup(stripped, on)
+    plain.close()
+    assert plain.status().directory != lookup.status().directory
+    with pytest.raises(AssertionError):  # the search finds what is there to be found
+        assert_nothing_in_the_clear(Path(plain.status().directory))
+
+
+def test_the_same_cache_serves_after_the_key_was_rolled(make_table: MakeTable) -> None:
+    keys = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+    table = make_table(SCHEMA, ("id",), keys=keys, **ENCRYPTED)
+    table.commit([("+I", row) for row in secret_rows(range(10))])
+    first = open_lookup(table, "id")
+    keys.roll_key("pii")
+    table.commit([("+I", row) for row in secret_rows(range(5, 20))])
+    second = open_lookup(table, "id")
+    assert second.status().directory == first.status().directory
+    assert table.reads == [1], "the table was read again"
+    asked = pa.record_batch({"id": [secret_rows(range(15, 16))[0]["id"]]})
+    assert second.get(asked).rows.column("name").to_pylist() == ["Secret-00015"]
+    for lookup in (first, second):
+        lookup.close()
+    # Without its version of the key the cache is worth nothing, and is built anew under what is held.
+    table.keys = MemoryKeyProvider({"pii@1": b"fedcba9876543210"})
+    third = open_lookup(table, "id")
+    assert table.reads == [1, 2]
+    assert third.get(asked).rows.column("name").to_pylist() == ["Secret-00015"]
+    third.close()
+
+
+def test_another_key_of_the_same_name_opens_nothing_and_destroys_nothing(make_table: MakeTable) -> None:
+    table = make_table(SCHEMA, ("id",), keys=KEY, **ENCRYPTED)
+    table.commit([("+I", row) for row in secret_rows(range(10))])
+    open_lookup(table, "id").close()
+    table.keys = MemoryKeyProvider({"pii@0": b"another key 1234"})
+    with pytest.raises(WrongKeyError, match="another key than the pii@0 held here"):
+        open_lookup(table, "id")
+    table.keys = KEY
+    open_lookup(table, "id").close()
+    assert table.reads == [1]
+
+
+def test_a_cache_without_its_key_is_built_again(make_table: MakeTable) -> None:
+    table = make_table(SCHEMA, ("id",), keys=KEY, **ENCRYPTED)
+    table.commit([("+I", row) for row in secret_rows(range(10))])
+    lookup = open_lookup(table, "id")
+    lookup.close()
+    (Path(lookup.status().directory) / "KEYS.json").unlink()
+    open_lookup(table, "id").close()
+    assert table.reads == [1, 1]
+
+
+# --- owners and workers --------------------------------------------------------------------------------
+
+
+class Counted(KeyProvider):
+    """Counts what is asked for: a cache is opened by one unwrapped key, however many readers there are."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def key_names(self) -> list[str]:
+        return KEY.key_names()
+
+    def current_key(self, name: str) -> Any:
+        return KEY.current_key(name)
+
+    def decrypt_local_key(self, key: Any, encrypted: bytes) -> bytes:
+        return KEY.decrypt_local_key(key, encrypted)
+
+    def create_local_key(self, key: Any) -> Any:
+        self.made += 1
+        return KEY.create_local_key(key)
+
+
+@pytest.fixture
+def lookup(tmp_path: Path) -> Iterator[Lookup]:
+    catalog = Catalog(str(tmp_path / "warehouse"), keys=Counted())
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.dim", Schema.from_arrow(SCHEMA, primary_keys=("id",), options=ENCRYPTED))
+    table.append(pa.Table.from_pylist(secret_rows(range(100)), schema=SCHEMA))
+    options = {"lookup.cache-dir": str(tmp_path / "cache"), "lookup.refresh.interval": "50 ms"}
+    made = Lookup(catalog, table, make_spec(table, "id", options=options))
+    yield made
+    made.close()
+
+
+def ask(lookup: Lookup, snapshot_id: int, number: int) -> str | None:
+    keys = [pa.array([secret_rows(range(number, number + 1))[0]["id"]])]
+    path = str(lookup.directory.path)
+    found = worker.answer(path, snapshot_id, keys, FIELDS, False, 1 << 20).to_pylist()[0]
+    return None if found is None else str(found["name"])
+
+
+def test_workers_get_the_key_from_the_owner(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lookup.pin("query", 0) == 1
+    assert ask(lookup, 1, 7) == "Secret-00007"
+    assert ask(lookup, 1, 700) is None
+    assert assert_nothing_in_the_clear(lookup.directory.path) > 1000
+    # The socket is the user's own, in a folder that is.
+    (address,) = (lookup.directory.path / "keys").glob("*.sock")
+    assert address.stat().st_mode & 0o077 == 0
+    secret = fetch_cipher(lookup.directory).secret
+    pid = lookup.status().owner_pid
+    for place in (f"/proc/{pid}/cmdline", f"/proc/{pid}/environ"):
+        assert secret not in Path(place).read_bytes()
+        assert secret.hex().encode() not in Path(place).read_bytes()
+    for path in [path for path in lookup.directory.path.rglob("*") if path.is_file()]:
+        assert secret not in path.read_bytes()
+
+    # A killed owner leaves its socket; the next one answers, and a new worker waits for it.
+    worker._ciphers.clear()
+    worker._open.clear()
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert ask(lookup, 1, 8) == "Secret-00008"
+    lookup.table.append(pa.Table.from_pylist(secret_rows(range(100, 110)), schema=SCHEMA))
+    lookup.wait_for(2, timeout=20)
+    assert ask(lookup, 2, 105) == "Secret-00105"
+    deadline = time.monotonic() + 10
+    while len(list((lookup.directory.path / "keys").glob("*.sock"))) > 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_cache_that_is_removed_gets_a_new_key(lookup: Lookup) -> None:
+    lookup.pin("query", 0)
+    assert ask(lookup, 1, 3) == "Secret-00003"
+    before = fetch_cipher(lookup.directory).secret
+    shutil.rmtree(lookup.directory.path)
+    assert lookup.pin("query", 1) == 1
+    assert ask(lookup, 1, 3) == "Secret-00003"
+    assert fetch_cipher(lookup.directory).secret != before
+
+
+def test_nobody_hands_out_the_key_when_the_driver_has_ended(lookup: Lookup) -> None:
+    lookup.pin("query", 0)
+    lookup.close()
+    with pytest.raises(LookupCacheError, match="no owner of it hands out its key"):
+        fetch_cipher(lookup.directory, wait_seconds=0.1)
+
+
+def test_the_socket_of_a_folder_with_a_long_name(tmp_path: Path) -> None:
+    directory = CacheDirectory.create(tmp_path / ("long" * 30), "cache")
+    content, cipher = make_cache_key(KEY, ["pii"])
+    directory.write_key(content)
+    dead = directory.path / "keys" / "1.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        folder = os.open(dead.parent, os.O_RDONLY)
+        left.bind(f"/proc/self/fd/{folder}/1.sock")
+        os.close(folder)
+    server = KeyServer(directory, CacheKey(directory, KEY).secret)
+    assert not dead.exists()
+    assert fetch_cipher(directory, 5).secret == cipher.secret
+    server.close()
+    with pytest.raises(LookupCacheError):
+        fetch_cipher(directory, 0)

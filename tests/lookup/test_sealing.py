@@ -1,0 +1,132 @@
+"""The cryptography of encrypted caches: against the library's own CMAC, and against tampering."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import algorithms
+from cryptography.hazmat.primitives.cmac import CMAC
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockgate.errors import KeyMissingError, LookupCacheError, WrongKeyError
+from lockgate.framework.keys import MemoryKeyProvider, NoKeys
+from lockgate.lookup.cache_key import cipher_of, make_cache_key, open_cache_key
+from lockgate.lookup.cmac import RowMac
+from lockgate.lookup.rows import Rows
+from lockgate.lookup.sealing import STORED_KEY_BYTES, CacheCipher, Opener, Sealer, SpillCipher
+
+SECRET = bytes(range(32))
+KEYS = MemoryKeyProvider({"pii@0": b"0123456789abcdef", "fin@0": bytes(range(32))})
+
+
+@given(st.lists(st.integers(0, 9).flatmap(lambda n: st.binary(min_size=8 * n, max_size=8 * n)), max_size=12))
+def test_macs_are_those_of_the_standard(rows: list[bytes]) -> None:
+    macs = RowMac(SECRET).of(Rows.from_values(rows))
+    for row, mac in zip(rows, macs, strict=True):
+        expected = CMAC(algorithms.AES(SECRET))
+        expected.update(row)
+        assert mac.tobytes() == expected.finalize()
+
+
+def test_the_example_of_the_standard() -> None:
+    key = bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
+    message = bytes.fromhex(
+        "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411"
+    )
+    macs = RowMac(key).of(Rows.from_values([message, message[:16]]))
+    assert macs[0].tobytes().hex() == "dfa66747de9ae63030ca32611497c827"
+    assert macs[1].tobytes().hex() == "070a16b46b4d4144f79bdd9dd04a287c"
+
+
+def keys_of(*texts: bytes) -> Rows:
+    return Rows.from_values([text + bytes(-len(text) % 8) for text in texts])
+
+
+def test_sealed_keys_keep_the_space_and_the_value_but_not_the_hash() -> None:
+    first = bytes([0x80, 1, 2, 3, 4, 5, 6, 7])
+    plain = keys_of(bytes(8) + b"a value of a key", first + b"another ", bytes(8) + b"another ")
+    sealed = CacheCipher(SECRET).seal_keys(plain).to_bytes()
+    assert [key[16:] for key in sealed] == [row[8:] for row in plain.to_bytes()]
+    assert [key[0] >> 7 for key in sealed] == [0, 1, 0]
+    assert sealed[1][1:16] != sealed[2][1:16]
+    other = CacheCipher(bytes(32)).seal_keys(plain).to_bytes()
+    assert all(mine[:16] != theirs[:16] for mine, theirs in zip(sealed, other, strict=True))
+
+
+def test_values_open_with_their_own_key_only() -> None:
+    cipher = CacheCipher(SECRET)
+    sealer = Sealer(cipher, 0)
+    keys, values = [b"k" * 24, b"l" * 24, b"m" * 24], [b"value one" * 9, b"", b"value one" * 9]
+    sealed = sealer.seal(keys, values)
+    assert not any(b"value" in value for value in sealed)
+    assert sealed[0][12:] != sealed[2][12:]
+    opener = Opener(cipher, [sealer.salt.hex()])
+    assert opener.open(keys, [*sealed[:2], None]) == [*values[:2], None]
+    damaged = bytes([*sealed[0][:-1], sealed[0][-1] ^ 1])
+    for wrong in ([sealed[2]], [damaged], [b"short"], [b"\x07" + sealed[0][1:]]):
+        with pytest.raises(LookupCacheError, match="was changed, or belongs to another key"):
+            opener.open(keys[:1], wrong)
+    # Two keys with one MAC: the rest of the key is authenticated too.
+    alike = keys[0][:STORED_KEY_BYTES] + b"another!"
+    with pytest.raises(LookupCacheError):
+        opener.open([alike], sealed[:1])
+    with pytest.raises(LookupCacheError):
+        Opener(CacheCipher(bytes(32)), [sealer.salt.hex()]).open(keys[:1], sealed[:1])
+
+
+def test_no_nonce_is_used_twice_in_a_session_and_no_session_has_the_key_of_another() -> None:
+    cipher = CacheCipher(SECRET)
+    one, two = Sealer(cipher, 3), Sealer(cipher, 3)
+    keys = [bytes([n]) * 16 for n in range(50)]
+    sealed = one.seal(keys, keys) + [value for value in one.seal_some(keys, [None, *keys[1:]]) if value]
+    assert len({value[:12] for value in sealed}) == 99
+    assert {value[:4] for value in sealed} == {b"\x03\0\0\0"}
+    assert one.salt != two.salt
+    again = two.seal(keys, keys)
+    assert again[0][:12] == sealed[0][:12]
+    assert again[0][12:] != sealed[0][12:]
+
+
+def test_spills_are_encrypted() -> None:
+    cipher = SpillCipher()
+    sealed = [cipher.seal(b"a secret value") for _ in range(3)]
+    assert len({piece[:12] for piece in sealed}) == 3
+    assert [cipher.open(piece) for piece in sealed] == [b"a secret value"] * 3
+    with pytest.raises(LookupCacheError, match="changed while it was built"):
+        cipher.open(sealed[0][:-1] + b"x")
+
+
+def test_a_cache_opens_with_all_of_its_keys_also_after_they_were_rolled() -> None:
+    content, cipher = make_cache_key(KEYS, ["pii", "fin"])
+    assert [(key["name"], key["version"]) for key in content["wrapped"]] == [("fin", 0), ("pii", 0)]
+    rolled = MemoryKeyProvider({"pii@0": b"0123456789abcdef", "fin@0": bytes(range(32))})
+    rolled.roll_key("pii")
+    assert open_cache_key(rolled, content).secret == cipher.secret
+    assert make_cache_key(rolled, ["pii"])[0]["wrapped"][0]["version"] == 1
+    assert cipher.secret.hex() not in str(content)
+    with pytest.raises(KeyMissingError, match="fin"):
+        open_cache_key(MemoryKeyProvider({"pii@0": b"0123456789abcdef"}), content)
+    with pytest.raises(KeyMissingError):
+        open_cache_key(None, content)
+    with pytest.raises(KeyMissingError):
+        make_cache_key(NoKeys(), ["pii"])
+    other = MemoryKeyProvider({"pii@0": b"another key 1234", "fin@0": bytes(range(32))})
+    with pytest.raises(WrongKeyError, match="fin@0, pii@0"):
+        open_cache_key(other, content)
+    with pytest.raises(WrongKeyError):
+        cipher_of(bytes(32), content)
+
+
+def test_the_key_is_neither_shown_nor_pickled() -> None:
+    cipher = CacheCipher(SECRET)
+    assert repr(cipher) == "CacheCipher()"
+    with pytest.raises(TypeError, match="is not pickled"):
+        pickle.dumps(cipher)
+
+
+def test_seal_keys_of_nothing() -> None:
+    assert len(CacheCipher(SECRET).seal_keys(Rows.empty())) == 0
+    assert RowMac(SECRET).of(Rows(np.zeros(0, np.uint64), np.zeros(1, np.int64))).shape == (0, 2)
