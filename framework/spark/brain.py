@@ -17,6 +17,8 @@ from lockgate.framework.spark import (
     alter_operations,
     catalog_operations,
     key_operations,
+    partition_operations,
+    replace_operations,
     scan_operations,
     write_operations,
 )
@@ -39,6 +41,8 @@ _log = logging.getLogger("lockgate.spark")
 _OWN: dict[str, Handler] = {
     **catalog_operations.OPERATIONS,
     **alter_operations.OPERATIONS,
+    **partition_operations.OPERATIONS,
+    **replace_operations.OPERATIONS,
     **scan_operations.OPERATIONS,
     **write_operations.OPERATIONS,
     **key_operations.OPERATIONS,

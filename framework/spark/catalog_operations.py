@@ -19,7 +19,9 @@ from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
+from lockgate.framework.store.moving import is_hidden
 from lockgate.framework.store.references import held_snapshot
+from lockgate.framework.store.schema import Schema
 from lockgate.framework.types import to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -66,15 +68,28 @@ def load_namespace(context: Context, request: dict[str, Any]) -> dict[str, str] 
         return {}
     if namespace == [SYSTEM_NAMESPACE]:
         return {"comment": "procedures: SHOW PROCEDURES, CALL"}
-    known = context.requested_catalog().list_namespaces()
-    return {} if len(namespace) == 1 and namespace[0] in known else None
+    catalog = context.requested_catalog()
+    if len(namespace) != 1 or namespace[0] not in catalog.list_namespaces():
+        return None
+    return {
+        **catalog.namespace_properties(namespace[0]),
+        "location": catalog.namespace_location(namespace[0]),
+    }
 
 
 def create_namespace(context: Context, request: dict[str, Any]) -> bool:
     """Create a database."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         raise InputError(f"the database name {SYSTEM_NAMESPACE!r} is taken by the procedures")
-    context.requested_catalog().create_namespace(context.namespace())
+    context.requested_catalog().create_namespace(context.namespace(), request.get("properties"))
+    return True
+
+
+def alter_namespace(context: Context, request: dict[str, Any]) -> bool:
+    """Set properties of a database, or remove those whose value is null."""
+    if request["namespace"] == [SYSTEM_NAMESPACE]:
+        raise InputError(f"the database {SYSTEM_NAMESPACE!r} holds the procedures and cannot be altered")
+    context.requested_catalog().alter_namespace(context.namespace(), request["changes"])
     return True
 
 
@@ -173,7 +188,13 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
         "primary_key": list(schema.primary_keys),
         "sequence_fields": list(schema.sequence_fields),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
-        "properties": {**properties, "provider": "lockgate", "location": table.location},
+        # Spark would write a LOCATION into SHOW CREATE TABLE if the catalog did not choose it.
+        "properties": {
+            **properties,
+            "provider": "lockgate",
+            "location": table.location,
+            "is_managed_location": "true",
+        },
         "location": table.location,
         "snapshot_id": snapshot_id,
         "schema_id": schema.id,
@@ -182,26 +203,68 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
 
 def create_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Create a table of a Spark schema, partition columns and table properties."""
-    from lockgate.framework.store.schema import Schema
+    schema = requested_schema(context, request)
+    return describe(context, context.requested_catalog().create_table(context.identifier(), schema), 0)
 
-    if request["namespace"] == [SYSTEM_NAMESPACE] or "$" in request["name"]:
-        raise InputError(f"a table cannot be called {context.full_name()}: the name is reserved for Lockgate")
-    properties = dict(request["properties"])
+
+def create_table_like(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Create an empty table with the columns, keys and options of another one, and options of its own."""
+    _check_free(context, [*request["namespace"], request["name"]])
+    like = Context(context.brain, request["source"]).table().schema
+    own = _options(context, request["properties"])
+    schema = Schema(
+        like.fields,
+        like.partition_keys,
+        like.primary_keys,
+        {**like.options, **own},
+        request["properties"].get("comment", like.comment),
+    )
+    return describe(context, context.requested_catalog().create_table(context.identifier(), schema), 0)
+
+
+def _check_free(context: Context, name: list[str]) -> None:
+    if name[0] == SYSTEM_NAMESPACE or "$" in name[-1] or is_hidden(name[-1]):
+        full = ".".join([context.catalog_name(), *name])
+        raise InputError(f"a table cannot be called {full}: the name is reserved for Lockgate")
+
+
+def requested_schema(context: Context, request: Mapping[str, Any]) -> Schema:
+    """Return the schema of a table to create."""
+    _check_free(context, [*request["namespace"], request["name"]])
+    return Schema.from_spark_json(
+        request["schema"],
+        partition_keys=request["partitioning"],
+        options=_options(context, request["properties"]),
+        comment=request["properties"].get("comment"),
+    )
+
+
+def _options(context: Context, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options among the properties that Spark gives to a new table."""
+    properties = dict(given)
     provider = properties.get("provider", "lockgate").lower()
     # DataFrameWriter.saveAsTable names the session's default format where the user names none.
     if provider not in _PROVIDERS and provider != context.spark.conf.get("spark.sql.sources.default"):
         raise InputError(f"USING {provider} is not possible in a Lockgate catalog: leave USING out")
     if "location" in properties:
         raise InputError("LOCATION is not possible in a Lockgate catalog: tables live in its warehouse")
-    comment = properties.pop("comment", None)
+    properties.pop("comment", None)
     options = {key: value for key, value in properties.items() if key not in _SPARK_PROPERTIES}
     # Spark repeats every OPTIONS(...) entry with this prefix.
-    options = {key: value for key, value in options.items() if not key.startswith("option.")}
-    schema = Schema.from_spark_json(
-        request["schema"], partition_keys=request["partitioning"], options=options, comment=comment
-    )
-    table = context.requested_catalog().create_table(context.identifier(), schema)
-    return describe(context, table, 0)
+    return {key: value for key, value in options.items() if not key.startswith("option.")}
+
+
+def rename_table(context: Context, request: dict[str, Any]) -> bool:
+    """Give a table another name; the new one may leave out the database, and may begin with the catalog."""
+    namespace, name = list(request["to"]["namespace"]), request["to"]["name"]
+    if len(namespace) == 2 and namespace[0] == context.catalog_name():
+        namespace = namespace[1:]
+    _check_free(context, [*namespace, name])
+    if len(namespace) > 1:
+        raise InputError(f"a table cannot be moved out of its catalog, to {'.'.join([*namespace, name])}")
+    target = f"{namespace[0] if namespace else context.namespace()}.{name}"
+    context.requested_catalog().rename_table(context.identifier(), target)
+    return True
 
 
 def drop_table(context: Context, request: dict[str, Any]) -> bool:
@@ -230,9 +293,12 @@ OPERATIONS = {
     "namespace.list": list_namespaces,
     "namespace.load": load_namespace,
     "namespace.create": create_namespace,
+    "namespace.alter": alter_namespace,
     "namespace.drop": drop_namespace,
     "table.list": list_tables,
     "table.load": load_table,
     "table.create": create_table,
+    "table.create_like": create_table_like,
+    "table.rename": rename_table,
     "table.drop": drop_table,
 }

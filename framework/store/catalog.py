@@ -18,7 +18,9 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import join, resolve
 from lockgate.framework.store.alter import altered
+from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.identifier import Identifier, check_name
+from lockgate.framework.store.moving import is_hidden, rename_table
 from lockgate.framework.store.paths import line_folder, schema_folder, snapshot_folder
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.schema_changes import SchemaChange
@@ -72,14 +74,35 @@ class Catalog:
         """Say whether a database exists."""
         return bool(name) and self.file_system.exists(self._namespace_path(name))
 
-    def create_namespace(self, name: str, *, ignore_if_exists: bool = False) -> None:
-        """Create a database; AlreadyExistsError if it exists, unless that is to be ignored."""
+    def create_namespace(
+        self, name: str, properties: Mapping[str, str] | None = None, *, ignore_if_exists: bool = False
+    ) -> None:
+        """Create a database; AlreadyExistsError if it exists, unless that is to be ignored.
+
+        `properties` are kept with it; a `comment` is one of them.
+        """
         check_name("database", name)
+        check_properties(properties or ())
         if self.namespace_exists(name):
             if ignore_if_exists:
                 return
             raise AlreadyExistsError(f"database {name!r} exists")
         self.file_system.make_directory(self._namespace_path(name))
+        if properties:
+            change_properties(self.file_system, self._namespace_path(name), properties)
+
+    def namespace_properties(self, name: str) -> dict[str, str]:
+        """Return the properties of a database; NamespaceNotFoundError offers the nearest names."""
+        self.check_namespace(name)
+        return load_properties(self.file_system, self._namespace_path(name))
+
+    def alter_namespace(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Set properties of a database, or remove those given as None.
+
+        Raises NamespaceNotFoundError, and InputError for a property that is not to be set.
+        """
+        self.check_namespace(name)
+        change_properties(self.file_system, self._namespace_path(name), changes)
 
     def drop_namespace(self, name: str, *, cascade: bool = False, ignore_if_not_exists: bool = False) -> None:
         """Drop a database, with `cascade` its tables too.
@@ -98,10 +121,15 @@ class Catalog:
             self.drop_table(Identifier(name, table))
         self.file_system.delete_tree(self._namespace_path(name))
 
+    def namespace_location(self, name: str) -> str:
+        """Return the folder of a database, whether it exists or not."""
+        return self._namespace_path(name)
+
     def _namespace_path(self, name: str) -> str:
         return join(self.warehouse, name + _SUFFIX)
 
-    def _check_namespace(self, name: str) -> None:
+    def check_namespace(self, name: str) -> None:
+        """Raise NamespaceNotFoundError, with the nearest names, unless a database exists."""
         if not self.namespace_exists(name):
             hint = nearest(name, self.list_namespaces())
             raise NamespaceNotFoundError(f"there is no database {name!r} in {self.warehouse}{hint}")
@@ -110,9 +138,13 @@ class Catalog:
 
     def list_tables(self, namespace: str) -> list[str]:
         """Return a database's tables, sorted by name; NamespaceNotFoundError if it does not exist."""
-        self._check_namespace(namespace)
+        self.check_namespace(namespace)
         infos = self.file_system.list(self._namespace_path(namespace))
-        return sorted(info.name for info in infos if info.is_directory and self._schemas(info.path).ids())
+        return sorted(
+            info.name
+            for info in infos
+            if info.is_directory and not is_hidden(info.name) and self._schemas(info.path).ids()
+        )
 
     def table_exists(self, identifier: str | Identifier) -> bool:
         """Say whether a table, or a branch of one, exists."""
@@ -133,7 +165,7 @@ class Catalog:
         """
         parsed = Identifier.parse(identifier)
         check_name("table", parsed.name)
-        self._check_namespace(parsed.namespace)
+        self.check_namespace(parsed.namespace)
         location = self.location(parsed)
         if not self.table_exists(parsed):
             first = first_schema(schema)
@@ -183,6 +215,15 @@ class Catalog:
             except FileExistsError:
                 continue  # somebody else altered the table just now
             return self.load_table(identifier)
+
+    def rename_table(self, identifier: str | Identifier, target: str | Identifier) -> None:
+        """Give a table another name, in its database or in another one of the warehouse, at once.
+
+        Raises as `load_table`, NamespaceNotFoundError, AlreadyExistsError, and UnsupportedError where folders
+        cannot be renamed, as in object stores.
+        """
+        _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
+        rename_table(self, identifier, target)
 
     def drop_table(self, identifier: str | Identifier, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its files; raises as `load_table`, unless that is to be ignored."""

@@ -125,6 +125,8 @@ def from_spark_type(json: str | Mapping[str, Any], *, next_id: list[int] | None 
 
 
 def _from_name(name: str) -> DataType:
+    # SHOW CREATE TABLE spells the collation of texts inside other types, even the one that all texts have.
+    name = name.removesuffix(" collate UTF8_BINARY")
     if name in _FROM_SPARK:
         return _FROM_SPARK[name]
     match = _SIZED.fullmatch(name)

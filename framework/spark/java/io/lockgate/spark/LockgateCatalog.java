@@ -15,9 +15,10 @@ import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
@@ -30,7 +31,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by Python. */
-public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
+public final class LockgateCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
   private String name;
   private String handle;
 
@@ -155,6 +156,11 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
 
   private Table create(
       Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    return table(identifier, Bridge.ask("table.create", definition(identifier, schema, partitioning, properties)));
+  }
+
+  private ObjectNode definition(
+      Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
     ObjectNode request = at(identifier);
     request.set("schema", Values.typeToJson(schema));
     request.set("properties", Bridge.JSON.valueToTree(new HashMap<>(properties)));
@@ -162,7 +168,43 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
     for (Transform transform : partitioning) {
       columns.add(partitionColumn(transform));
     }
-    return table(identifier, Bridge.ask("table.create", request));
+    return request;
+  }
+
+  /** CREATE TABLE ... LIKE, which Spark before 4.3 does not ask of catalogs. */
+  public Table createTableLike(Identifier identifier, TableInfo info, Table source) {
+    Map<String, String> properties = new HashMap<>(info.properties());
+    if (!(source instanceof LockgateTable like)) {
+      return create(identifier, info.schema(), info.partitions(), properties);
+    }
+    ObjectNode request = at(identifier);
+    request.set("source", like.request());
+    request.set("properties", Bridge.JSON.valueToTree(properties));
+    return table(identifier, Bridge.ask("table.create_like", request));
+  }
+
+  // --- tables made by a query, and tables that replace others ---
+
+  @Override
+  public StagedTable stageCreate(Identifier identifier, TableInfo info) {
+    return stage(identifier, info, true, false);
+  }
+
+  @Override
+  public StagedTable stageReplace(Identifier identifier, TableInfo info) {
+    return stage(identifier, info, false, true);
+  }
+
+  @Override
+  public StagedTable stageCreateOrReplace(Identifier identifier, TableInfo info) {
+    return stage(identifier, info, true, true);
+  }
+
+  private StagedTable stage(Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
+    Rewrites.install(SparkSession.active());
+    ObjectNode request = definition(identifier, info.schema(), info.partitions(), info.properties());
+    JsonNode spec = Bridge.ask("table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
+    return new StagedReplacement(at(identifier), spec, mayReplace);
   }
 
   private static String partitionColumn(Transform transform) {
@@ -189,7 +231,10 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
 
   @Override
   public void renameTable(Identifier from, Identifier to) {
-    throw Bridge.failure("Renaming a table is not supported yet: CREATE TABLE " + to + " AS SELECT, then DROP TABLE");
+    ObjectNode request = at(from);
+    ObjectNode target = request.putObject("to").put("name", to.name());
+    target.set("namespace", Bridge.JSON.valueToTree(to.namespace()));
+    Bridge.ask("table.rename", request);
   }
 
   // --- namespaces ---
@@ -228,12 +273,23 @@ public final class LockgateCatalog implements TableCatalog, SupportsNamespaces, 
 
   @Override
   public void createNamespace(String[] namespace, Map<String, String> metadata) {
-    Bridge.ask("namespace.create", in(namespace));
+    ObjectNode request = in(namespace);
+    request.set("properties", Bridge.JSON.valueToTree(metadata));
+    Bridge.ask("namespace.create", request);
   }
 
   @Override
   public void alterNamespace(String[] namespace, NamespaceChange... changes) {
-    throw Bridge.failure("ALTER DATABASE is not supported: a database has no properties");
+    ObjectNode request = in(namespace);
+    ObjectNode all = request.putObject("changes");
+    for (NamespaceChange change : changes) {
+      if (change instanceof NamespaceChange.SetProperty set) {
+        all.put(set.property(), set.value());
+      } else if (change instanceof NamespaceChange.RemoveProperty remove) {
+        all.putNull(remove.property());
+      }
+    }
+    Bridge.ask("namespace.alter", request);
   }
 
   @Override

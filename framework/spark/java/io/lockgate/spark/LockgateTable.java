@@ -1,13 +1,16 @@
 package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
@@ -20,11 +23,14 @@ import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table as Spark sees it, at the snapshot that was the newest when it was loaded. */
-abstract class LockgateTable implements SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
+abstract class LockgateTable
+    implements SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, SupportsAtomicPartitionManagement {
   private final ObjectNode request;
   private final JsonNode spec;
   private final StructType schema;
@@ -123,6 +129,11 @@ abstract class LockgateTable implements SupportsRead, SupportsWrite, SupportsDel
     return spec.path("table_id").asText(null);
   }
 
+  /** The tables whose rows decide what is written here, if a query reads them. */
+  Set<String> ids() {
+    return id() == null ? Set.of() : Set.of(id());
+  }
+
   public String version() {
     return Long.toString(snapshotId());
   }
@@ -185,6 +196,64 @@ abstract class LockgateTable implements SupportsRead, SupportsWrite, SupportsDel
   public boolean truncateTable() {
     deleteWhere(new Predicate[0]);
     return true;
+  }
+
+  // --- partitions: they are there as long as they have rows ---
+
+  @Override
+  public StructType partitionSchema() {
+    return new StructType(partitionKeys().stream().map(schema::apply).toArray(StructField[]::new));
+  }
+
+  @Override
+  public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow values) {
+    ObjectNode ask = request();
+    ObjectNode where = ask.putObject("where");
+    for (int i = 0; i < names.length; i++) {
+      DataType type = schema.apply(names[i]).dataType();
+      where.set(names[i], Values.toJson(values.get(i, type), type));
+    }
+    return Values.rowsFromJson(Bridge.ask("partition.list", ask).get("rows"), partitionSchema());
+  }
+
+  @Override
+  public boolean dropPartitions(InternalRow[] partitions) {
+    StructType columns = partitionSchema();
+    ObjectNode ask = request();
+    ArrayNode rows = ask.putArray("partitions");
+    for (InternalRow partition : partitions) {
+      ArrayNode row = rows.addArray();
+      for (int i = 0; i < columns.length(); i++) {
+        DataType type = columns.apply(i).dataType();
+        row.add(Values.toJson(partition.get(i, type), type));
+      }
+    }
+    return Bridge.ask("partition.drop", ask).asBoolean();
+  }
+
+  @Override
+  public boolean truncatePartition(InternalRow partition) {
+    return dropPartitions(new InternalRow[] {partition});
+  }
+
+  @Override
+  public boolean truncatePartitions(InternalRow[] partitions) {
+    return dropPartitions(partitions);
+  }
+
+  @Override
+  public void createPartitions(InternalRow[] partitions, Map<String, String>[] properties) {
+    throw Bridge.failure("A partition of " + name() + " is there as soon as it has rows: INSERT them");
+  }
+
+  @Override
+  public void replacePartitionMetadata(InternalRow partition, Map<String, String> properties) {
+    throw Bridge.failure("Partitions of " + name() + " have no properties");
+  }
+
+  @Override
+  public Map<String, String> loadPartitionMetadata(InternalRow partition) {
+    return Map.of();
   }
 
   @Override

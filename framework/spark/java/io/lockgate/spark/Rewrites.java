@@ -64,7 +64,7 @@ final class Rewrites extends Rule<LogicalPlan> {
 
   private static boolean same(Scan scan, Table written) {
     LockgateTable table = ours(written);
-    return table != null && table.id() != null && scan instanceof LockgateScan ours && table.id().equals(ours.table().id());
+    return table != null && table.id() != null && scan instanceof LockgateScan ours && table.ids().contains(ours.table().id());
   }
 
   private static void logical(LogicalPlan plan, Table written) {

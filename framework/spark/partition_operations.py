@@ -1,0 +1,50 @@
+"""Operations on partitions, which are there as long as they have rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockgate.framework.spark.context import Context
+from lockgate.framework.types import value_from_json, value_to_json
+
+
+def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """List the partitions that have rows, or those with certain values, as rows of the partition columns."""
+    table = context.table()
+    keys = table.schema.partition_keys
+    types = table.schema.types_of(keys)
+    wanted = {
+        name: value_from_json(table.schema.field(name).type, value)
+        for name, value in request["where"].items()
+    }
+    found = {entry.partition for entry in table.manifests.live_files(table.latest_snapshot())}
+    rows = [row for row in found if all(row[keys.index(name)] == value for name, value in wanted.items())]
+    rows.sort(key=lambda row: [(value is not None, value) for value in row])
+    return {
+        "rows": [[value_to_json(kind, value) for kind, value in zip(types, row, strict=True)] for row in rows]
+    }
+
+
+def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
+    """Delete all rows of some partitions, in one snapshot."""
+    from lockgate.framework.store.message import CommitMessage
+
+    table = context.table()
+    types = table.schema.types_of(table.schema.partition_keys)
+    dropped = {
+        tuple(value_from_json(kind, value) for kind, value in zip(types, row, strict=True))
+        for row in request["partitions"]
+    }
+    latest = table.latest_snapshot()
+    deletions = [
+        CommitMessage(entry.partition, entry.bucket, entry.total_buckets, deleted=(entry.file,))
+        for entry in table.manifests.live_files(latest)
+        if entry.partition in dropped
+    ]
+    if not deletions or latest is None:
+        return False
+    table.commit(deletions, kind="OVERWRITE", base_snapshot_id=latest.id)
+    return True
+
+
+OPERATIONS = {"partition.list": list_partitions, "partition.drop": drop_partitions}

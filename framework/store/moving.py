@@ -1,0 +1,81 @@
+"""Tables that move as a whole: renamed, or put in the place of another one.
+
+Only where a folder can be renamed at once: an object store would have to copy every file, and a reader would
+meet half a table.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from lockgate.errors import AlreadyExistsError, UnsupportedError
+from lockgate.framework.io import MovesFolders
+from lockgate.framework.store.identifier import Identifier, check_name
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+
+# Tables on their way in or out, which no listing shows.
+_HIDDEN = "__lockgate_"
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether a table is one that is being made or dropped, not to be listed."""
+    return name.startswith(_HIDDEN)
+
+
+def staged_identifier(target: Identifier) -> Identifier:
+    """Return a new name under which what is to become `target` can be made."""
+    return Identifier(target.namespace, f"{_HIDDEN}staged_{uuid.uuid4().hex}_{target.name}")
+
+
+def can_move(catalog: Catalog) -> bool:
+    """Tell whether tables of the warehouse can be moved."""
+    return isinstance(catalog.file_system, MovesFolders)
+
+
+def rename_table(catalog: Catalog, source: str | Identifier, target: str | Identifier) -> None:
+    """Give a table another name, in its database or in another; see `Catalog.rename_table`."""
+    old, new = Identifier.parse(source), Identifier.parse(target)
+    catalog.load_table(old)
+    check_name("table", new.name)
+    catalog.check_namespace(new.namespace)
+    mover = _mover(catalog, f"table {old} cannot be renamed")
+    if catalog.table_exists(new):
+        raise AlreadyExistsError(f"table {new} exists")
+    try:
+        mover.move_folder(catalog.location(old), catalog.location(new))
+    except FileExistsError:
+        raise AlreadyExistsError(
+            f"{catalog.location(new)} exists and is not empty; choose another name"
+        ) from None
+
+
+def replace_table(catalog: Catalog, staged: str | Identifier, target: str | Identifier) -> None:
+    """Put one table in the place of another, which is dropped; for a moment there may be neither.
+
+    If there is none yet, this renames. Raises what `rename_table` raises.
+    """
+    old = Identifier.parse(target)
+    if not catalog.table_exists(old):
+        rename_table(catalog, staged, old)
+        return
+    mover = _mover(catalog, f"table {old} cannot be replaced")
+    dropped = Identifier(old.namespace, f"{_HIDDEN}dropped_{uuid.uuid4().hex}_{old.name}")
+    mover.move_folder(catalog.location(old), catalog.location(dropped))
+    try:
+        mover.move_folder(catalog.location(staged), catalog.location(old))
+    except BaseException:
+        mover.move_folder(catalog.location(dropped), catalog.location(old))
+        raise
+    catalog.drop_table(dropped)
+
+
+def _mover(catalog: Catalog, what: str) -> MovesFolders:
+    if not isinstance(catalog.file_system, MovesFolders):
+        raise UnsupportedError(
+            f"{what}: {catalog.warehouse} is not on a file system that renames folders at once; "
+            "CREATE TABLE ... AS SELECT makes a copy, then DROP TABLE"
+        )
+    return catalog.file_system
