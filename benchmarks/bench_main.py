@@ -10,17 +10,17 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 import lookup_build
 import orc_read_ratio
-from harness import describe_machine, emit, interleaved, note, ratio
+from harness import describe_machine, emit, note
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users call it
+from sessions import open_lake
+from store.scans import aggregate, compare, make_facts, point
 
-import lockgate
 from lockgate import Lake
 from lockgate.lookup import close_all
 
@@ -48,57 +48,10 @@ def main() -> int:
     return 0
 
 
-def open_lake(folder: Path) -> Lake:
-    """A quiet session on two cores."""
-    conf = {
-        "spark.driver.memory": "2g",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-    }
-    lake = lockgate.connect(folder / "lake", master="local[2]", conf=conf, app_name="bench")
-    lake.sql("CREATE NAMESPACE lake.b")
-    return lake
-
-
 def scans(lake: Lake) -> None:
     """Time queries through the connector and through `spark.read.orc`, on the same files."""
-    note(f"scan: {SCAN_ROWS:,} rows in {SCAN_FILES} files")
-    lake.sql("CREATE TABLE lake.b.facts (id BIGINT, part INT, name STRING, price DOUBLE, size INT, day DATE)")
-    rows = lake.spark.range(0, SCAN_ROWS, numPartitions=SCAN_FILES).select(
-        "id",
-        (F.col("id") % 1000).cast("int").alias("part"),
-        F.sha1(F.col("id").cast("string")).substr(1, 12).alias("name"),
-        (F.col("id") % 8999 / 100).alias("price"),
-        (F.col("id") % 71).cast("int").alias("size"),
-        F.date_add(F.lit("2013-01-01").cast("date"), (F.col("id") % 365).cast("int")).alias("day"),
-    )
-    rows.writeTo("lake.b.facts").append()
-    table = lake.catalog.load_table("b.facts")
-    files = f"{table.location.removeprefix('file://')}/bucket-0"
-    spark, schema = lake.spark, lake.table("b.facts").schema
-
-    def plain() -> DataFrame:
-        return spark.read.schema(schema).orc(files)
-
-    def full(source: Callable[[], DataFrame]) -> object:
-        # Rounded, for sums of doubles differ in their last digits by the order of the files.
-        return source().agg(F.count("*"), F.round(F.sum("price"), 2), F.sum("size")).collect()
-
-    def point(source: Callable[[], DataFrame]) -> object:
-        return source().where("id = 3141592").collect()
-
-    def ours() -> DataFrame:
-        return lake.table("b.facts")
-
-    for name, query in (("scan_full_ratio", full), ("scan_point_ratio", point)):
-        if query(ours) != query(plain):
-            raise AssertionError(f"{name}: the two sources answer differently")
-        times = interleaved({"ours": lambda q=query: q(ours), "plain": lambda q=query: q(plain)})
-        baseline = f"spark.read.orc of the same files: {median(times['plain']):.3f} s"
-        emit(BENCH, name, ratio(times["ours"], times["plain"]), "ratio", baseline)
+    facts = make_facts(lake, SCAN_ROWS, SCAN_FILES)
+    compare(BENCH, facts, {"scan_full_ratio": aggregate, "scan_point_ratio": point(facts.middle)})
 
 
 def streams(lake: Lake, folder: Path) -> None:

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""The figures of the table store: planning scans of many files, scans and writes beside Spark's own, merging.
+
+Each is one JSON line on standard output. `--only` measures some parts only, `--rows` and `--files` make the
+scanned table smaller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from harness import describe_machine
+from sessions import open_lake
+from store import planning
+
+ROWS, FILES = 20_000_000, 200
+REPETITIONS = 7
+PARTS = ("plan", "spark-plan", "scan", "insert", "merge")
+
+
+def main() -> int:
+    """Measure everything, or what is asked for."""
+    arguments = _arguments()
+    describe_machine()
+    folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-store-"))
+    try:
+        wanted = set(arguments.only)
+        if wanted & {"plan", "spark-plan"}:
+            planning.make_table(folder / "lake")
+        if "plan" in wanted:
+            planning.in_python(folder / "lake", arguments.repetitions)
+        if wanted - {"plan"}:
+            _with_spark(folder, wanted, arguments)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
+    from store import merging, scans, spark_planning
+
+    lake = open_lake(folder)
+    rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
+    try:
+        if "spark-plan" in wanted:
+            spark_planning.in_spark(lake, repetitions)
+        if wanted & {"scan", "insert"}:
+            facts = scans.make_facts(lake, rows, files)
+            if "scan" in wanted:
+                scans.scan_ratios(facts, repetitions)
+            if "insert" in wanted:
+                scans.insert_ratio(facts, folder, repetitions)
+        if "merge" in wanted:
+            merging.merge_read(lake, rows, repetitions)
+    finally:
+        lake.spark.stop()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench store", description=__doc__)
+    parser.add_argument(
+        "--rows", type=int, default=ROWS, help=f"rows of the scanned table (default {ROWS:,})"
+    )
+    parser.add_argument("--files", type=int, default=FILES, help=f"its files (default {FILES})")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
