@@ -321,7 +321,8 @@ class _Attempts:
             raise UnsupportedFormatError(
                 f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"
             )
-        upserts = written.has_primary_key and not overwrites
+        # A compaction changes no row, so that whatever lands meanwhile keeps its meaning.
+        upserts = written.has_primary_key and request.kind is CommitKind.APPEND
         if head is not None and upserts and request.base_snapshot_id is not None:
             self._check_unchanged(head, request.base_snapshot_id, self._holds_same_keys)
         fixed = schema.bucket_count > 0 and self._bucket_count_ever_changed(schema)
