@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,11 +33,11 @@ class Output:
         if isinstance(sink, (str, os.PathLike)):
             self._path = Path(sink)
             self._file: Any = open(self._path, "wb")  # noqa: SIM115 (closed by close or abort)
-        elif callable(getattr(sink, "write", None)):
+        elif callable(getattr(sink, "write", None)) and not isinstance(sink, io.TextIOBase):
             self._file = sink
         else:
             raise InputError(
-                f"an ORC file is written to a path or to a file object, not to a {type(sink).__name__}"
+                f"an ORC file is written to a path or to a binary file object, not to a {type(sink).__name__}"
             )
 
     def write(self, data: Any) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockgate.errors import OptionError, nearest
+from lockgate.errors import InputError, OptionError, nearest
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.orc.assembling import AssembledFile
 from lockgate.framework.orc.column_paths import ColumnTree, bloom_numbers
@@ -83,15 +83,15 @@ class OrcWriter:
         self._encryption = parse_encryption(encrypt, mask, self._schema)
         settings: dict[str, Any] = {
             "compression": _codec(compression),
-            "stripe_size": stripe_size,
-            "row_index_stride": row_index_stride,
+            "stripe_size": _positive("stripe_size", stripe_size, "bytes"),
+            "row_index_stride": _positive("row_index_stride", row_index_stride, "rows"),
             "dictionary_key_size_threshold": _dictionary_threshold(
                 dictionary_key_size_threshold, hide_cardinality
             ),
         }
-        for name in metadata or {}:
-            if name.startswith(RESERVED):
-                raise OptionError(f"metadata {name!r}: names that begin with {RESERVED!r} are Lockgate's own")
+        _check_metadata(metadata or {})
+        if isinstance(bloom_filter_columns, str):
+            raise OptionError(f"bloom_filter_columns are several names: [{bloom_filter_columns!r}]")
         bloom = list(bloom_filter_columns)
         bloom_numbers(bloom, ColumnTree(self._schema))
         # Everything that can be refused is refused before the file is made.
@@ -133,7 +133,12 @@ class OrcWriter:
             self.abort()
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
-        """Add rows; their columns must be those of the schema, in order."""
+        """Add rows; their columns must be those of the schema, in order.
+
+        Raises `InputError` once the file is finished, or failed to be written.
+        """
+        if self._output.closed:
+            raise self._ended()
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         try:
             self._file.write(conform(table, self._schema))
@@ -143,9 +148,14 @@ class OrcWriter:
         self._rows += table.num_rows
 
     def close(self) -> WrittenFile:
-        """Finish the file and say what was written; a second call only says it again."""
+        """Finish the file and say what was written; a second call only says it again.
+
+        Raises `InputError` if writing failed before or was given up.
+        """
         if self._written is not None:
             return self._written
+        if self._output.closed:
+            raise self._ended()
         try:
             self._file.finish()
             self._output.close()
@@ -154,6 +164,11 @@ class OrcWriter:
             raise
         self._written = WrittenFile(self._output.size, self._rows, tuple(self._encryption.columns))
         return self._written
+
+    def _ended(self) -> InputError:
+        # Going on after a failure would encrypt other bytes from the same counters: each is used once.
+        why = "is finished" if self._written is not None else "was given up, or failed to be written"
+        return InputError(f"the file {why}; nothing can be added to it: write a new one")
 
     def abort(self) -> None:
         """Give up and remove the file, if it is a path."""
@@ -199,15 +214,29 @@ def _dictionary_threshold(threshold: float | None, hide_cardinality: bool) -> fl
         return 0.0
     if threshold is None:
         return DICTIONARY_THRESHOLD
-    if not 0 <= threshold <= 1:
-        raise OptionError(f"dictionary_key_size_threshold is a share from 0 to 1, not {threshold}")
+    if not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise OptionError(f"dictionary_key_size_threshold is a share from 0 to 1, not {threshold!r}")
     return threshold
 
 
+def _positive(option: str, value: Any, unit: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise OptionError(f"{option} is a number of {unit} from 1 up, not {value!r}")
+    return value
+
+
+def _check_metadata(metadata: Mapping[str, bytes]) -> None:
+    for name, value in metadata.items():
+        if name.startswith(RESERVED):
+            raise OptionError(f"metadata {name!r}: names that begin with {RESERVED!r} are Lockgate's own")
+        if not isinstance(value, bytes):
+            raise OptionError(f"metadata {name!r} is stored as bytes, not as {type(value).__name__}")
+
+
 def _codec(name: str) -> str:
-    codec = _CODECS.get(name.lower())
+    codec = _CODECS.get(name.lower()) if isinstance(name, str) else None
     if codec is None:
-        raise OptionError(f"there is no compression {name!r}{nearest(name, _CODECS)}")
+        raise OptionError(f"there is no compression {name!r}{nearest(str(name), _CODECS)}")
     return codec
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from lockgate.errors import InputError, OptionError, UnsupportedTypeError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, encrypt_file, write_batches, write_table
+from lockgate.framework.orc import EncryptedOrcFile, OrcWriter, encrypt_file, write_batches, write_table
 from lockgate.framework.orc.layout import TypeKind
 from lockgate.framework.orc.stripe import read_stripe
 
@@ -189,6 +190,12 @@ def test_encrypting_a_file_is_bounded_in_memory(tmp_path: Path, keys: MemoryKeyP
             {"metadata": {"lockgate.integrity": b""}},
             "'lockgate.integrity': names that begin with 'lockgate.'",
         ),
+        ({"metadata": {"owner": "text"}}, "metadata 'owner' is stored as bytes, not as str"),
+        ({"stripe_size": 0}, "stripe_size is a number of bytes from 1 up, not 0"),
+        ({"row_index_stride": "many"}, "row_index_stride is a number of rows from 1 up, not 'many'"),
+        ({"compression": None}, "there is no compression None"),
+        ({"dictionary_key_size_threshold": "x"}, "is a share from 0 to 1, not 'x'"),
+        ({"bloom_filter_columns": "a"}, r"bloom_filter_columns are several names: \['a'\]"),
         ({"bloom_filter_columns": ["b"]}, "there is no column 'b'"),
         ({"bloom_filter_columns": ["tiny"]}, "column 'tiny' of type int8 can have none"),
         ({"bloom_filter_columns": ["parts.flag"]}, "column 'parts.flag' of type bool can have none"),
@@ -214,3 +221,54 @@ def test_dictionaries_are_written_where_they_help(keys: MemoryKeyProvider) -> No
             found[name] = [variant.encoding[0].dictionary_size for variant in footer.encryption]
             assert file.read().equals(table)
     assert found == {"default": [7, 0], "hidden": [0, 0]}
+
+
+class FailingSink(io.BytesIO):
+    """A sink that fails after so many writes, once."""
+
+    left = sys.maxsize
+
+    def write(self, data: Any) -> int:
+        self.left -= 1
+        if not self.left:
+            raise OSError("no room")
+        return super().write(data)
+
+
+@pytest.mark.parametrize(
+    ("encrypt", "writes"), [(None, 1), (None, 3), ("pii:a", 1), ("pii:a", 3), ("pii:a", 6)]
+)
+def test_a_file_that_failed_is_not_continued(
+    encrypt: str | None, writes: int, keys: MemoryKeyProvider
+) -> None:
+    """What came next would be encrypted, or tagged, by counters that have been used, and rows be missing."""
+    table = pa.table({"a": ["x", "y"]})
+    sink = FailingSink()
+    writer = OrcWriter(sink, table.schema, encrypt=encrypt, keys=keys)
+    writer.write(table)
+    sink.left = writes
+    with pytest.raises(OSError, match="no room"):
+        writer.close()
+    size = len(sink.getvalue())
+    with pytest.raises(InputError, match="was given up, or failed to be written"):
+        writer.close()
+    with pytest.raises(InputError, match="was given up, or failed to be written"):
+        writer.write(table)
+    assert len(sink.getvalue()) == size
+
+
+def test_a_finished_file_takes_no_more_rows(keys: MemoryKeyProvider) -> None:
+    table = pa.table({"a": ["x", "y"]})
+    for encrypt in (None, "pii:a"):
+        writer = OrcWriter(io.BytesIO(), table.schema, encrypt=encrypt, keys=keys)
+        writer.write(table)
+        written = writer.close()
+        with pytest.raises(InputError, match="the file is finished; nothing can be added"):
+            writer.write(table)
+        writer.abort()
+        assert writer.close() == written
+
+
+def test_text_is_no_sink() -> None:
+    with pytest.raises(InputError, match="to a binary file object, not to a StringIO"):
+        write_table(pa.table({"a": ["x"]}), io.StringIO())
