@@ -68,7 +68,7 @@ def rekey(
             new.append(NewKey(key, wrapping.create_local_key(key)))
         checked, _ = authenticate(opened, tail, variants, integrity)
         columns = tuple(tail.types.top_name(root) for root in sorted(roots))
-        with _replacing(sink) as output:
+        with _replacing(sink, source) as output:
             Restreamer(checked, tail, variants, output, new).run()
     return WrittenFile(output.size, int(tail.footer.number_of_rows), tuple(dict.fromkeys(columns)))
 
@@ -87,7 +87,7 @@ def decrypt_file(
         tail = _encrypted_tail(opened, "decrypt")
         variants = Variants(tail, provider, strict=True)
         checked, _ = authenticate(opened, tail, variants, integrity)
-        with _replacing(sink) as output:
+        with _replacing(sink, source) as output:
             Restreamer(checked, tail, variants, output, None).run()
     return WrittenFile(output.size, int(tail.footer.number_of_rows))
 
@@ -129,7 +129,7 @@ def encrypt_file(
         settings |= {**options, "encrypt": encrypt, "mask": mask, "keys": keys}
         file = EncryptedOrcFile(opened, strict=True, timestamp_unit=timestamp_unit)
         schema = state_kinds(file.schema, tail.types)
-        with _replacing(sink) as output:
+        with _replacing(sink, source) as output:
             return write_batches(file.iter_batches(), output, schema=schema, **settings)
 
 
@@ -150,9 +150,11 @@ def _opened(source: Any) -> Iterator[Source]:
 
 
 @contextmanager
-def _replacing(sink: str | os.PathLike[str] | Sink) -> Iterator[Output]:
+def _replacing(sink: str | os.PathLike[str] | Sink, source: object) -> Iterator[Output]:
     """An output whose path comes into being whole or not at all."""
     if not isinstance(sink, (str, os.PathLike)):
+        if sink is source:
+            raise InputError("a file object cannot be read and written at once; pass its path, or another")
         yield Output(sink)
         return
     path = Path(sink).resolve()

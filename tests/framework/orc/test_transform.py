@@ -159,6 +159,14 @@ def test_rekey_refuses(encrypted: bytes, keys: MemoryKeyProvider, written: Calla
     assert sink.getvalue() == b""
 
 
+def test_one_file_object_is_not_read_and_written(encrypted: bytes, keys: MemoryKeyProvider) -> None:
+    file = io.BytesIO(encrypted)
+    for copy in (rekey, decrypt_file):
+        with pytest.raises(InputError, match="cannot be read and written at once"):
+            copy(file, file, keys)
+    assert file.getvalue() == encrypted
+
+
 @pytest.mark.parametrize("compression", ["none", "zstd", "snappy"])
 def test_pyarrow_reads_a_decrypted_file(
     written: Callable[..., bytes], keys: MemoryKeyProvider, compression: str
