@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import CorruptFileError
+from lockgate.errors import CorruptFileError, InputError
 
 if TYPE_CHECKING:
     from lockgate.framework.orc.stripe import Stripe
@@ -26,6 +26,7 @@ class Source(ABC):
     size: int
     # Whether a read costs nothing but the memory that it touches.
     free = False
+    closed = False
 
     @abstractmethod
     def read_at(self, offset: int, length: int) -> memoryview:
@@ -49,6 +50,8 @@ class Source(ABC):
         """Release the file."""
 
     def _check(self, offset: int, length: int) -> None:
+        if self.closed:
+            raise InputError(f"{self.name} is closed; open it again")
         if offset < 0 or length < 0 or offset + length > self.size:
             raise CorruptFileError(
                 f"{self.name} is cut off: bytes {offset} to {offset + length} are needed, it has {self.size}"
@@ -84,6 +87,7 @@ class MemorySource(Source):
         return pa.BufferReader(pa.py_buffer(self._view))
 
     def close(self) -> None:
+        self.closed = True
         with contextlib.suppress(BufferError):  # Tables may still use the bytes; the last one releases them.
             self._view.release()
             if self._mapped is not None:

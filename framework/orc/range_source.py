@@ -113,6 +113,7 @@ class FileSource(RangeSource):
             return _read_fully(self._file, length)
 
     def close(self) -> None:
+        self.closed = True
         if self._owned:
             self._file.close()
 
@@ -134,6 +135,7 @@ class FsspecSource(RangeSource):
         return list(self._file_system.cat_ranges(paths, starts, ends, on_error="raise"))
 
     def close(self) -> None:
+        self.closed = True
         self._kept = None
 
 

@@ -244,6 +244,8 @@ class EncryptedOrcFile:
         return OpenFile(self._stored, self._source, self._tail, self._variants, self._decoder, self._unit)
 
     def _selected(self, columns: Sequence[str] | None) -> Selected:
+        if isinstance(columns, str):
+            raise InputError(f"columns are several names: [{columns!r}]")
         projection = Projection.of(self._tail, columns)
         if projection.whole:
             schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])

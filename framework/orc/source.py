@@ -6,6 +6,7 @@ import io
 import mmap
 import os
 import stat
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,9 @@ def open_source(source: Any, name: str | None = None) -> Source:
     if isinstance(source, tuple) and len(source) == 2:
         return _open_in_file_system(source[0], source[1], name)
     if callable(getattr(source, "read_at", None)) or callable(getattr(source, "seek", None)):
+        if isinstance(source, io.TextIOBase) or getattr(source, "closed", False) is True:
+            how = "is closed" if source.closed else "is open for text"
+            raise InputError(f"the file object {source!r} {how}; open it again with mode 'rb'")
         return _open_file(source, name or str(getattr(source, "name", "<file>")), owned=False)
     raise InputError(
         "an ORC file is read from a path, bytes, a seekable file object or (file system, path), "
@@ -43,6 +47,11 @@ def open_source(source: Any, name: str | None = None) -> Source:
 
 
 def _open_path(path: str | bytes, name: str | None) -> Source:
+    if "://" in os.fsdecode(path) and not Path(os.fsdecode(path)).exists():
+        raise InputError(
+            f"{os.fsdecode(path)} is an address, not a path: pass (file system, path), "
+            "as in (fsspec.filesystem('s3'), 'bucket/people.orc')"
+        )
     with open(path, "rb") as file:
         return _mapped(file, name or os.fsdecode(path))
 

@@ -59,6 +59,7 @@ class VerifyingSource(Source):
         self.coverage.describe(stripe)
 
     def close(self) -> None:
+        self.closed = True
         self._ending.release()
         self._source.close()
 

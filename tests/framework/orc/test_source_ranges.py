@@ -16,7 +16,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 
-from lockgate.errors import CorruptFileError
+from lockgate.errors import CorruptFileError, InputError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 from lockgate.framework.orc.range_source import GAP, FsspecSource, RangeSource
@@ -301,3 +301,33 @@ def test_mapped_pages_are_let_go(
             assert file.read().equals(wide_table)
         assert len(forgotten) == 2 * file.num_stripes
         assert sum(length for _, length in forgotten[: file.num_stripes]) > len(wide) * 0.9
+
+
+@pytest.mark.parametrize("mode", ["text", "closed", "address", "one name"])
+def test_what_is_no_file_to_read_is_said(
+    mode: str, wide: bytes, keys: MemoryKeyProvider, tmp_path: Path
+) -> None:
+    path = tmp_path / "wide.orc"
+    path.write_bytes(wide)
+    with open(path, encoding="latin-1") as text, open(path, "rb") as closed:
+        closed.close()
+        source, message = {
+            "text": (text, "is open for text; open it again with mode 'rb'"),
+            "closed": (closed, "is closed; open it again with mode 'rb'"),
+            "address": ("memory://bucket/wide.orc", r"is an address, not a path: pass \(file system, path\)"),
+            "one name": (path, r"columns are several names: \['id'\]"),
+        }[mode]
+        with pytest.raises(InputError, match=message):
+            EncryptedOrcFile(source, keys).read("id")
+
+
+@pytest.mark.parametrize("ranges", [False, True])
+def test_a_closed_file_is_not_read(ranges: bool, wide: bytes, keys: MemoryKeyProvider) -> None:
+    file = EncryptedOrcFile(io.BytesIO(wide) if ranges else wide, keys, threads=1)
+    batches = file.iter_batches()
+    next(batches)
+    file.close()
+    with pytest.raises(InputError, match="is closed; open it again"):
+        list(batches)
+    with pytest.raises(InputError, match="is closed; open it again"):
+        file.read()
