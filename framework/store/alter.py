@@ -199,6 +199,9 @@ class _Alteration:
             self._refuse_fixed(change.key)
         if change.key == known.BUCKET.key:
             self._check_rescale(int(change.value))
+        if change.key == known.ORC_ENCRYPT.key and change.value.strip() and not (before or "").strip():
+            # From its first encrypted file on, every encrypted file of the table has tags.
+            self.options.setdefault(known.ORC_INTEGRITY.key, "require")
         self.options[change.key] = change.value
 
     def remove_option(self, change: RemoveOption) -> None:

@@ -18,6 +18,7 @@ from lockgate.framework.orc.source import open_source
 from lockgate.framework.orc.tail import read_tail
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.integrity import IntegrityPolicy
+from lockgate.framework.store.schema_changes import SetOption
 
 KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@0": b"f" * 16})
 SCHEMA = pa.schema([("id", pa.int64()), ("ssn", pa.string()), ("pay", pa.int32())])
@@ -178,3 +179,16 @@ def test_files_of_before_a_key_was_named_do_not_require_it(tmp_path: Path) -> No
     assert policy.mode_of_all([table.schema, later]) == "verify"
     assert policy.mode_of_all([later]) == "require"
     assert policy.mode_of_all([]) == "verify"
+
+
+def test_encryption_that_begins_later_requires_tags(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path, keys=MemoryKeyProvider({"pii@0": bytes(16)}))
+    catalog.create_namespace("db")
+    plain = pa.table({"id": [1], "ssn": ["a"]})
+    catalog.create_table("db.t", Schema.from_arrow(plain.schema)).append(plain)
+    table = catalog.alter_table("db.t", [SetOption("orc.encrypt", "pii:ssn")])
+    assert table.options["orc.integrity"] == "require"
+    table.append(pa.table({"id": [2], "ssn": ["b"]}))
+    assert sorted(table.read()["ssn"].to_pylist()) == ["a", "b"]
+    kept = [SetOption("orc.integrity", "verify"), SetOption("orc.encrypt", "pii:id,ssn")]
+    assert catalog.alter_table("db.t", kept).options["orc.integrity"] == "verify"
