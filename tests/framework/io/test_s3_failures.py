@@ -1,0 +1,147 @@
+"""A store that fails, or a writer that dies, at every single request: tables stay readable and whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+from s3_server import S3Server
+
+from lockgate.errors import LockgateError
+from lockgate.framework.io import S3FileSystem, resolve
+from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.expire import expire_snapshots
+from lockgate.framework.store.needed import NeededFiles
+from lockgate.framework.store.orphans import remove_orphan_files
+from lockgate.framework.store.schema import now_millis
+
+COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
+
+
+class Killed(BaseException):
+    """What a dead process does next: nothing."""
+
+
+class Failing:
+    """A client whose `point`-th request fails.
+
+    `refused`: the store answers with an error, having done nothing; `lost`: it does what was asked, and the
+    answer gets lost; `killed`: the writer dies before it asks, so no other request follows.
+    """
+
+    def __init__(self, inner: Any, point: int, how: str) -> None:
+        self._inner, self._point, self._how = inner, point, how
+        self._asked = 0
+
+    @property
+    def failed(self) -> bool:
+        return self._asked > self._point
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._inner, name)
+        if name == "get_paginator":
+            return lambda kind: Pages(self, call(kind))
+        return lambda **request: self.ask(name, lambda: call(**request))
+
+    def ask(self, name: str, call: Callable[[], Any]) -> Any:
+        number, self._asked = self._asked, self._asked + 1
+        if number < self._point or (number > self._point and self._how != "killed"):
+            return call()
+        if self._how == "killed":
+            raise Killed
+        if self._how == "lost":
+            call()
+            raise ReadTimeoutError(endpoint_url="http://store")
+        raise ClientError({"Error": {"Code": "500"}, "ResponseMetadata": {"HTTPStatusCode": 500}}, name)
+
+
+class Pages:
+    def __init__(self, client: Failing, inner: Any) -> None:
+        self._client, self._inner = client, inner
+
+    def paginate(self, **request: Any) -> Any:
+        return self._client.ask("list_objects_v2", lambda: self._inner.paginate(**request))
+
+
+def failing(table: Table, options: dict[str, str], point: int, how: str) -> tuple[Table, Failing]:
+    """The table as a process sees it whose `point`-th request fails."""
+    files, _ = resolve(f"s3://{table.location}", options)
+    assert isinstance(files, S3FileSystem)
+    pid, inner = (files._client and files._made) or (0, None)
+    client = Failing(inner, point, how)
+    files._made = (pid, client)
+    return Table(table.identifier, table.location, table.schema, files), client
+
+
+def one(number: int) -> pa.Table:
+    return pa.table({"id": [number], "n": [number]}, schema=COLUMNS)
+
+
+def append(table: Table, number: int) -> None:
+    table.append(one(number))
+
+
+def overwrite(table: Table, number: int) -> None:
+    table.overwrite(one(number))
+
+
+def tag_and_expire(table: Table, number: int) -> None:
+    table.create_tag(f"tag-{number}")
+    expire_snapshots(table, retain_min=2, retain_max=2)
+
+
+def ids(table: Table, **how: Any) -> list[int]:
+    return sorted(table.read(columns=["id"], **how)["id"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("work", "how"),
+    [
+        (append, "refused"),
+        (append, "lost"),
+        (append, "killed"),
+        pytest.param(overwrite, "lost", marks=pytest.mark.slow),
+        pytest.param(tag_and_expire, "refused", marks=pytest.mark.slow),
+        pytest.param(tag_and_expire, "killed", marks=pytest.mark.slow),
+    ],
+)
+def test_a_failure_at_any_request(
+    s3: S3Server, s3_catalog: Catalog, work: Callable[[Table, int], None], how: str
+) -> None:
+    table = s3_catalog.create_table("db.t", Schema.from_arrow(COLUMNS))
+    for point in range(100):
+        table.overwrite(one(-1))
+        for tag in table.tags():
+            table.delete_tag(tag.name)
+        wanted = {append: [-1, point], overwrite: [point]}.get(work, [-1])
+        broken, client = failing(table, s3.options(), point, how)
+        try:
+            work(broken, point)
+        except (OSError, LockgateError, Killed):
+            # Nothing half: as before, or as wanted.
+            assert ids(table) in ([-1], wanted)
+        else:
+            assert ids(table) == wanted
+        if not client.failed:
+            break
+    assert point > 5
+    assert not client.failed
+    check_orphans(table)
+    for tag in table.tags():
+        assert ids(table, tag=tag.name) == [-1]
+
+
+def check_orphans(table: Table) -> None:
+    """`remove_orphan_files` leaves what is referred to, and nothing else."""
+    later = now_millis() - now_millis() % 1000
+    remove_orphan_files(table, older_than_millis=later, allow_recent=True)
+    needed = NeededFiles(table)
+    for snapshot in table.snapshots():
+        assert len(ids(table, snapshot_id=snapshot.id)) in (1, 2)
+    for folder in ("bucket-0", "manifest"):
+        infos = table.file_system.list(f"{table.location}/{folder}")
+        assert infos
+        assert [info.name for info in infos if info.name not in needed and info.modified_millis < later] == []
