@@ -2,6 +2,7 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.orc.CipherWarmUp;
 import io.lockgate.spark.orc.KeyService;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -49,6 +50,7 @@ public final class LockgatePlugin implements SparkPlugin {
         // In local mode the executor lives in the driver, where the bridge is.
         if (!plugin.executorID().equals("driver")) {
           KeyService.reachDriverBy((operation, request) -> ask(plugin, operation, request));
+          CipherWarmUp.start();
         }
       }
     };
