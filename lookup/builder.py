@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,9 +163,13 @@ class CacheBuilder:
             raise _MustReload("the wanted snapshot is older than the cache")
         if target.id - cursor.snapshot_id > self._options.get_option(FULL_LOAD_THRESHOLD):
             raise _MustReload("the cache is too many snapshots behind")
-        with suppress(SnapshotNotFoundError):  # expired: its number cannot have been given again
-            if fingerprint(self.table.snapshot(cursor.snapshot_id)) != cursor.fingerprint:
-                raise _MustReload("the snapshot of the cache was rolled back")
+        try:
+            mark = fingerprint(self.table.snapshot(cursor.snapshot_id))
+        except SnapshotNotFoundError:
+            # After a rollback its number may have been given to another, which has expired in turn.
+            raise _MustReload("the snapshot of the cache has expired") from None
+        if mark != cursor.fingerprint:
+            raise _MustReload("the snapshot of the cache was rolled back")
         written = 0
         try:
             steps = self.table.changes(cursor.snapshot_id, target.id, columns=list(self.layout.read_columns))

@@ -20,6 +20,7 @@ from lockgate.framework.options import (
     parse_size,
     register_option,
 )
+from lockgate.lookup.periods import NO_PERIODS, parse_periods
 
 CACHE = Option(
     "lookup.cache",
@@ -57,6 +58,30 @@ FULL_LOAD_THRESHOLD = Option(
     2**31 - 1,
     "snapshots behind from which the table is loaded again instead of following its changes",
 )
+PENDING_SNAPSHOTS = Option(
+    "lookup.refresh.async.pending-snapshot-count",
+    at_least(1),
+    2**31 - 1,
+    "snapshots that an asynchronous refresh may lag behind; a batch beyond it waits for the newest",
+)
+MAX_STALENESS = Option(
+    "lookup.refresh.max-staleness",
+    parse_duration,
+    timedelta(0),
+    "a batch that could only be answered from a state this long out of date fails; 0: no limit",
+)
+BLACKLIST = Option(
+    "lookup.refresh.time-periods-blacklist",
+    parse_periods,
+    NO_PERIODS,
+    "times without refresh: `yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm`, comma-separated, in local time",
+)
+PIN_RETENTION = Option(
+    "lookup.pin-retention",
+    parse_duration,
+    timedelta(days=7),
+    "age at which the pin of a batch is dropped if no living driver renews it; 0: never",
+)
 UNUSED_RETENTION = Option(
     "lookup.cache-unused-retention",
     parse_duration,
@@ -76,6 +101,10 @@ ALL: tuple[Option[Any], ...] = (
     REFRESH_ASYNC,
     REFRESH_INTERVAL,
     FULL_LOAD_THRESHOLD,
+    PENDING_SNAPSHOTS,
+    MAX_STALENESS,
+    BLACKLIST,
+    PIN_RETENTION,
     UNUSED_RETENTION,
     TIMEOUT,
 )

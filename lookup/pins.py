@@ -2,13 +2,14 @@
 one.
 
 A pin is a Paimon consumer of the dimension: it keeps snapshot expiry from removing what the batch reads,
-survives the driver, and every engine respects it. Its name holds the query, the lookup and the batch. The
-last pins of a query that never runs again go when the table's `consumer.expiration-time` has passed.
+survives the driver, and every engine respects it. Its name holds the query, the lookup and the batch.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 from typing import TYPE_CHECKING
 
 from lockgate.lookup.standing import Pin
@@ -21,6 +22,22 @@ _PREFIX = "lockgate-"
 _EMPTY = ".empty"
 # A batch may be planned again until the next one is: one before the current stays.
 _KEPT_BATCHES = 2
+
+_shared: weakref.WeakValueDictionary[tuple[str, str], Pins] = weakref.WeakValueDictionary()
+_shared_lock = threading.Lock()
+
+
+def shared_pins(table: Table, lookup_id: str) -> Pins:
+    """Return the pins that all lookups of this process on one cache share.
+
+    Two lookups that differ in their options only give a batch one snapshot thereby.
+    """
+    with _shared_lock:
+        key = (table.location, lookup_id)
+        found = _shared.get(key)
+        if found is None:
+            found = _shared[key] = Pins(table, lookup_id)
+        return found
 
 
 class Pins:
@@ -59,6 +76,25 @@ class Pins:
                 for query, batches in self._by_query.items()
                 for batch, snapshot in sorted(batches.items())
             )
+
+    def renew(self, retention_seconds: float) -> list[str]:
+        """Note the pins of this driver's queries again, and drop those that nobody noted for so long.
+
+        Returns the consumers dropped. A driver that lives renews its pins; the last ones of a query that
+        never runs again would keep their snapshot from expiry for ever.
+        """
+        with self._lock:
+            for query, batches in self._by_query.items():
+                for batch, snapshot in batches.items():
+                    self._table.record_consumer(self._name(query, batch, snapshot), max(snapshot, 1))
+            own = {f"{_PREFIX}{query}-" for query in self._by_query}
+        oldest = time.time_ns() // 1_000_000 - retention_seconds * 1000
+        dropped = [
+            name
+            for name, noted in self._table.consumer_times().items()
+            if name.startswith(_PREFIX) and noted < oldest and not name.startswith(tuple(own))
+        ]
+        return [name for name in dropped if self._table.delete_consumer(name)]
 
     def _known(self, query_id: str) -> dict[int, int]:
         if query_id not in self._by_query:

@@ -23,6 +23,8 @@ def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec) -> Lookup:
     """Return the running lookup for a spec, started if it is the first."""
     identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
     with _lock:
+        for name in [name for name, lookup in _lookups.items() if lookup.closed]:
+            del _lookups[name]
         known = _lookups.get(identity)
         if known is None or not known.touch():
             if not _lookups:
@@ -34,7 +36,7 @@ def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec) -> Lookup:
 def statuses() -> list[LookupStatus]:
     """Say where every lookup of this driver stands, in the order in which they were started."""
     with _lock:
-        running = list(_lookups.values())
+        running = [lookup for lookup in _lookups.values() if not lookup.closed]
     return [lookup.status() for lookup in running]
 
 
@@ -57,7 +59,7 @@ def wait_for(table: str, snapshot_id: int | None = None, timeout: float = 60.0) 
 
 def _running(table: str) -> Lookup:
     with _lock:
-        running = {lookup.spec.identifier: lookup for lookup in _lookups.values()}
+        running = {lookup.spec.identifier: lookup for lookup in _lookups.values() if not lookup.closed}
     found = running.get(table) or running.get(table.partition(".")[2])
     if found is None:
         raise NotFoundError(f"no lookup on {table!r} is running{nearest(table, running)}")

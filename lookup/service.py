@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 import uuid
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lockgate.errors import (
@@ -23,14 +24,19 @@ from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.builder import fingerprint
 from lockgate.lookup.directory import GenerationInfo
 from lockgate.lookup.options import (
+    BLACKLIST,
     FILE_RETENTION,
+    MAX_STALENESS,
+    PENDING_SNAPSHOTS,
+    PIN_RETENTION,
     REFRESH_ASYNC,
     REFRESH_INTERVAL,
     TIMEOUT,
     lookup_options,
 )
 from lockgate.lookup.owner_process import OwnerProcess
-from lockgate.lookup.pins import Pins
+from lockgate.lookup.periods import covers
+from lockgate.lookup.pins import Pins, shared_pins
 from lockgate.lookup.pipe import Message, error_from_json
 from lockgate.lookup.spec import LookupSpec, cache_id
 from lockgate.lookup.standing import LookupStatus
@@ -47,6 +53,8 @@ _FIRST_BACK_OFF_SECONDS = 0.5
 _LONGEST_BACK_OFF_SECONDS = 30.0
 # An owner that ends so often before it is ready is not killed by accident: waiting for it is in vain.
 _EARLY_ENDS = 3
+# Pins are noted again so often before they would be taken for abandoned.
+_PIN_RENEWALS = 4
 # The state before the first snapshot: a table without rows.
 EMPTY = 0
 
@@ -61,7 +69,7 @@ class Lookup:
         self.directory = directory_for(table, spec)
         self._options = lookup_options(table.options, spec.options)
         self._name = uuid.uuid4().hex
-        self._pins = Pins(table, self.id)
+        self._pins = shared_pins(table, self.id)
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._target: Snapshot | None = None
@@ -69,6 +77,7 @@ class Lookup:
         self._ready = False
         self._built: dict[int, GenerationInfo] = {}
         self._asked: dict[int, bool] = {}
+        self._asked_at: dict[int, float] = {}
         self._batch_pins: dict[int, float] = {}
         self._error: LockgateError | None = None
         self._failures = 0
@@ -78,6 +87,9 @@ class Lookup:
         self._loading: int | None = None
         self._heartbeat_at = 0.0
         self._used_at = time.monotonic()
+        # When what is served was last seen to be the newest.
+        self._fresh_at = time.monotonic()
+        self._pins_at = 0.0
         self._waiting = 0
         opening = {
             "warehouse": catalog.file_system.uri(catalog.warehouse),
@@ -112,17 +124,55 @@ class Lookup:
         self._keep(known)
         return known
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self._closed.is_set()
+
     def touch(self) -> bool:
         """Note that the lookup is used; False if it has ended, as it does when it is not used for long."""
         self._used_at = time.monotonic()
         return not self._closed.is_set()
 
     def _choose(self) -> int:
-        if self._options.get_option(REFRESH_ASYNC) and self._ready:
+        served = self._served if self._ready else None
+        if served is None or self._is_rolled_back(served):
+            return self.wait_for(None)
+        if self._paused():
+            chosen = served.snapshot_id
+        elif self._options.get_option(REFRESH_ASYNC) and self._pending(served) <= self._options.get_option(
+            PENDING_SNAPSHOTS
+        ):
             with self._changed:
-                if self._served is not None and not self._is_rolled_back(self._served):
-                    return self._served.snapshot_id
-        return self.wait_for(None)
+                chosen = served.snapshot_id if self._served is None else self._served.snapshot_id
+        else:
+            return self.wait_for(None)
+        self._check_staleness()
+        return chosen
+
+    def _paused(self) -> bool:
+        return covers(self._options.get_option(BLACKLIST), datetime.now())
+
+    def _pending(self, served: GenerationInfo) -> int:
+        if PENDING_SNAPSHOTS.key not in self._options:
+            return 0
+        newest = newest_target(self.table)
+        return 0 if newest is None else newest.id - served.snapshot_id
+
+    def _check_staleness(self) -> None:
+        limit = self._options.get_option(MAX_STALENESS)
+        if not limit:
+            return
+        with self._changed:
+            behind = time.monotonic() - self._fresh_at
+            served = None if self._served is None else self._served.snapshot_id
+            reason = "" if self._error is None else f"; the last refresh failed: {self._error}"
+        if behind > limit.total_seconds():
+            raise LookupCacheError(
+                f"the lookup on {self.spec.identifier} could only be answered from snapshot {served}, which "
+                f"has been out of date for {behind:.1f} s: more than lookup.refresh.max-staleness allows"
+                f"{reason}"
+            )
 
     def _is_rolled_back(self, info: GenerationInfo) -> bool:
         try:
@@ -194,6 +244,7 @@ class Lookup:
 
     def _ask(self, snapshot_id: int, serve: bool) -> None:
         self._asked[snapshot_id] = self._asked.get(snapshot_id, False) or serve
+        self._asked_at[snapshot_id] = time.monotonic()
         self._owner.send({"op": "build", "snapshot": snapshot_id, "serve": serve})
 
     def _hear(self, event: Message) -> None:
@@ -219,12 +270,14 @@ class Lookup:
 
     def _on_built(self, info: GenerationInfo) -> None:
         serve = self._asked.pop(info.snapshot_id, False)
+        asked_at = self._asked_at.pop(info.snapshot_id, 0.0)
         self._built[info.snapshot_id] = info
         for old in sorted(self._built)[:-16]:
             del self._built[old]
         if serve:
             self._served = info
             self._ready = True
+            self._fresh_at = max(self._fresh_at, asked_at)
         self._error, self._failures, self._loading = None, 0, None
 
     def _on_ended(self, event: Message) -> None:
@@ -264,6 +317,7 @@ class Lookup:
                 _log.warning("looking for a new snapshot of %s failed: %s", self.spec.identifier, error)
                 with self._changed:
                     self._error = LookupCacheError(f"looking for a new snapshot failed: {error}")
+                    self._failures += 1
             if self._closed.wait(interval):
                 return
             idle = time.monotonic() - self._used_at
@@ -271,18 +325,24 @@ class Lookup:
                 self.close()
 
     def _tick(self) -> None:
+        started = time.monotonic()
         newest = newest_target(self.table)
         with self._changed:
             self._target = newest
             served = self._served
-            if newest is None or (served is not None and served.fingerprint == fingerprint(newest)):
-                wanted = None
-            else:
-                wanted = newest.id
+            current = newest is None or (served is not None and served.fingerprint == fingerprint(newest))
+            if current:
+                self._fresh_at = started
+                self._error, self._failures = None, 0
+            wanted = None if newest is None or current or (self._ready and self._paused()) else newest.id
             if wanted is not None and wanted not in self._asked and time.monotonic() >= self._retry_at:
                 self._ask(wanted, True)
         if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
             self._hold()
+        retention = self._options.get_option(PIN_RETENTION).total_seconds()
+        if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
+            self._pins_at = time.monotonic()
+            self._pins.renew(retention)
 
     def _hold(self) -> None:
         retention = self._options.get_option(FILE_RETENTION).total_seconds()
@@ -332,4 +392,6 @@ class Lookup:
         self._owner.close()
         if self._thread is not threading.current_thread():
             self._thread.join(5)
+        # Those of a closed lookup are its own: the next one reads what is on disk.
+        self._pins = Pins(self.table, self.id)
         self.directory.release(self._name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.cli_common import KEYS_HELP
 from lockgate.cli_keys import add_keys
+from lockgate.cli_lookup import add_lookup
 from lockgate.cli_orc import add_orc
 from lockgate.errors import InputError, LockgateError, NotFoundError
 from lockgate.framework.version import VERSION
@@ -59,6 +60,9 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
     add_keys(commands.add_parser("keys", help="make, list and roll encryption keys"))
     _add_tables(commands.add_parser("tables", help="list the tables of a warehouse"))
     add_orc(commands.add_parser("orc", help="look into ORC files, verify, encrypt, decrypt and rekey them"))
+    add_lookup(
+        commands.add_parser("lookup", help="show, rebuild and remove the caches of lookups on this host")
+    )
     call = commands.add_parser("call", help="run a procedure", description="Run a procedure on a warehouse.")
     _add_call(call, texts)
     return parser

@@ -1,0 +1,35 @@
+"""Times of day and date at which a lookup is not refreshed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+_FORMAT = "%Y-%m-%d %H:%M"
+
+Periods = tuple[tuple[datetime, datetime], ...]
+NO_PERIODS: Periods = ()
+
+
+def parse_periods(text: str) -> Periods:
+    """Return the periods of `start->end,start->end`, each written `yyyy-MM-dd HH:mm`, in local time.
+
+    Raises ValueError for another spelling, and for a period that ends before it starts.
+    """
+    periods = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        start, arrow, end = (piece.strip() for piece in part.partition("->"))
+        try:
+            first, last = datetime.strptime(start, _FORMAT), datetime.strptime(end, _FORMAT)
+        except ValueError:
+            arrow = ""
+        if not arrow:
+            raise ValueError("expected periods such as '2026-01-31 22:00->2026-02-01 02:00', with commas")
+        if last <= first:
+            raise ValueError(f"the period {part} ends before it starts")
+        periods.append((first, last))
+    return tuple(periods)
+
+
+def covers(periods: Periods, now: datetime) -> bool:
+    """Say whether `now` (local, without a zone) is in one of the periods; ends are outside."""
+    return any(start <= now < end for start, end in periods)
