@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,7 @@ def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Choose the files of a scan."""
+    started = time.monotonic()
     table = context.table()
     predicate = _predicate(request)
     needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
@@ -68,7 +70,22 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         # A column that is not read may be under a key that is not held; then a file can only be opened so.
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
     context.brain.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
-    return _reply(context, table, planned, is_strict=is_strict)
+    reply = _reply(context, table, planned, is_strict=is_strict)
+    return {**reply, "metrics": _metrics(planned, time.monotonic() - started)}
+
+
+def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
+    """Return what Spark's UI shows of a plan, by the names of the connector's metrics."""
+    skipped: dict[str, int] = {}
+    for step in planned.report.steps:
+        name = f"skipped_by_{step.name}"
+        skipped[name] = skipped.get(name, 0) + step.before.files - step.after.files
+    return {
+        "planning_ms": round(seconds * 1000),
+        "files": sum(len(split.files) for split in planned.splits),
+        "bytes": planned.total_bytes,
+        **skipped,
+    }
 
 
 def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping[str, Any]) -> ScanPlan:
