@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
 import fsspec
+from fsspec.asyn import AsyncFileSystem
+from fsspec.spec import AbstractFileSystem
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.io.filesystem import FileInfo
@@ -23,6 +25,13 @@ class FsspecFileSystem:
     def __init__(self, protocol: str, options: Mapping[str, Any] | None = None) -> None:
         self._protocol = protocol
         self._inner = fsspec.filesystem(protocol, **dict(options or {}))
+        # What fsspec itself offers looks first and then writes: two writers may both find nothing.
+        self._creates_exclusively = any(
+            name in each.__dict__
+            for each in type(self._inner).__mro__
+            if each not in (AbstractFileSystem, AsyncFileSystem, object)
+            for name in ("pipe_file", "_pipe_file")
+        )
 
     def strip(self, location: str) -> str:
         """Return the path in this file system that `location` names."""
@@ -41,10 +50,15 @@ class FsspecFileSystem:
         self.write_new(path, buffer.getvalue())
 
     def write_new(self, path: str, data: bytes) -> None:
+        if not self._creates_exclusively:
+            raise UnsupportedError(
+                f"{self._protocol}:// cannot create a file exclusively: its fsspec implementation only looks "
+                "whether the file exists, so that commits of two writers could replace each other"
+            )
         self._inner.makedirs(self._inner._parent(path), exist_ok=True)
         try:
             self._inner.pipe_file(path, data, mode="create")
-        except (TypeError, NotImplementedError) as error:
+        except (TypeError, ValueError, NotImplementedError) as error:
             raise UnsupportedError(
                 f"{self._protocol}:// cannot create a file exclusively ({error}), which commits need"
             ) from error

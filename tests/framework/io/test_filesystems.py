@@ -6,9 +6,12 @@ import threading
 import uuid
 from pathlib import Path
 
+import fsspec
+import pyarrow.fs
 import pytest
+from fsspec.implementations.arrow import ArrowFSWrapper
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.io import FileSystem, LocalFileSystem, join, resolve
 
 
@@ -112,3 +115,19 @@ def test_addresses(tmp_path: Path) -> None:
 def test_an_unknown_scheme_is_refused() -> None:
     with pytest.raises(InputError, match="nowhere://x"):
         resolve("nowhere://x/y")
+
+
+def test_a_file_system_without_exclusive_creation_is_refused(tmp_path: Path) -> None:
+    """Arrow's, through which fsspec reaches HDFS, has none."""
+
+    class OverArrow(ArrowFSWrapper):
+        protocol = "over-arrow"
+
+        def __init__(self) -> None:
+            super().__init__(pyarrow.fs.LocalFileSystem())
+
+    fsspec.register_implementation("over-arrow", OverArrow, clobber=True)
+    files, path = resolve(f"over-arrow://{tmp_path}/x")
+    with pytest.raises(UnsupportedError, match="cannot create a file exclusively"):
+        files.write_new(path, b"1")
+    assert not (tmp_path / "x").exists()
