@@ -29,7 +29,7 @@ FLOORS = (
     {"framework.spark"},
     {"procedures", "lookup"},
     {"cli_common", "cli_progress"},
-    {"cli_keys", "cli_verify"},
+    {"cli_keys", "cli_lookup", "cli_verify"},
     {"cli_orc"},
     {"cli", ""},
 )
