@@ -98,9 +98,9 @@ def test_delete_whole_partitions(spark: SparkSession, parts: str) -> None:
     assert rows(spark, f"SELECT * FROM {parts}") == [(3, "y"), (4, "y")]
 
 
-def test_delete_single_rows_needs_a_key(spark: SparkSession, parts: str) -> None:
-    with pytest.raises(AnalysisException, match=r"no primary key.*INSERT OVERWRITE"):
-        spark.sql(f"DELETE FROM {parts} WHERE id = 1")
+def test_overwrite_replaces_whole_partitions_only(spark: SparkSession, parts: str) -> None:
+    with pytest.raises(AnalysisException, match=r"whole partitions.*DELETE"):
+        spark.sql("SELECT 9 AS id, 'x' AS p").writeTo(parts).overwrite(f.col("id") == 1)
     assert spark.table(parts).count() == 6
 
 

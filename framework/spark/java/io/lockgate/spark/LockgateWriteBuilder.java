@@ -47,7 +47,11 @@ final class LockgateWriteBuilder
 
   @Override
   public boolean canOverwrite(Predicate[] predicates) {
-    return table.canDeleteWhere(predicates);
+    if (!table.canDeleteWhere(predicates)) {
+      throw Bridge.failure(
+          "An overwrite of table " + table.name() + " can only replace whole partitions, or all rows: DELETE the other rows, then INSERT");
+    }
+    return true;
   }
 
   @Override
