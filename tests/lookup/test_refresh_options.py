@@ -150,6 +150,7 @@ def test_lookups_of_one_cache_give_one_snapshot_to_a_batch(world: World) -> None
 
 def test_closed_lookups_are_forgotten(world: World) -> None:
     spec = make_spec(world.table, "id", options=world.options({}))
+    running.close_all()
     try:
         first = running.lookup_for(world.catalog, world.table, spec)
         first.close()
