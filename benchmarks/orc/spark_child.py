@@ -95,7 +95,7 @@ def _timed(spark: SparkSession, scans: dict[str, Callable[[], None]], task: dict
 
 def _cpu(spark: SparkSession) -> float:
     """Seconds of CPU that the JVM has used, its compiler and collector included."""
-    pid = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    pid = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # there: not Connect
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame
 
 from lockgate import Lake
@@ -23,6 +25,7 @@ def plan(lake: Lake, query: str) -> int:
     """Plan a query up to the tasks it would start; return their number."""
     frame: DataFrame = lake.spark.sql(query)
     execution = frame._jdf.queryExecution()
-    mode = lake.spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")  # type: ignore[union-attr]
+    jvm: Any = lake.spark._jvm
+    mode = jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")
     execution.explainString(mode)
     return int(execution.toRdd().getNumPartitions())

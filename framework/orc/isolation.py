@@ -56,7 +56,7 @@ class Isolation:
             raise InputError(f"the memory to decode in is at least 256 MiB, in bytes, not {self.memory!r}")
 
 
-class DecoderDiedError(pa.ArrowException):  # type: ignore[misc]
+class DecoderDiedError(pa.ArrowException):  # type: ignore[misc]  # pyarrow has no types
     """Raised when decoding crashed, hung or burst its process; the reader says of which file and stripe."""
 
 
