@@ -25,6 +25,9 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 SchemaOf = Callable[[int], TableSchema]
 
+# Up to so many different numbers one flag each is faster than sorting.
+_MOST_FLAGS = 2**22
+
 
 class FileTable:
     """Entries of manifests in order, with columns: partition (a number, see `partitions`), bucket, rows and
@@ -108,8 +111,8 @@ class FileTable:
         """Count the chosen files."""
         partition = self.partition[mask]
         return Count(
-            partitions=len(np.unique(partition)),
-            buckets=len(np.unique(np.stack([partition, self.bucket[mask]]), axis=1).T) if mask.any() else 0,
+            partitions=_distinct(partition),
+            buckets=_distinct(_codes(partition, self.bucket[mask])),
             files=int(mask.sum()),
             rows=int(self.rows[mask].sum()),
             bytes=int(self.bytes[mask].sum()),
@@ -127,8 +130,8 @@ class FileTable:
         chosen = np.flatnonzero(mask)
         if not len(chosen):
             return mask
-        places = np.stack([self.partition[chosen], self.bucket[chosen], self.total_buckets[chosen]])
-        _, first, inverse = np.unique(places, axis=1, return_index=True, return_inverse=True)
+        places = _codes(self.partition[chosen], self.bucket[chosen], self.total_buckets[chosen])
+        _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
         accepted = np.fromiter((keeps(self.entries[chosen[at]]) for at in first), np.bool_, len(first))
         narrowed = np.zeros_like(mask)
         narrowed[chosen] = accepted[inverse.reshape(-1)]
@@ -162,3 +165,28 @@ class FileTable:
                 found = bounds_of(self.entries, field, schema_of, of_key)
             self._bounds[wanted] = found
         return found
+
+
+def _codes(*columns: Numbers) -> Numbers:
+    """Return one number for each row of columns; rows get the same number only if they are equal.
+
+    Spans of the columns multiply: partitions, buckets and bucket counts stay far below 2**63.
+    """
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if len(column):
+            low, high = int(column.min()), int(column.max())
+            codes = codes * (high - low + 1) + (column - low)
+    return codes
+
+
+def _distinct(codes: Numbers) -> int:
+    """Count different numbers, of which none is negative, without sorting them where they are small."""
+    if not len(codes):
+        return 0
+    span = int(codes.max()) + 1
+    if span > _MOST_FLAGS:
+        return len(np.unique(codes))
+    seen = np.zeros(span, np.bool_)
+    seen[codes] = True
+    return int(np.count_nonzero(seen))

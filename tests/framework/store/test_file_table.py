@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -196,6 +197,41 @@ def _history(entries: list[ManifestEntry]) -> list[ManifestEntry]:
         if entry.kind is FileKind.DELETE or not there:
             kept.append(entry)
     return kept
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("xyz"), st.sampled_from([-2, -1, 0, 1, 2**31 - 1]), st.sampled_from([-1, 1, 7])
+        ),
+        max_size=12,
+    ),
+    st.data(),
+)
+def test_buckets_are_told_apart(places: list[tuple[str, int, int]], data: st.DataObject) -> None:
+    entries = [
+        ManifestEntry(FileKind.ADD, (partition,), bucket, total, DataFileMeta(f"{number}.orc", 10, 3))
+        for number, (partition, bucket, total) in enumerate(places)
+    ]
+    table = FileTable(entries)
+    chosen = data.draw(st.lists(st.booleans(), min_size=len(entries), max_size=len(entries)))
+    mask = np.array(chosen, np.bool_)
+    kept = [place for place, keep in zip(places, chosen, strict=True) if keep]
+    count = table.count(mask)
+    assert count.buckets == len({(partition, bucket) for partition, bucket, _ in kept})
+    assert count.partitions == len({partition for partition, *_ in kept})
+    asked: list[tuple[str, int, int]] = []
+
+    def keeps(entry: ManifestEntry) -> bool:
+        asked.append((entry.partition[0], entry.bucket, entry.total_buckets))
+        return entry.bucket >= 0 and entry.total_buckets > 0
+
+    narrowed = table.where_bucket(mask, keeps).tolist()
+    assert sorted(asked) == sorted(set(kept))
+    wanted = [
+        keep and bucket >= 0 and total > 0 for keep, (_, bucket, total) in zip(chosen, places, strict=True)
+    ]
+    assert narrowed == wanted
 
 
 def test_an_empty_table_of_files() -> None:
