@@ -8,11 +8,11 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from harness import emit, note, timed
+from lookups.dimension import SCHEMA, rows
 
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema import Schema
@@ -23,36 +23,6 @@ ROWS = 1_000_000
 BATCH_ROWS = 100_000
 BATCHES = 7
 CHANGED_ROWS = 100_000
-SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("i", pa.int32()),
-        ("x", pa.float64()),
-        ("y", pa.float64()),
-        ("t", pa.timestamp("us")),
-        ("d", pa.decimal128(18, 2)),
-        ("s", pa.string()),
-        ("u", pa.string()),
-    ]
-)
-
-
-def rows(ids: Any, salt: int = 0) -> pa.Table:
-    """Rows of eight columns, about 90 bytes each, with nulls."""
-    n = len(ids)
-    text = pa.array(ids).cast(pa.string())
-    nulls = pa.array(ids % 10 == 3)
-    values = [
-        pa.array(ids),
-        pa.array((ids % 1000).astype(np.int32)),
-        pa.array(ids * 1.5 + salt),
-        pa.array(ids / 7, mask=ids % 10 == 3),
-        pa.array(ids * 1_000_003, pa.timestamp("us")),
-        pa.array(ids % 100_000, pa.int64()).cast(pa.decimal128(19, 0)).cast(pa.decimal128(18, 2)),
-        pa.compute.binary_join_element_wise("name of ", text, ""),
-        pa.compute.if_else(nulls, pa.scalar(None, pa.string()), pa.array(["some text"] * n)),
-    ]
-    return pa.table(values, schema=SCHEMA)
 
 
 def dimension(folder: Path, count: int = ROWS) -> Table:

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The figures of lookup joins: rates, builds, streams beside Spark's own joins, refreshes; and a soak.
+
+Each is one JSON line on standard output. `--only` measures some parts only; `--large` makes the large
+dimension smaller. `--soak` runs the soak instead of everything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from harness import REPETITIONS, describe_machine
+
+from lockgate.framework.store.catalog import Catalog
+
+SMALL, LARGE = 1_000_000, 10_000_000
+SIZES = (10_000, 100_000, 1_000_000)
+SOAK_MINUTES = 10.0
+PARTS = ("rates", "build", "streams", "refresh", "p99")
+
+
+def main() -> int:
+    """Measure everything, or what is asked for."""
+    arguments = _arguments()
+    describe_machine()
+    folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-lookup-"))
+    try:
+        if arguments.soak:
+            return _soak(folder, arguments.minutes)
+        catalog = Catalog(folder / "lake")
+        catalog.create_namespace("b")
+        for label, rows in (("1m", arguments.small), ("10m", arguments.large)):
+            if rows:
+                _measure(catalog, folder, label, rows, arguments)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: argparse.Namespace) -> None:
+    from lookups import building, rates
+    from lookups.dimension import make_dimension
+
+    name, wanted, repetitions = f"b.dimension_{label}", set(arguments.only), arguments.repetitions
+    table = make_dimension(catalog, name, rows)
+    if "build" in wanted:
+        for cache in arguments.caches:
+            building.building(folder / "lake", name, rows, label, cache, 3)
+    if "rates" in wanted:
+        for cache in arguments.caches:
+            rates.rates(table, rows, label, cache, folder, repetitions)
+            if label == "1m":
+                rates.misses(table, rows, cache, folder, repetitions)
+    if wanted & {"streams", "refresh", "p99"}:
+        _with_spark(folder, name, label, rows, wanted, arguments)
+
+
+def _with_spark(
+    folder: Path, name: str, label: str, rows: int, wanted: set[str], arguments: argparse.Namespace
+) -> None:
+    from lookups import refreshing, streams
+    from sessions import open_lake
+
+    lake = open_lake(folder, memory="8g")
+    repetitions = arguments.repetitions
+    try:
+        if "streams" in wanted:
+            streams.versus_spark(lake, name, rows, label, folder, list(SIZES), repetitions)
+            streams.versus_cached(lake, name, rows, label, folder, 100_000, repetitions)
+        if "refresh" in wanted:
+            refreshing.refreshing(lake, name, rows, label, folder, repetitions)
+        if "p99" in wanted and label == "1m":
+            refreshing.disturbance(lake, name, rows, folder)
+    finally:
+        lake.spark.stop()
+
+
+def _soak(folder: Path, minutes: float) -> int:
+    from lookups.soak import soak
+    from sessions import open_lake
+
+    lake = open_lake(folder)
+    try:
+        return 1 if soak(lake, folder, minutes) else 0
+    finally:
+        lake.spark.stop()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench lookup", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
+    parser.add_argument(
+        "--caches", nargs="+", choices=("full", "memory"), default=["full", "memory"], help="kinds of caches"
+    )
+    parser.add_argument("--small", type=int, default=SMALL, help="rows of the small dimension; 0: none")
+    parser.add_argument("--large", type=int, default=LARGE, help="rows of the large dimension; 0: none")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
+    parser.add_argument("--soak", action="store_true", help="run the soak instead")
+    parser.add_argument("--minutes", type=float, default=SOAK_MINUTES, help="how long the soak takes")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

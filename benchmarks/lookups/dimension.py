@@ -1,0 +1,97 @@
+"""The dimension that lookups are measured on, and the keys it is asked for."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from harness import note
+
+from lockgate.framework.store.catalog import Catalog
+from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.table import Table
+from lockgate.procedures import ProcedureContext, call
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("i", pa.int32()),
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("t", pa.timestamp("us")),
+        ("d", pa.decimal128(18, 2)),
+        ("s", pa.string()),
+        ("u", pa.string()),
+    ]
+)
+VALUES = tuple(SCHEMA.names[1:])
+BUCKETS = 2
+# One in so many keys is not in the table.
+MISS_EVERY = 10
+_WRITE_ROWS = 1_000_000
+_ZIPF = 1.3
+
+Keys = Literal["uniform", "zipf"]
+
+
+def rows(ids: Any, salt: int = 0) -> pa.Table:
+    """Rows of eight columns, about 90 bytes each, with nulls; `salt` tells versions of a row apart."""
+    n = len(ids)
+    text = pa.array(ids).cast(pa.string())
+    nulls = pa.array(ids % 10 == 3)
+    values = [
+        pa.array(ids),
+        pa.array((ids % 1000).astype(np.int32)),
+        pa.array(ids * 1.5 + salt),
+        pa.array(ids / 7, mask=ids % 10 == 3),
+        pa.array(ids * 1_000_003, pa.timestamp("us")),
+        pa.array(ids % 100_000, pa.int64()).cast(pa.decimal128(19, 0)).cast(pa.decimal128(18, 2)),
+        pa.compute.binary_join_element_wise("name of ", text, ""),
+        pa.compute.if_else(nulls, pa.scalar(None, pa.string()), pa.array(["some text"] * n)),
+    ]
+    return pa.table(values, schema=SCHEMA)
+
+
+def make_dimension(
+    catalog: Catalog, name: str, count: int, options: Mapping[str, str] | None = None
+) -> Table:
+    """A compacted primary-key table of the ids from 0 to `count`."""
+    note(f"dimension {name}: writing and compacting {count:,} rows")
+    given = {"bucket": str(BUCKETS), **(options or {})}
+    table = catalog.create_table(name, Schema.from_arrow(SCHEMA, primary_keys=("id",), options=given))
+    for start in range(0, count, _WRITE_ROWS):
+        table.append(rows(np.arange(start, min(count, start + _WRITE_ROWS))))
+    call(ProcedureContext(catalog), "compact", table=name)
+    return catalog.load_table(name)
+
+
+def keys(distribution: Keys, count: int, size: int, seed: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """`size` ids, most of them of the table's `count`, one in `MISS_EVERY` of none.
+
+    By Zipf's law the few most wanted ids are spread over the table.
+    """
+    random = np.random.default_rng(seed)
+    if distribution == "uniform":
+        drawn = random.integers(0, count, size)
+    else:
+        drawn = random.zipf(_ZIPF, size) * 7_919 % count
+    missing = random.random(size) < 1 / MISS_EVERY
+    return np.where(missing, drawn + count, drawn)
+
+
+def batch(ids: Any) -> pa.RecordBatch:
+    """The ids as a batch to look up."""
+    return pa.RecordBatch.from_arrays([pa.array(ids)], ["id"])
+
+
+def in_folder(folder: Path, measure: Callable[[Path], None]) -> None:
+    """Measure in a folder that is removed afterwards, for large files add up."""
+    folder.mkdir(parents=True)
+    try:
+        measure(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
