@@ -119,11 +119,11 @@ class Watch:
         workers = 0
         for process in psutil.Process().children(recursive=True):
             try:
-                resident = process.memory_info().rss
+                own = process.memory_full_info().uss
                 if process.pid == owner:
-                    self.owner_mb.append(resident / 2**20)
+                    self.owner_mb.append(own / 2**20)
                 elif "pyspark.daemon" in " ".join(process.cmdline()):
-                    workers += resident
+                    workers += own
             except psutil.NoSuchProcess:
                 continue
         self.workers_mb.append(workers / 2**20)
