@@ -9,10 +9,7 @@ from lockgate.errors import (
     InputError,
     NamespaceNotFoundError,
     NotFoundError,
-    SnapshotNotFoundError,
     TableNotFoundError,
-    TagNotFoundError,
-    UnsupportedError,
     nearest,
 )
 from lockgate.framework.plugins import plugins
@@ -22,6 +19,7 @@ from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.store.moving import is_hidden
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.selection import snapshot_at, snapshot_called
 from lockgate.framework.types import to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -129,40 +127,11 @@ def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
     """Return the snapshot id to read; 0 is the state before the first snapshot."""
     if "version" in request:
-        return _snapshot_called(table, request["version"])
+        return snapshot_called(table, request["version"]).id
     if "timestamp" in request:
-        millis = request["timestamp"] // 1000
-        earlier = [snapshot.id for snapshot in table.snapshots() if snapshot.time_millis <= millis]
-        if not earlier:
-            raise NotFoundError(f"table {table.identifier} has no snapshot from that time or before")
-        return max(earlier)
+        return snapshot_at(table, request["timestamp"] // 1000)
     latest = table.latest_snapshot()
     return 0 if latest is None else latest.id
-
-
-def _snapshot_called(table: Table, version: str) -> int:
-    """Return the snapshot of a number or of a tag; a number is a tag only where no snapshot has it."""
-    if not version.isdecimal():
-        try:
-            tagged = table.tag(version).snapshot
-        except (TagNotFoundError, InputError) as error:
-            raise NotFoundError(
-                f"VERSION AS OF takes the number of a snapshot or the name of a tag, not {version!r}: {error}"
-            ) from None
-    else:
-        try:
-            return held_snapshot(table, int(version)).id
-        except SnapshotNotFoundError as missing:
-            try:
-                tagged = table.tag(version).snapshot
-            except TagNotFoundError:
-                raise missing from None
-    if held_snapshot(table, tagged.id) != tagged:
-        raise UnsupportedError(
-            f"after a rollback another snapshot has number {tagged.id}: read tag {version!r} by "
-            "Table.read(tag=...)"
-        )
-    return tagged.id
 
 
 def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]:
@@ -197,6 +166,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
         },
         "location": table.location,
         "snapshot_id": snapshot_id,
+        "commit_id": held_snapshot(table, snapshot_id).commit_id if snapshot_id else None,
         "schema_id": schema.id,
     }
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import InputError, MaskedDataWarning, UnsupportedError
+from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError
 from lockgate.framework.spark.catalog_operations import system_table
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context, split_name
@@ -29,10 +29,10 @@ from lockgate.pushdown import (
 if TYPE_CHECKING:
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.schema import TableSchema
+    from lockgate.framework.store.selection import Selection
     from lockgate.framework.store.split import Split
     from lockgate.framework.store.table import Table
 
-_SNAPSHOT_OPTION = "scan.snapshot-id"
 # Paimon's: data files keep keys in their value columns only.
 _THIN_MODE = "data-file.thin-mode"
 
@@ -91,7 +91,8 @@ def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
 def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping[str, Any]) -> ScanPlan:
     from lockgate.framework.store.scan import ScanPlan, plan_scan
 
-    snapshot_id = _snapshot_id(request)
+    selected = selected_by(context, table, request)
+    snapshot_id = None if selected.between else selected.snapshot_id
     if snapshot_id == 0:
         empty = ScanReport(str(table.identifier), None, all_columns=table.schema.field_names)
         return ScanPlan(None, table.schema, (), empty, schemas={table.schema.id: table.schema})
@@ -100,6 +101,7 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
         predicate,
         columns=request["columns"],
         snapshot_id=snapshot_id,
+        between=selected.between,
         limit=request.get("limit"),
         push_down=context.brain.reports.filters(request["scan_id"]).pushed,
         own_schema=False,
@@ -128,15 +130,22 @@ def _predicate(request: Mapping[str, Any]) -> Predicate:
     return all_of(*(item for item in parsed if item is not None))
 
 
-def _snapshot_id(request: Mapping[str, Any]) -> int:
-    asked = next(
-        (value for key, value in request["options"].items() if key.lower() == _SNAPSHOT_OPTION), None
-    )
-    if asked is None:
-        return int(request["snapshot_id"])
-    if not asked.isdecimal():
-        raise InputError(f"option {_SNAPSHOT_OPTION!r} takes the number of a snapshot, not {asked!r}")
-    return int(asked)
+def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> Selection:
+    """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
+    from lockgate.framework.store.selection import Selection, selection_of
+
+    options = request["options"]
+    timed = any("timestamp" in key.lower() for key in options)
+    zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
+    selected = selection_of(table, options, zone)
+    if selected == Selection():
+        return Selection(int(request["snapshot_id"]))
+    if request.get("time_travel"):
+        raise OptionError(
+            f"VERSION or TIMESTAMP AS OF and the options {', '.join(sorted(options))} contradict each other: "
+            "give one of them"
+        )
+    return selected
 
 
 def _warn_of_masks(table: Table, columns: set[str]) -> None:

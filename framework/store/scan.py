@@ -21,6 +21,7 @@ from lockgate.framework.store.merge import MergePlan, merge_plan
 from lockgate.framework.store.pruning import BucketPruner, PartitionPruner, ValuePruner
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.selection import Between, files_between
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.framework.store.split import (
     Section,
@@ -126,11 +127,14 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     snapshot_id: int | None = None,
     tag: str | None = None,
+    between: Between | None = None,
     limit: int | None = None,
     push_down: FilterPushDown | None = None,
     own_schema: bool = True,
 ) -> ScanPlan:
     """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag; a tagged snapshot may have expired.
+
+    With `between` only what the snapshots of a range added is read; of a key, the newest of these rows.
 
     A snapshot that is named is read with the schema it was committed with, or with that of `table` if not
     `own_schema`: a table may have been altered since. `push_down` is what was answered to an engine about its
@@ -140,7 +144,7 @@ def plan_scan(
     SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that are not
     implemented.
     """
-    snapshot = _wanted_snapshot(table, snapshot_id, tag)
+    snapshot = _wanted_snapshot(table, snapshot_id, tag, between)
     schema = table.schema
     if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
         schema = table.schema_of(snapshot.schema_id)
@@ -155,7 +159,7 @@ def plan_scan(
     push_down = push_down or apply_filters(table, conjuncts(wanted))
     funnel = _Funnel(table, schema, wanted, limit)
     with paused_collector():
-        splits = funnel.run(FileTable(()) if snapshot is None else table.manifests.files(snapshot))
+        splits = funnel.run(_files(table, snapshot, between))
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
     return ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,
@@ -170,6 +174,12 @@ def plan_scan(
             number: schema if number == schema.id else table.schema_of(number) for number in sorted(used)
         },
     )
+
+
+def _files(table: Table, snapshot: Snapshot | None, between: Between | None) -> FileTable:
+    if between is not None:
+        return files_between(table, between)
+    return FileTable(()) if snapshot is None else table.manifests.files(snapshot)
 
 
 def check_readable(schema: TableSchema) -> None:
@@ -337,7 +347,13 @@ def _count(entries: Sequence[ManifestEntry]) -> Count:
     )
 
 
-def _wanted_snapshot(table: Table, snapshot_id: int | None, tag: str | None) -> Snapshot | None:
+def _wanted_snapshot(
+    table: Table, snapshot_id: int | None, tag: str | None, between: Between | None
+) -> Snapshot | None:
+    if between is not None:
+        if snapshot_id is not None or tag is not None:
+            raise InputError("give either a snapshot or a range of snapshots to read, not both")
+        return table.snapshot(between.upto) if between.upto else None
     if snapshot_id is not None and tag is not None:
         raise InputError(f"give either snapshot_id ({snapshot_id}) or tag ({tag!r}), not both")
     if tag is not None:

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.changes import Change
+    from lockgate.framework.store.commit import Overwrite
     from lockgate.framework.store.rollback import RollbackResult
     from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.selection import Between
     from lockgate.framework.store.tags import Released, Tag
     from lockgate.pushdown import Predicate
 
@@ -117,10 +119,12 @@ class Table:
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
         tag: str | None = None,
+        between: Between | None = None,
         limit: int | None = None,
         own_schema: bool = True,
     ) -> ScanPlan:
-        """Plan a scan of the newest snapshot, of `snapshot_id` or of a tag; see `scan.plan_scan`."""
+        """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
+        added; see `scan.plan_scan`."""
         from lockgate.framework.store.scan import plan_scan
 
         return plan_scan(
@@ -129,6 +133,7 @@ class Table:
             columns=columns,
             snapshot_id=snapshot_id,
             tag=tag,
+            between=between,
             limit=limit,
             own_schema=own_schema,
         )

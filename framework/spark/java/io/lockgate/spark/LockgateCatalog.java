@@ -42,6 +42,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     request.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
     // Two sessions may give one name to two warehouses, so Python tells them apart by a handle.
     this.handle = Bridge.ask("catalog.open", request).get("handle").asText();
+    IncrementalQueries.install(SparkSession.active());
   }
 
   @Override

@@ -9,7 +9,6 @@ import io.lockgate.spark.orc.ScanSpec;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalLong;
@@ -32,8 +31,6 @@ import org.apache.spark.sql.types.StructType;
 
 /** A scan whose files Python chooses. */
 final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
-  private static final String SNAPSHOT_OPTION = "scan.snapshot-id";
-
   private final LockgateTable table;
   private final String scanId;
   private final StructType columns;
@@ -95,13 +92,9 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
     return table;
   }
 
-  /** Tells whether the query names the snapshot to read. */
+  /** Tells whether the query names the snapshots to read: all options that a read can have do that. */
   boolean timeTravel() {
-    boolean named = false;
-    for (Iterator<String> keys = request.path("options").fieldNames(); keys.hasNext(); ) {
-      named |= keys.next().equalsIgnoreCase(SNAPSHOT_OPTION);
-    }
-    return named || table.timeTravel();
+    return !request.path("options").isEmpty() || table.timeTravel();
   }
 
   /** From now on a missing key is an error: what is read decides what is written. */

@@ -35,6 +35,7 @@ abstract class LockgateTable
   private final JsonNode spec;
   private final StructType schema;
   private volatile Long basis;
+  private volatile String basisCommit;
 
   LockgateTable(ObjectNode request, JsonNode spec) {
     this.request = request;
@@ -55,7 +56,7 @@ abstract class LockgateTable
   ObjectNode request(CaseInsensitiveStringMap options) {
     ObjectNode out = request();
     out.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
-    return out;
+    return timeTravel() ? out.put("time_travel", true) : out;
   }
 
   private List<String> names(String property) {
@@ -107,9 +108,22 @@ abstract class LockgateTable
     return basis;
   }
 
-  /** Notes that rows to write are computed from a snapshot of this very table; the oldest counts. */
-  void computedFrom(long snapshotId) {
-    basis = basis == null ? snapshotId : Math.min(basis, snapshotId);
+  /** What tells that snapshot from another one that gets its number after a rollback. */
+  String basisCommit() {
+    return basisCommit;
+  }
+
+  /** What tells the snapshot to read from another one of its number; null where there is none yet. */
+  String snapshotCommit() {
+    return spec.path("commit_id").asText(null);
+  }
+
+  /** Notes that rows to write are computed from this very table as it was when {@code read} was loaded; the oldest counts. */
+  void computedFrom(LockgateTable read) {
+    if (basis == null || read.snapshotId() < basis) {
+      basis = read.snapshotId();
+      basisCommit = read.snapshotCommit();
+    }
   }
 
   static NamedReference[] references(List<String> columns) {
