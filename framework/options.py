@@ -210,6 +210,12 @@ COMMIT_MIN_WAIT = Option(
 COMMIT_MAX_WAIT = Option(
     "commit.max-retry-wait", parse_duration, timedelta(seconds=10), "longest wait before a commit is retried"
 )
+ISOLATION = Option(
+    "write.isolation-level",
+    one_of("snapshot", "serializable"),
+    "snapshot",
+    "serializable: a statement that read the table is refused if anything changed meanwhile",
+)
 PARTITION_DEFAULT_NAME = Option(
     "partition.default-name", str, "__DEFAULT_PARTITION__", "folder name of a null or empty partition value"
 )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import ColumnNotFoundError, InputError, UnsupportedError, nearest
+from lockgate.errors import (
+    ColumnNotFoundError,
+    CommitConflictError,
+    InputError,
+    SnapshotNotFoundError,
+    UnsupportedError,
+    nearest,
+)
 from lockgate.framework.options import (
     FILE_COMPRESSION,
     ORC_COMPRESS,
@@ -20,15 +26,16 @@ from lockgate.framework.options import (
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import java_options, require_write_keys
 from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
+from lockgate.framework.store.pruning import PartitionPruner
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.commit import Overwrite
     from lockgate.framework.store.message import CommitMessage
-    from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.schema import TableSchema
-    from lockgate.framework.store.split import Split
+    from lockgate.framework.store.snapshot import Snapshot
     from lockgate.framework.store.table import Table
 
 
@@ -157,14 +164,14 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     if not messages and not rewritten and epoch is None and request["mode"] in _NOTHING_WITHOUT_FILES:
         return {"snapshot_id": None}
     before = table.latest_snapshot()
-    replaced = _replaced(table, request, messages)
     snapshot = table.commit(
-        [*messages, *rewritten, *_deletions(table, replaced)],
+        [*messages, *rewritten],
         kind="APPEND" if request["mode"] in ("append", "delete") else "OVERWRITE",
         user=None if epoch is None else request["query_id"],
         identifier=epoch,
-        base_snapshot_id=_base(request, replaced),
-        overwrite={} if request["mode"] == "truncate" else None,
+        base_snapshot_id=request.get("base_snapshot_id"),
+        base_commit_id=request.get("base_commit_id"),
+        overwrite=_overwritten(table, request, messages),
     )
     if epoch is not None and before is not None and snapshot.id <= before.id:
         # The epoch had been committed before this run of it: the table has the files of that run.
@@ -175,31 +182,46 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     """Return the files that a DELETE, UPDATE or MERGE has read and written anew, as deletions.
 
-    Each is one of the snapshot that was read; whether it still is one of the table the commit checks.
+    Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
+    that others have added meanwhile are not seen, as if they had come later.
     """
     from lockgate.framework.store.message import CommitMessage
 
     if not request.get("replaced"):
         return []
     names = frozenset(request["replaced"])
-    read = table.manifests.live_files(held_snapshot(table, request["base_snapshot_id"]))
+    read = [
+        entry
+        for entry in table.manifests.live_files(_read_snapshot(table, request))
+        if entry.file.file_name in names
+    ]
+    if len(read) < len(names):
+        raise _rolled_back(request)
     return [
         CommitMessage(entry.partition, entry.bucket, entry.total_buckets, deleted=(entry.file,))
         for entry in read
-        if entry.file.file_name in names
     ]
 
 
-def _base(request: Mapping[str, Any], replaced: ScanPlan | None) -> int | None:
-    """Return the snapshot since which nothing may have changed of what the write replaces.
+def _read_snapshot(table: Table, request: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot whose files were read; CommitConflictError if a rollback has removed it."""
+    try:
+        snapshot = held_snapshot(table, request["base_snapshot_id"])
+    except SnapshotNotFoundError:
+        raise CommitConflictError(
+            f"the statement has read snapshot {request['base_snapshot_id']} of {table.identifier}, which has "
+            "expired or was rolled back meanwhile; repeat the statement"
+        ) from None
+    if request.get("base_commit_id") not in (None, snapshot.commit_id):
+        raise _rolled_back(request)
+    return snapshot
 
-    That is the one its rows were computed from; if they do not depend on the table, the one whose files are
-    replaced.
-    """
-    computed_from: int | None = request.get("base_snapshot_id")
-    if computed_from is not None:
-        return computed_from
-    return replaced.snapshot_id if replaced else None
+
+def _rolled_back(request: Mapping[str, Any]) -> CommitConflictError:
+    return CommitConflictError(
+        f"the statement has read snapshot {request['base_snapshot_id']}, which was rolled back meanwhile; "
+        "repeat the statement"
+    )
 
 
 def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
@@ -263,34 +285,24 @@ def _live_names(table: Table) -> set[str]:
 # --- overwriting and deleting whole partitions ---------------------------------------------------
 
 
-def _replaced(table: Table, request: Mapping[str, Any], messages: list[CommitMessage]) -> ScanPlan | None:
-    """Plan the files that an overwrite of some partitions replaces."""
-    if request["mode"] == "overwrite":
-        return table.scan(_whole_partitions(table, request["filters"]))
-    if request["mode"] != "dynamic":
-        return None
-    touched = {message.partition for message in messages}
-    planned = table.scan()
-    kept = tuple(split for split in planned.splits if _partition(table, split) in touched)
-    return dataclasses.replace(planned, splits=kept)
+def _overwritten(
+    table: Table, request: Mapping[str, Any], messages: Sequence[CommitMessage]
+) -> Overwrite | None:
+    """Say which partitions a write replaces, whatever is in them when it lands."""
+    mode = request["mode"]
+    if mode == "truncate":
+        return {}
+    if mode == "overwrite":
+        return _chosen_by(table, _whole_partitions(table, request["filters"]))
+    if mode == "dynamic":
+        return {message.partition for message in messages}.__contains__
+    return None
 
 
-def _partition(table: Table, split: Split) -> tuple[Any, ...]:
-    return tuple(split.partition[name] for name in table.schema.partition_keys)
-
-
-def _deletions(table: Table, planned: ScanPlan | None) -> list[CommitMessage]:
-    from lockgate.framework.store.message import CommitMessage
-
-    return [
-        CommitMessage(
-            partition=_partition(table, split),
-            bucket=split.bucket,
-            total_buckets=table.schema.bucket_count,
-            deleted=split.files,
-        )
-        for split in (planned.splits if planned else ())
-    ]
+def _chosen_by(table: Table, predicate: Predicate | None) -> Overwrite:
+    if predicate is None:
+        raise UnsupportedError(f"table {table.identifier}: this does not select whole partitions")
+    return PartitionPruner(table.schema, predicate).keeps_partition
 
 
 def _whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:
@@ -309,16 +321,10 @@ def can_delete(context: Context, request: dict[str, Any]) -> bool:
 def delete_where(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Delete whole partitions without reading a row."""
     table = context.table()
-    chosen = _whole_partitions(table, request["filters"])
-    if chosen is None:
-        raise UnsupportedError(f"table {table.identifier}: this DELETE does not select whole partitions")
-    planned = table.scan(chosen)
-    if not planned.splits:
-        return {"snapshot_id": planned.snapshot_id}
-    snapshot = table.commit(
-        _deletions(table, planned), kind="OVERWRITE", base_snapshot_id=planned.snapshot_id
-    )
-    return {"snapshot_id": snapshot.id}
+    chosen = _chosen_by(table, _whole_partitions(table, request["filters"]))
+    if table.latest_snapshot() is None:
+        return {"snapshot_id": None}
+    return {"snapshot_id": table.commit([], kind="OVERWRITE", overwrite=chosen).id}
 
 
 OPERATIONS = {

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lockgate.errors import (
     CommitConflictError,
@@ -27,6 +27,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework import options as known
+from lockgate.framework.store.basis import Basis, BasisCheck
 from lockgate.framework.store.conflicts import check_buckets, check_files, check_schema
 from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifest_files import partitions_in
@@ -47,7 +48,11 @@ from lockgate.framework.version import VERSION
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
-__all__ = ["CommitMessage", "commit_messages"]
+__all__ = ["CommitMessage", "Overwrite", "commit_messages"]
+
+Partition: TypeAlias = tuple[Any, ...]
+# Which partitions are replaced: those with some values, or those of which a function says so.
+Overwrite: TypeAlias = Mapping[str, Any] | Callable[[Partition], bool]
 
 
 def commit_messages(
@@ -58,22 +63,26 @@ def commit_messages(
     user: str | None = None,
     identifier: int | None = None,
     base_snapshot_id: int | None = None,
-    overwrite: Mapping[str, Any] | None = None,
+    base_commit_id: str | None = None,
+    overwrite: Overwrite | None = None,
 ) -> Snapshot:
     """Commit the files of `messages` as one snapshot and return it.
 
     `user` and `identifier` name a commit of a stream: if it was committed before, that snapshot is returned
-    and nothing else happens; identifiers of a user must grow. `overwrite` maps partition columns to values
-    and deletes all files of matching partitions as they are when the commit lands (an empty mapping: of the
-    whole table). With `base_snapshot_id`, the snapshot that the changes were computed from (0: the empty
-    table), they are refused if partitions that are overwritten, or ranges of keys that are upserted, have
-    changed since then. A commit without changes returns the newest snapshot, or makes an empty first one.
+    and nothing else happens; identifiers of a user must grow. `overwrite` maps partition columns to values,
+    or says of a partition's values whether it goes, and deletes all files of matching partitions as they are
+    when the commit lands (an empty mapping: of the whole table). With `base_snapshot_id`, the snapshot that
+    the changes were computed from (0: the empty table), they are refused if partitions that are overwritten,
+    or ranges of keys that are upserted, have changed since then, or if that was rolled back (`base_commit_id`
+    tells the snapshot from one that got its number later); see `basis`. Files that are deleted must be there
+    in any case. A commit without changes returns the newest snapshot, or makes an empty first one.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
     the caller to delete.
     """
-    request = _request(table, messages, kind, user, identifier, base_snapshot_id, overwrite)
+    basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
+    request = _request(table, messages, kind, user, identifier, basis, overwrite)
     return _Attempts(table, request).run()
 
 
@@ -83,8 +92,8 @@ class _Request:
     user: str
     identifier: int
     changes: tuple[ManifestEntry, ...]
-    overwrite: Mapping[str, Any] | None
-    base_snapshot_id: int | None
+    overwrite: Callable[[Partition], bool] | None
+    basis: Basis | None
 
     @property
     def deletes(self) -> bool:
@@ -101,8 +110,8 @@ def _request(
     kind: str,
     user: str | None,
     identifier: int | None,
-    base_snapshot_id: int | None,
-    overwrite: Mapping[str, Any] | None,
+    basis: Basis | None,
+    overwrite: Overwrite | None,
 ) -> _Request:
     try:
         commit_kind = CommitKind(kind)
@@ -111,10 +120,6 @@ def _request(
         raise InputError(f"a commit cannot be of kind {kind!r}{hint}") from None
     if identifier is not None and user is None:
         raise InputError("a commit with an identifier needs the user that it counts for")
-    for name in overwrite or ():
-        if name not in table.schema.partition_keys:
-            hint = nearest(name, table.schema.partition_keys)
-            raise InputError(f"cannot overwrite by {name!r}: it is not a partition column{hint}")
     changes = [*_entries(messages, FileKind.DELETE), *_entries(messages, FileKind.ADD)]
     deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
     if commit_kind is CommitKind.APPEND and deletes:
@@ -125,9 +130,21 @@ def _request(
         user=user or str(uuid.uuid4()),
         identifier=BATCH_COMMIT_IDENTIFIER if identifier is None else identifier,
         changes=tuple(changes),
-        overwrite=None if overwrite is None else dict(overwrite),
-        base_snapshot_id=base_snapshot_id,
+        overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
+        basis=basis,
     )
+
+
+def _matching(schema: TableSchema, spec: Mapping[str, Any]) -> Callable[[Partition], bool]:
+    """Return the question whether a partition has the values of `spec`."""
+    keys = schema.partition_keys
+    for name in spec:
+        if name not in keys:
+            raise InputError(
+                f"cannot overwrite by {name!r}: it is not a partition column{nearest(name, keys)}"
+            )
+    wanted = {keys.index(name): value for name, value in spec.items()}
+    return lambda partition: all(partition[index] == value for index, value in wanted.items())
 
 
 def _entries(messages: Sequence[CommitMessage], kind: FileKind) -> list[ManifestEntry]:
@@ -149,8 +166,12 @@ class _Attempts:
     _delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
     _merged: MergedManifests | None = None
     _seen_snapshot: int = 0
-    _checked_until: int = 0
+    _basis: BasisCheck | None = None
     _pending: Snapshot | None = None
+
+    def __post_init__(self) -> None:
+        if self.request.basis is not None:
+            self._basis = BasisCheck(self.table, self.request.basis)
 
     def run(self) -> Snapshot:
         options = self.table.options
@@ -234,7 +255,7 @@ class _Attempts:
             )
         self.table.snapshot_files.delete(snapshot.id)
         self._pending = None
-        self._seen_snapshot = self._checked_until = 0
+        self._seen_snapshot = 0
 
     def _create(self, snapshot: Snapshot) -> bool:
         self._pending = snapshot
@@ -321,10 +342,7 @@ class _Attempts:
             raise UnsupportedFormatError(
                 f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"
             )
-        # A compaction changes no row, so that whatever lands meanwhile keeps its meaning.
-        upserts = written.has_primary_key and request.kind is CommitKind.APPEND
-        if head is not None and upserts and request.base_snapshot_id is not None:
-            self._check_unchanged(head, request.base_snapshot_id, self._holds_same_keys)
+        self._check_basis(head, schema)
         fixed = schema.bucket_count > 0 and self._bucket_count_ever_changed(schema)
         if not request.deletes and not fixed and not self._adds_compacted():
             return request.changes
@@ -335,13 +353,6 @@ class _Attempts:
             for old in replaced
         ]
         changes = (*deletions, *request.changes)
-        if head is not None and overwrites and request.base_snapshot_id is not None:
-            touched = {entry.partition for entry in request.changes}
-            self._check_unchanged(
-                head,
-                request.base_snapshot_id,
-                lambda entry: self._is_overwritten(entry) or entry.partition in touched,
-            )
         check_files(base, changes, has_key=written.has_primary_key)
         if fixed and not overwrites:
             check_buckets(base, changes)
@@ -363,11 +374,19 @@ class _Attempts:
         return self.table.manifests.live_files(head, partitions_in(partitions))
 
     def _is_overwritten(self, entry: ManifestEntry) -> bool:
-        spec = self.request.overwrite
-        if spec is None:
-            return False
-        values = dict(zip(self.table.schema.partition_keys, entry.partition, strict=True))
-        return all(values[name] == value for name, value in spec.items())
+        return self.request.overwrite is not None and self.request.overwrite(entry.partition)
+
+    def _check_basis(self, head: Snapshot | None, schema: TableSchema) -> None:
+        """Refuse changes if others have changed what they were computed from."""
+        request = self.request
+        if head is None or self._basis is None or request.kind is CommitKind.COMPACT:
+            return
+        if schema.table_options.get_option(known.ISOLATION) == "serializable":
+            self._basis.check(head, lambda entry: True)
+        elif request.overwrite is not None:
+            self._basis.check(head, self._is_overwritten)
+        elif self.table.schema.has_primary_key:
+            self._basis.check(head, self._holds_same_keys)
 
     def _holds_same_keys(self, entry: ManifestEntry) -> bool:
         """Say whether a file may hold keys that are written."""
@@ -377,34 +396,6 @@ class _Attempts:
             and not (key_order(ours.file.max_key) < low or high < key_order(ours.file.min_key))
             for ours in self.request.changes
         )
-
-    def _check_unchanged(
-        self, head: Snapshot, base_snapshot_id: int, concerns: Callable[[ManifestEntry], bool]
-    ) -> None:
-        """Refuse changes whose basis others have changed after the snapshot they were computed from."""
-        if base_snapshot_id > head.id:
-            raise CommitConflictError(
-                f"the changes were computed from snapshot {base_snapshot_id}, which was rolled back "
-                "meanwhile; repeat the statement"
-            )
-        for snapshot_id in range(max(base_snapshot_id, self._checked_until) + 1, head.id + 1):
-            try:
-                snapshot = self.table.snapshot(snapshot_id)
-            except SnapshotNotFoundError:
-                raise CommitConflictError(
-                    f"the changes were computed from snapshot {base_snapshot_id}, and snapshot {snapshot_id} "
-                    "has expired meanwhile, so what it changed is not known; repeat the statement"
-                ) from None
-            if snapshot.commit_kind is CommitKind.COMPACT:
-                continue
-            for entry in self.table.manifests.delta_entries(snapshot):
-                if concerns(entry):
-                    raise CommitConflictError(
-                        f"snapshot {snapshot_id} changed partition {entry.partition!r}, bucket "
-                        f"{entry.bucket}, after snapshot {base_snapshot_id}, which the changes were computed "
-                        "from; repeat the statement"
-                    )
-        self._checked_until = head.id
 
     # --- write what the snapshot refers to ---------------------------------------------------
 

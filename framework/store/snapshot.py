@@ -63,6 +63,11 @@ class Snapshot:
     next_row_id: int | None = None
     operation: str | None = None
 
+    @property
+    def commit_id(self) -> str:
+        """What tells the snapshot from another one that gets its number after a rollback."""
+        return self.uuid or f"{self.commit_user}:{self.commit_identifier}:{self.time_millis}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the content of the snapshot file; what is None is left out, as Paimon does."""
         values = ((name, getattr(self, attribute)) for attribute, name in _JSON_NAMES.items())

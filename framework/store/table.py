@@ -230,7 +230,8 @@ class Table:
         user: str | None = None,
         identifier: int | None = None,
         base_snapshot_id: int | None = None,
-        overwrite: Mapping[str, Any] | None = None,
+        base_commit_id: str | None = None,
+        overwrite: Overwrite | None = None,
     ) -> Snapshot:
         """Make written files visible as one snapshot; see `commit.commit_messages`."""
         from lockgate.framework.store.commit import commit_messages
@@ -243,6 +244,7 @@ class Table:
             user=user,
             identifier=identifier,
             base_snapshot_id=base_snapshot_id,
+            base_commit_id=base_commit_id,
             overwrite=overwrite,
         )
 
@@ -273,17 +275,30 @@ class Table:
 
     def delete(self, keys: pa.Table | Predicate) -> Snapshot:
         """Delete rows of a key table: those with `keys`, a table of the key's columns, or that match a
-        predicate."""
+        predicate.
+
+        Raises CommitConflictError if rows found by a predicate were changed by others meanwhile.
+        """
         from lockgate.framework.store.write import delete_keys
 
         check_writable(self.schema)
-        return self._commit_or_abort(delete_keys(self, keys))
+        basis = None if isinstance(keys, pa.Table) else self.latest_snapshot()
+        return self._commit_or_abort(delete_keys(self, keys), basis=basis)
 
     def _commit_or_abort(
-        self, messages: Sequence[CommitMessage], *, overwrite: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[CommitMessage],
+        *,
+        overwrite: Mapping[str, Any] | None = None,
+        basis: Snapshot | None = None,
     ) -> Snapshot:
         try:
-            return self.commit(messages, overwrite=overwrite)
+            return self.commit(
+                messages,
+                overwrite=overwrite,
+                base_snapshot_id=None if basis is None else basis.id,
+                base_commit_id=None if basis is None else basis.commit_id,
+            )
         except Exception:
             self.abort(messages)
             raise

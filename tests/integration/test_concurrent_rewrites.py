@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockgate import Lake
+    from lockgate.framework.store import Table
 
 Row = tuple[int, str]
 
@@ -128,3 +129,103 @@ def test_partitions_overwritten_from_themselves(
         assert sorted(map(tuple, spark.table(name).collect())) == expected
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+# --- tables without a key: files are rewritten ---------------------------------------------------
+
+
+@pytest.fixture
+def before_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
+    """Let something happen after the next write has its files, and before it commits them."""
+    from lockgate.framework.spark import brain, write_operations
+
+    def arrange(happens: Callable[[], None]) -> None:
+        def late(context: Any, request: dict[str, Any]) -> Any:
+            monkeypatch.undo()
+            happens()
+            return write_operations.commit(context, request)
+
+        monkeypatch.setitem(brain._OWN, "write.commit", late)
+
+    return arrange
+
+
+@pytest.fixture
+def plain(spark: SparkSession, lake: Lake, database: str) -> Table:
+    spark.sql(f"CREATE TABLE lake.{database}.plain (id INT, v STRING)")
+    spark.sql(f"INSERT INTO lake.{database}.plain VALUES (1, 'a'), (2, 'b')")
+    return lake.catalog.load_table(f"{database}.plain")
+
+
+def one(table: Table, key: int, value: str) -> pa.Table:
+    return pa.table({"id": [key], "v": [value]}, table.schema.arrow_schema)
+
+
+@pytest.mark.parametrize(
+    ("statement", "changed"),
+    [
+        ("UPDATE {t} SET v = upper(v) WHERE id >= 1", [(1, "A"), (2, "B")]),
+        ("DELETE FROM {t} WHERE v <= 'a' OR v = 'theirs'", [(2, "b")]),
+        (
+            "MERGE INTO {t} t USING (SELECT 2 AS id, 'z' AS v) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED BY SOURCE THEN DELETE",
+            [(2, "z")],
+        ),
+    ],
+)
+def test_rows_that_others_append_meanwhile_are_not_seen_and_not_lost(
+    spark: SparkSession, plain: Table, before_commit: Any, statement: str, changed: list[Row]
+) -> None:
+    name = f"lake.{plain.identifier}"
+    before_commit(lambda: plain.append(one(plain, 9, "theirs")))
+    spark.sql(statement.format(t=name))
+    assert rows(spark, name) == [*changed, (9, "theirs")]
+
+
+def test_serializable_statements_are_refused_instead(
+    spark: SparkSession, plain: Table, before_commit: Any
+) -> None:
+    name = f"lake.{plain.identifier}"
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.isolation-level' = 'serializable')")
+    before_commit(lambda: plain.append(one(plain, 9, "theirs")))
+    on_disk = {info.name for info in plain.file_system.list(f"{plain.location}/bucket-0")}
+    with pytest.raises(Exception, match="repeat the statement"):
+        spark.sql(f"UPDATE {name} SET v = 'x' WHERE id = 1")
+    assert rows(spark, name) == [(1, "a"), (2, "b"), (9, "theirs")]
+    # What the refused statement wrote is gone.
+    assert len({info.name for info in plain.file_system.list(f"{plain.location}/bucket-0")} - on_disk) == 1
+
+
+@pytest.mark.parametrize("key", ["", "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"])
+def test_a_snapshot_that_was_rolled_back_and_its_number_given_again(
+    spark: SparkSession, lake: Lake, database: str, before_commit: Any, key: str
+) -> None:
+    name = f"lake.{database}.t"
+    spark.sql(f"CREATE TABLE {name} (id INT, v STRING) {key}")
+    table = lake.catalog.load_table(f"{database}.t")
+    table.append(one(table, 1, "a"))
+    table.append(one(table, 2, "wrong"))
+
+    def roll_back() -> None:
+        table.rollback(1)
+        assert table.append(one(table, 2, "right")).id == 2
+
+    before_commit(roll_back)
+    with pytest.raises(Exception, match="rolled back meanwhile"):
+        spark.sql(f"UPDATE {name} SET v = concat(v, '!')")
+    assert rows(spark, name) == [(1, "a"), (2, "right")]
+
+
+def test_partitions_are_deleted_as_they_are_when_the_statement_lands(
+    spark: SparkSession, lake: Lake, database: str, before_commit: Any
+) -> None:
+    name = f"lake.{database}.parted"
+    spark.sql(f"CREATE TABLE {name} (v STRING, id INT) PARTITIONED BY (id)")
+    spark.sql(f"INSERT INTO {name} VALUES ('a', 1), ('b', 2)")
+    table = lake.catalog.load_table(f"{database}.parted")
+    theirs = pa.table({"v": ["theirs"], "id": [1]}, table.schema.arrow_schema)
+    before_commit(lambda: table.append(theirs))
+    spark.sql(f"INSERT OVERWRITE {name} PARTITION (id = 1) SELECT 'new'")
+    assert sorted(map(tuple, spark.table(name).collect())) == [("b", 2), ("new", 1)]
+    spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    assert sorted(map(tuple, spark.table(name).collect())) == [("b", 2)]

@@ -75,7 +75,7 @@ final class Rewrites extends Rule<LogicalPlan> {
       LockgateScan scan = (LockgateScan) read.scan();
       scan.decidesWrites();
       if (!scan.timeTravel()) {
-        ours(written).computedFrom(scan.table().snapshotId());
+        ours(written).computedFrom(scan.table());
       }
     } else if (plan instanceof InMemoryRelation cached) {
       physical(cached.cachedPlan(), written);

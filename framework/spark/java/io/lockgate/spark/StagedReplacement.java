@@ -30,7 +30,8 @@ final class StagedReplacement extends LockgateTable implements StagedTable {
 
   /** Snapshots are those of the table that is replaced: nothing that the write itself could be checked by. */
   @Override
-  void computedFrom(long snapshotId) {
+  void computedFrom(LockgateTable read) {
+    long snapshotId = read.snapshotId();
     computedFrom = computedFrom == null ? snapshotId : Math.min(computedFrom, snapshotId);
   }
 

@@ -47,6 +47,7 @@ final class WriteJob {
     request.set("filters", Predicates.toJson(overwritten));
     request.put("snapshot_id", table.snapshotId());
     request.put("base_snapshot_id", table.basis());
+    request.put("base_commit_id", table.basisCommit());
     return request;
   }
 
@@ -112,6 +113,7 @@ final class WriteJob {
     ObjectNode request = request().put("write_id", writeId).put("epoch", epoch);
     if (rewritten != null && operation.equals("write.commit")) {
       request.put("base_snapshot_id", rewritten.get().snapshotId());
+      request.put("base_commit_id", table.snapshotCommit());
       request.set("replaced", rewritten.get().fileNames());
     }
     ArrayNode files = request.putArray("messages");
