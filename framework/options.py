@@ -30,6 +30,14 @@ def parse_size(text: str) -> int:
     return int(match[1]) * _SIZE_UNITS[match[2].lower()]
 
 
+def parse_some_size(text: str) -> int:
+    """Return the bytes of a size, of which there must be some."""
+    size = parse_size(text)
+    if size < 1:
+        raise ValueError("expected 1 byte or more")
+    return size
+
+
 def parse_duration(text: str) -> timedelta:
     """Return the time of a duration such as `1 h` or `500 ms`; a bare number counts milliseconds."""
     match = _QUANTITY.fullmatch(text.strip())
@@ -145,6 +153,18 @@ SEQUENCE_ORDER = Option(
 )
 TARGET_FILE_SIZE = Option(
     "target-file-size", parse_size, 128 * 2**20, "size at which a writer starts a new file"
+)
+SOURCE_SPLIT_TARGET_SIZE = Option(
+    "source.split.target-size",
+    parse_some_size,
+    128 * 2**20,
+    "bytes that a task reads about; larger files are read by several tasks, stripe by stripe",
+)
+SOURCE_SPLIT_OPEN_FILE_COST = Option(
+    "source.split.open-file-cost",
+    parse_size,
+    4 * 2**20,
+    "bytes that a small file counts at least when files are put together for a task",
 )
 METADATA_STATS_MODE = Option(
     "metadata.stats-mode",

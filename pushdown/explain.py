@@ -65,6 +65,7 @@ class ScanReport:
 
     `accepted` are the filters the source guarantees, `skipping` those it only skips data by, `remaining`
     those the engine evaluates, each with the reason. `columns` is None where all columns are read.
+    `aggregates` are those the engine asked for, each with what became of it.
     """
 
     table: str
@@ -77,6 +78,8 @@ class ScanReport:
     all_columns: tuple[str, ...] = ()
     limit: int | None = None
     limit_note: str = ""
+    order: str = ""
+    aggregates: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -101,6 +104,8 @@ class ScanReport:
             "columns": None if self.columns is None else list(self.columns),
             "limit": self.limit,
             "limit_note": self.limit_note,
+            "order": self.order,
+            "aggregates": [{"aggregate": text, "answer": answer} for text, answer in self.aggregates],
             "notes": list(self.notes),
         }
 
@@ -115,8 +120,11 @@ class ScanReport:
         if self.columns is not None:
             of = f" of {len(self.all_columns)}" if self.all_columns else ""
             lines.append(f"  columns      {len(self.columns)}{of}: {', '.join(self.columns) or '(none)'}")
+        if self.order:
+            lines.append(f"  order        {self.order}")
         if self.limit is not None:
             lines.append(f"  limit        {self.limit}{f'  ({self.limit_note})' if self.limit_note else ''}")
+        lines += [f"  aggregate    {text}  {answer}" for text, answer in self.aggregates]
         lines += [f"  note         {note}" for note in self.notes]
         return "\n".join(lines)
 

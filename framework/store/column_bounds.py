@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.statistics import SimpleStats
+from lockgate.framework.store.widening import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, days_of, micros_of
 from lockgate.pushdown import And, Comparison, Op, Or, Predicate
 from lockgate.pushdown.values import Plain, plain
@@ -31,6 +32,7 @@ BoundsOf = Callable[[str], "ColumnBounds | None"]
 _WIDTHS = {Kind.TINYINT: "<i1", Kind.SMALLINT: "<i2", Kind.INT: "<i4", Kind.BIGINT: "<i8", Kind.DATE: "<i4"}
 _NANOS_IN_MICRO = 1000
 _COMPACT_DIGITS = 18
+ABSENT = -1
 _LONG = np.iinfo(np.int64)
 _Columns = tuple[str, ...] | None
 _Layout = tuple[int, _Columns, _Columns]
@@ -41,7 +43,7 @@ class ColumnBounds:
     """Of each file the smallest and largest value of a column; where `known` is false they mean nothing.
 
     Values are whole numbers in units of 1 / `scale`, or text if `scale` is None. `all_null` is true where the
-    column holds nothing but nulls, `no_null` where it holds none.
+    column holds nothing but nulls, `no_null` where it holds none; `nulls` counts them (-1: not known).
     """
 
     low: npt.NDArray[Any]
@@ -49,6 +51,7 @@ class ColumnBounds:
     known: Mask
     all_null: Mask
     no_null: Mask
+    nulls: npt.NDArray[np.int64]
     scale: Fraction | None
 
 
@@ -123,6 +126,23 @@ def _neighbours(value: Plain, scale: Fraction | None) -> tuple[Any, Any]:
     return (below, above) if _LONG.min <= below and above <= _LONG.max else (None, None)
 
 
+def bounds_of_partitions(
+    values: Sequence[Any], partition: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], kind: DataType
+) -> ColumnBounds:
+    """Return the bounds of a partition column, exact: `values` are those of the partitions by number."""
+    low, known = _stored_values(values, kind)
+    nulls = np.where(known[partition], 0, rows)
+    return ColumnBounds(
+        low=low[partition],
+        high=low[partition],
+        known=known[partition],
+        all_null=~known[partition],
+        no_null=known[partition],
+        nulls=nulls,
+        scale=scale_of(kind),
+    )
+
+
 # --- from manifests ------------------------------------------------------------------------------
 
 
@@ -139,6 +159,7 @@ def bounds_of(
         known=np.zeros(count, np.bool_),
         all_null=np.zeros(count, np.bool_),
         no_null=np.zeros(count, np.bool_),
+        nulls=np.full(count, -1, np.int64),
         scale=scale,
     )
     layouts: dict[_Layout, list[int]] = {}
@@ -146,13 +167,18 @@ def bounds_of(
         file = entry.file
         layouts.setdefault((file.schema_id, file.value_stats_cols, file.write_cols), []).append(number)
     for layout, numbers in layouts.items():
-        position = _position(field, schema_of(layout[0]), *layout[1:]) if of_key is None else of_key
-        if position is not None:
+        position = stats_position(field, schema_of(layout[0]), *layout[1:]) if of_key is None else of_key
+        if position is None:
+            continue
+        rows = np.fromiter((entries[number].file.row_count for number in numbers), np.int64, len(numbers))
+        if position == ABSENT:
+            found.all_null[numbers] = True
+            found.nulls[numbers] = rows
+        else:
             stats = [
                 entries[number].file.value_stats if of_key is None else entries[number].file.key_stats
                 for number in numbers
             ]
-            rows = np.fromiter((entries[number].file.row_count for number in numbers), np.int64, len(numbers))
             _fill(found, np.asarray(numbers), stats, rows, position, field.type)
     return found
 
@@ -165,6 +191,7 @@ def joined_bounds(parts: Sequence[ColumnBounds]) -> ColumnBounds:
         known=np.concatenate([part.known for part in parts]),
         all_null=np.concatenate([part.all_null for part in parts]),
         no_null=np.concatenate([part.no_null for part in parts]),
+        nulls=np.concatenate([part.nulls for part in parts]),
         scale=parts[0].scale,
     )
 
@@ -187,12 +214,17 @@ def scale_of(kind: DataType) -> Fraction | None:
     return None if kind.is_string else Fraction(1)
 
 
-def _position(
+def stats_position(
     field: DataField, written: TableSchema, columns: _Columns, write_columns: _Columns
 ) -> int | None:
-    """Return the place of a column in statistics; None if they do not hold for it."""
+    """Return the place of a column in statistics of files; None if they do not tell of it.
+
+    ABSENT if files written under `written` do not have the column at all, so that it is null in every row.
+    """
     own = next((member for member in written.fields if member.id == field.id), None)
-    if own is None or own.type.with_nullable(True) != field.type.with_nullable(True):
+    if own is None:
+        return ABSENT
+    if not statistics_hold(own.type, field.type):
         return None
     covered = columns if columns is not None else write_columns
     names = written.field_names if covered is None else covered
@@ -211,6 +243,7 @@ def _fill(
     nulls = np.fromiter((-1 if count is None else count for count in counts), np.int64, len(stats))
     found.all_null[numbers] = (nulls == rows) & (nulls >= 0)
     found.no_null[numbers] = nulls == 0
+    found.nulls[numbers] = nulls
     low, low_known = _values(stats, "min", position, kind)
     high, high_known = _values(stats, "max", position, kind)
     found.low[numbers], found.high[numbers] = low, high
@@ -220,7 +253,10 @@ def _fill(
 def _values(
     stats: Sequence[SimpleStats], which: Literal["min", "max"], position: int, kind: DataType
 ) -> tuple[npt.NDArray[Any], Mask]:
-    decoded = [each.bound(which, position) for each in stats]
+    return _stored_values([each.bound(which, position) for each in stats], kind)
+
+
+def _stored_values(decoded: Sequence[Any], kind: DataType) -> tuple[npt.NDArray[Any], Mask]:
     known = np.fromiter((value is not None for value in decoded), np.bool_, len(decoded))
     if kind.is_string:
         texts = np.empty(len(decoded), object)

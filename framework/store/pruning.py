@@ -13,6 +13,7 @@ from lockgate.framework.store.bucket import bucket_of
 from lockgate.framework.store.manifest import DataFileMeta, ManifestEntry
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.split import Section
+from lockgate.framework.store.widening import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 from lockgate.pushdown import (
     AlwaysFalse,
@@ -156,8 +157,9 @@ def _literal_values(literals: Sequence[pa.Scalar], kind: pa.DataType) -> frozens
 class FileStatistics(Mapping[FieldPath, ColumnStatistics]):
     """Statistics of a file's value columns by current column name, made when asked for.
 
-    A file of an older schema is looked up by field id; its statistics count only where the type is the same,
-    because those of other types order differently ("10" < "9"). A column the file does not have is all null.
+    A file of an older schema is looked up by field id; its statistics count only where the type is the same
+    or was widened, because those of other types order differently ("10" < "9"). A column the file does not
+    have is all null.
     """
 
     def __init__(self, file: DataFileMeta, schema: TableSchema, schema_of: SchemaOf) -> None:
@@ -179,7 +181,7 @@ class FileStatistics(Mapping[FieldPath, ColumnStatistics]):
         written = self._field_of(field)
         if written is None:
             return ColumnStatistics(null_count=self._file.row_count)
-        if written.type.with_nullable(True) != field.type.with_nullable(True):
+        if not statistics_hold(written.type, field.type):
             raise KeyError(path)
         return self._statistics(written)
 

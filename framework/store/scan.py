@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING
 from lockgate.errors import InputError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework import options as known
 from lockgate.framework.store.collector import paused_collector
-from lockgate.framework.store.column_bounds import ColumnBounds, is_bounded, may_match_files
+from lockgate.framework.store.column_bounds import (
+    ColumnBounds,
+    bounds_of_partitions,
+    is_bounded,
+    may_match_files,
+)
 from lockgate.framework.store.file_table import FileTable, Mask
+from lockgate.framework.store.limits import Buckets, extents_of, first_of_order, limited, places_of
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.merge import MergePlan, merge_plan
 from lockgate.framework.store.pruning import BucketPruner, PartitionPruner, ValuePruner
@@ -31,17 +37,20 @@ from lockgate.framework.store.split import (
     key_sections,
     pack_sections,
 )
+from lockgate.framework.types import Kind
 from lockgate.pushdown import (
     AlwaysTrue,
     Count,
     FilterPushDown,
     Predicate,
     ScanReport,
+    SortKey,
     Step,
     all_of,
     columns_of,
     conjuncts,
     describe,
+    describe_field,
     normalize,
     reads_only,
     split_filters,
@@ -129,12 +138,15 @@ def plan_scan(
     tag: str | None = None,
     between: Between | None = None,
     limit: int | None = None,
+    order: Sequence[SortKey] = (),
     push_down: FilterPushDown | None = None,
     own_schema: bool = True,
 ) -> ScanPlan:
     """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag; a tagged snapshot may have expired.
 
-    With `between` only what the snapshots of a range added is read; of a key, the newest of these rows.
+    With `between` only what the snapshots of a range added is read; of a key, the newest of these rows. With
+    `order` files are left out that cannot hold one of the first `limit` rows in that order; the rows of the
+    plan are neither sorted nor cut.
 
     A snapshot that is named is read with the schema it was committed with, or with that of `table` if not
     `own_schema`: a table may have been altered since. `push_down` is what was answered to an engine about its
@@ -144,7 +156,7 @@ def plan_scan(
     SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that are not
     implemented.
     """
-    snapshot = _wanted_snapshot(table, snapshot_id, tag, between)
+    snapshot = wanted_snapshot(table, snapshot_id, tag, between)
     schema = table.schema
     if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
         schema = table.schema_of(snapshot.schema_id)
@@ -152,14 +164,14 @@ def plan_scan(
         raise InputError(f"a limit cannot be negative: {limit}")
     wanted = normalize(AlwaysTrue() if predicate is None else predicate)
     to_arrow_expression(wanted, schema.arrow_schema)
-    for name in columns or ():
+    for name in (*(columns or ()), *(key.field[0] for key in order)):
         schema.field(name)
     plan = merge_plan(schema)
     check_readable(schema)
     push_down = push_down or apply_filters(table, conjuncts(wanted))
-    funnel = _Funnel(table, schema, wanted, limit)
+    funnel = _Funnel(table, schema, wanted, limit, order)
     with paused_collector():
-        splits = funnel.run(_files(table, snapshot, between))
+        splits = funnel.run(files_of(table, snapshot, between))
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
     return ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,
@@ -168,7 +180,7 @@ def plan_scan(
         report=_report(table, schema, snapshot, funnel, push_down, columns, limit),
         predicate=wanted,
         columns=None if columns is None else tuple(columns),
-        limit=limit,
+        limit=None if order else limit,
         merge_plan=plan,
         schemas={
             number: schema if number == schema.id else table.schema_of(number) for number in sorted(used)
@@ -176,7 +188,8 @@ def plan_scan(
     )
 
 
-def _files(table: Table, snapshot: Snapshot | None, between: Between | None) -> FileTable:
+def files_of(table: Table, snapshot: Snapshot | None, between: Between | None = None) -> FileTable:
+    """Return the entries of a snapshot, or of what the snapshots of a range added."""
     if between is not None:
         return files_between(table, between)
     return FileTable(()) if snapshot is None else table.manifests.files(snapshot)
@@ -191,7 +204,8 @@ def check_readable(schema: TableSchema) -> None:
         raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
 
 
-def _check_files(files: FileTable) -> None:
+def check_files(files: FileTable) -> None:
+    """Raise UnsupportedFormatError if a live file is of another format than ORC."""
     for number in files.not_orc:
         if files.live[number]:
             name = files.entries[number].file.file_name
@@ -202,11 +216,19 @@ def _check_files(files: FileTable) -> None:
 class _Funnel:
     """Runs the steps of pruning and counts what each leaves."""
 
-    def __init__(self, table: Table, schema: TableSchema, predicate: Predicate, limit: int | None) -> None:
+    def __init__(
+        self,
+        table: Table,
+        schema: TableSchema,
+        predicate: Predicate,
+        limit: int | None,
+        order: Sequence[SortKey],
+    ) -> None:
         self._table = table
         self._schema = schema
         self._predicate = predicate
         self._limit = limit
+        self.order = order
         self._partitions = PartitionPruner(schema, predicate)
         self._values = ValuePruner(schema, table.schema_of, self._partitions)
         self.steps: list[Step] = []
@@ -214,7 +236,7 @@ class _Funnel:
 
     def run(self, files: FileTable) -> list[Split]:
         """Return the splits that are left of all files of the snapshot."""
-        _check_files(files)
+        check_files(files)
         schema, every = self._schema, self._predicate
         mask = files.live
         mask = self._step("partitions", files, mask, self._by_partition, schema.partition_keys)
@@ -229,7 +251,7 @@ class _Funnel:
         left = all_of(*rest)
         buckets = self._by_value(files, mask, left) if rest else self._sections(files.select(mask))
         if self._limit is not None:
-            buckets = self._limited(buckets, self._limit)
+            buckets = self._limited(files, buckets, self._limit)
         return [split for bucket in buckets for split in self._splits(bucket)]
 
     def _sections(self, entries: Sequence[ManifestEntry]) -> list[list[Section]]:
@@ -298,12 +320,8 @@ class _Funnel:
     def _schema_of(self, schema_id: int) -> TableSchema:
         return self._schema if schema_id == self._schema.id else self._table.schema_of(schema_id)
 
-    def _limited(self, buckets: list[list[Section]], limit: int) -> list[list[Section]]:
-        """Keep only as many files as surely hold `limit` rows.
-
-        Only rows of files that need no merge can be counted, and only if no filter remains to be applied to
-        them.
-        """
+    def _limited(self, files: FileTable, buckets: Buckets, limit: int) -> Buckets:
+        """Leave out what a LIMIT, in the order wanted if there is one, surely does not reach."""
         filtered = any(
             not isinstance(self._partitions.residual(section.entries[0].partition), AlwaysTrue)
             for bucket in buckets
@@ -313,25 +331,51 @@ class _Funnel:
             self.limit_note = "no file left out: a filter remains to be applied to rows"
             return buckets
         before = _count(_entries(buckets))
-        sections = [section for bucket in buckets for section in bucket]
-        chosen: set[int] = set()
-        rows = 0
-        for section in sorted(sections, key=lambda section: section.merge):
-            if rows >= limit:
-                break
-            chosen.add(id(section))
-            rows += 0 if section.merge else sum(entry.file.row_count for entry in section.entries)
-        kept = [[section for section in bucket if id(section) in chosen] for bucket in buckets]
+        if self.order:
+            kept, self.limit_note = self._first(files, buckets, limit)
+            by = f"ORDER BY {', '.join(str(key) for key in self.order)} LIMIT {limit}"
+            self.steps.append(Step("order", before, _count(_entries(kept)), by))
+            return kept
+        kept = limited(buckets, limit)
         self.steps.append(Step("limit", before, _count(_entries(kept)), f"LIMIT {limit}"))
         self.limit_note = "not guaranteed: the files kept may hold more rows"
-        return [bucket for bucket in kept if bucket]
+        return kept
+
+    def _first(self, files: FileTable, buckets: Buckets, limit: int) -> tuple[Buckets, str]:
+        first = self.order[0]
+        kind = self._schema.field(first.field[0]).type
+        if len(first.field) > 1 or kind.kind is Kind.CHAR or not is_bounded(kind):
+            return buckets, f"no file left out: statistics do not order {describe_field(first.field)}"
+        bounds = self._order_bounds(files, first.field[0])
+        extents = extents_of(buckets, bounds, places_of(files.entries, buckets))
+        kept = first_of_order(
+            buckets, extents, limit, descending=first.descending, nulls_first=first.nulls_first
+        )
+        if kept is None:
+            return buckets, "no file left out: too few rows are known to come first"
+        return kept, "not guaranteed: rows are to be sorted, and cut"
+
+    def _order_bounds(self, files: FileTable, name: str) -> ColumnBounds:
+        field = self._schema.field(name)
+        if name not in self._schema.partition_keys:
+            return files.bounds(field, self._schema_of)
+        place = self._schema.partition_keys.index(name)
+        values = [partition[place] for partition in files.partitions]
+        return bounds_of_partitions(values, files.partition, files.rows, field.type)
 
     def _splits(self, sections: Sequence[Section]) -> list[Split]:
         if not sections:
             return []
         partition = sections[0].entries[0].partition
         values = dict(zip(self._schema.partition_keys, partition, strict=True))
-        return pack_sections(sections, values, self._path_of)
+        options = self._schema.table_options
+        return pack_sections(
+            sections,
+            values,
+            self._path_of,
+            options.get_option(known.SOURCE_SPLIT_TARGET_SIZE),
+            options.get_option(known.SOURCE_SPLIT_OPEN_FILE_COST),
+        )
 
     def _path_of(self, entry: ManifestEntry) -> str:
         return self._table.paths.data_file(entry.partition, entry.bucket, entry.file)
@@ -347,9 +391,13 @@ def _count(entries: Sequence[ManifestEntry]) -> Count:
     )
 
 
-def _wanted_snapshot(
-    table: Table, snapshot_id: int | None, tag: str | None, between: Between | None
+def wanted_snapshot(
+    table: Table, snapshot_id: int | None, tag: str | None, between: Between | None = None
 ) -> Snapshot | None:
+    """Return the snapshot that is read: the newest one unless one is named; None if there is none yet.
+
+    Raises InputError if several are named, SnapshotNotFoundError and TagNotFoundError.
+    """
     if between is not None:
         if snapshot_id is not None or tag is not None:
             raise InputError("give either a snapshot or a range of snapshots to read, not both")
@@ -381,4 +429,5 @@ def _report(
         all_columns=schema.field_names,
         limit=limit,
         limit_note=funnel.limit_note,
+        order=", ".join(str(key) for key in funnel.order),
     )

@@ -15,10 +15,10 @@ from lockgate.framework.store.manifest import DataFileMeta, ManifestEntry
 T = TypeVar("T")
 
 TARGET_SPLIT_SIZE = 128 * 2**20
-"""Bytes up to which files are put together (Paimon's `source.split.target-size`)."""
+"""Bytes up to which files are put together, by default (option `source.split.target-size`)."""
 
 OPEN_FILE_COST = 4 * 2**20
-"""What opening a file costs, in bytes read instead (Paimon's `source.split.open-file-cost`)."""
+"""What opening a file costs by default, in bytes read instead (option `source.split.open-file-cost`)."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,13 @@ class Section:
     merge: bool
 
     @property
-    def size(self) -> int:
-        """Bytes of the files, at least the cost of opening them."""
-        return sum(max(entry.file.file_size, OPEN_FILE_COST) for entry in self.entries)
+    def row_count(self) -> int:
+        """Rows in the files, before merging."""
+        return sum(entry.file.row_count for entry in self.entries)
+
+    def size(self, open_cost: int) -> int:
+        """Return the bytes of the files, each at least the cost of opening it."""
+        return sum(max(entry.file.file_size, open_cost) for entry in self.entries)
 
 
 def by_bucket(entries: Sequence[ManifestEntry]) -> list[list[ManifestEntry]]:
@@ -119,15 +123,17 @@ def pack_sections(
     partition: Mapping[str, Any],
     path_of: Callable[[ManifestEntry], str],
     target_size: int = TARGET_SPLIT_SIZE,
+    open_cost: int = OPEN_FILE_COST,
 ) -> list[Split]:
     """Pack the sections of one bucket into splits of about `target_size` bytes.
 
-    Sections to merge and files to read as they are go into different splits.
+    A file counts `open_cost` bytes at least. Sections to merge and files to read as they are go into
+    different splits.
     """
     splits = []
     for merge in (False, True):
         chosen = [section for section in sections if section.merge is merge]
-        for packed in _pack(chosen, lambda section: section.size, target_size):
+        for packed in _pack(chosen, lambda section: section.size(open_cost), target_size):
             entries = [entry for section in packed for entry in section.entries]
             splits.append(
                 Split(

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from lockgate.framework.keys import KeyProvider
+    from lockgate.framework.store.aggregates import AggregateAnswer
     from lockgate.framework.store.changes import Change
     from lockgate.framework.store.commit import Overwrite
     from lockgate.framework.store.rollback import RollbackResult
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.selection import Between
     from lockgate.framework.store.tags import Released, Tag
-    from lockgate.pushdown import Predicate
+    from lockgate.pushdown import Aggregate, Predicate, SortKey
 
 # What may be written: a table, or batches of one schema.
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
@@ -121,6 +122,7 @@ class Table:
         tag: str | None = None,
         between: Between | None = None,
         limit: int | None = None,
+        order: Sequence[SortKey] = (),
         own_schema: bool = True,
     ) -> ScanPlan:
         """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
@@ -135,8 +137,28 @@ class Table:
             tag=tag,
             between=between,
             limit=limit,
+            order=order,
             own_schema=own_schema,
         )
+
+    def aggregate(
+        self,
+        aggregates: Sequence[Aggregate],
+        *,
+        group_by: Sequence[str] = (),
+        predicate: Predicate | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+    ) -> AggregateAnswer:
+        """Answer COUNT, MIN and MAX from metadata, or say why that is not exact; see
+        `aggregates.answer_aggregates`.
+
+        No data file is opened. `predicate` and `group_by` may be of partition columns.
+        """
+        from lockgate.framework.store.aggregates import answer_aggregates
+
+        paths = [(name,) for name in group_by]
+        return answer_aggregates(self, aggregates, paths, predicate, snapshot_id=snapshot_id, tag=tag)
 
     def read(
         self,

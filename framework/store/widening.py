@@ -30,6 +30,22 @@ def can_widen(old: DataType, new: DataType) -> bool:
     return False
 
 
+def statistics_hold(old: DataType, new: DataType) -> bool:
+    """Say whether bounds and null counts of a column written as `old` hold for it as `new`.
+
+    They do where the values stay and their order too; text that became numbers sorts otherwise ("10" < "9"),
+    and some of it is null now.
+    """
+    if old.with_nullable(True) == new.with_nullable(True):
+        return True
+    same_order = (
+        (old.kind in _INTEGERS and new.kind in _INTEGERS)
+        or old.kind is new.kind is Kind.DECIMAL
+        or (old.is_string and new.is_string)
+    )
+    return same_order and can_widen(old, new)
+
+
 _TOO_MANY = 99
 
 
