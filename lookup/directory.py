@@ -9,6 +9,8 @@
     CURRENT              the snapshot that readers without a wish of their own get
     PRIMARY              names the database that is brought forward from snapshot to snapshot
     generations/<id>/    the state at snapshot <id>: never changed, renamed into place complete
+    PLACE                a name of the folder, by which those who share it know each other
+    owners/<name>        locked by the executor of an application that runs its owner (`standby`)
     wanted/<id>          snapshots that a process without the lock asks for
     readers/<name>       what a driver still needs, touched while it lives
 
@@ -18,11 +20,10 @@ A folder belongs to one user and is closed to others.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
-import stat
+import socket
 import time
 import uuid
 from collections.abc import Callable, Collection
@@ -32,6 +33,7 @@ from typing import IO, Any
 
 from lockgate.errors import LookupCacheError, VersionMismatchError
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
+from lockgate.lookup import places
 from lockgate.lookup.spec import CacheLayout
 
 KEPT_GENERATIONS = 2
@@ -55,22 +57,6 @@ class GenerationInfo:
     full_load: bool
     build_seconds: float
     built_millis: int
-
-
-def own_folder(path: Path) -> Path:
-    """Make a folder, private if it is new; raises LookupCacheError if it belongs to another user."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if path.stat().st_uid != os.getuid():
-        raise LookupCacheError(f"{path} belongs to another user; choose a folder with lookup.cache-dir")
-    return path
-
-
-def private_folder(path: Path) -> Path:
-    """Make a folder that only this user can enter; raises LookupCacheError if it belongs to another."""
-    own_folder(path)
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        path.chmod(0o700)
-    return path
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:
@@ -104,8 +90,7 @@ class CacheDirectory:
 
     def ensure(self) -> None:
         """Make the folder, closed to other users, if it is missing or was removed."""
-        # The folder above may be the user's own and hold other things: it is left as it is.
-        private_folder(own_folder(self.path.parent) / self.path.name)
+        places.cache_folder(self.path)
         for part in ("generations", "wanted", "readers", "keys"):
             (self.path / part).mkdir(exist_ok=True)
 
@@ -123,8 +108,8 @@ class CacheDirectory:
         content = self._layout_json()
         if content is None:
             raise LookupCacheError(
-                f"there is no lookup cache in {self.path} on this host: caches are built by the driver, and "
-                "executors on other hosts need the folder (lookup.cache-dir) shared with it"
+                f"there is no lookup cache in {self.path} on this host ({socket.gethostname()}): its owner "
+                "is started by the executors' plugin, spark.plugins=io.lockgate.spark.LockgatePlugin"
             )
         versions = (content.get("cache_format"), content.get("row_codec"))
         if versions != (CACHE_FORMAT, ROW_CODEC):
@@ -294,21 +279,15 @@ class CacheDirectory:
     def try_lock(self) -> IO[bytes] | None:
         """Take the right to write without waiting; it ends when the file is closed or the process dies."""
         self.ensure()
-        file = open(self.path / "LOCK", "ab")  # noqa: SIM115 - the caller keeps it open
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            return None
-        return file
+        return places.try_lock(self.path / "LOCK")
 
     def is_locked_by(self, lock: IO[bytes]) -> bool:
         """Say whether `lock` still is the folder's: one that was removed and made again has another."""
-        try:
-            status = (self.path / "LOCK").stat()
-        except FileNotFoundError:
-            return False
-        return status.st_ino == os.fstat(lock.fileno()).st_ino
+        return places.is_lock_of(self.path / "LOCK", lock)
+
+    def has_owner(self) -> bool:
+        """Whether a process holds the right to write at this moment."""
+        return places.is_locked(self.path / "LOCK")
 
 
 def _numbers(folder: Path) -> list[int]:

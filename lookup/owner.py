@@ -1,18 +1,19 @@
 """The owner of a cache: a process of its own that builds the states a driver asks for.
 
-Run as `python -m lockgate.lookup.owner` by `service`; speaks `pipe`'s messages on its standard streams.
-Several drivers on a host may use one cache: each starts an owner, the lock lets one of them write, the
-others wait for its results and take over when it dies. It can be killed at any moment.
+Run as `python -m lockgate.lookup.owner` by a driver, or by `standby` as the child of an executor; speaks
+`pipe`'s messages on its standard streams. Several applications on a host may use one cache: each has an
+owner, the lock lets one of them write, the others wait for its results and take over when it dies. It can be
+killed at any moment.
 
-From the driver: open (catalog, spec, has_keys), build (snapshot, serve), answer (to a question about a key).
-To the driver: ready (pid, writer), progress (rows), built (snapshot, info), failed (snapshot, error), ask (a
-question about a key), warning (category, message).
+From the driver: open (catalog, spec, has_keys), build (snapshot, serve), hold (name, snapshots), answer (to a
+question about a key), close. To the driver: ready (pid, writer), progress (rows), built (snapshot, info),
+removed (snapshots), emptied, failed (snapshot, error), ask (a question about a key), warning (category,
+message); to the executor only: metrics (values).
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import queue
 import signal
@@ -32,9 +33,12 @@ from lockgate.lookup.key_server import KeyServer
 from lockgate.lookup.options import UNUSED_RETENTION, lookup_options
 from lockgate.lookup.pipe import Message, PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.spec import LookupSpec, cached_layout
+from lockgate.lookup.standby import private_stdout, read_lines
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
+    from lockgate.lookup.directory import GenerationInfo
+    from lockgate.lookup.standby import Turn
 
 # How often a waiting owner tries the lock, and the holder looks for what others want.
 _POLL_SECONDS = 0.1
@@ -52,8 +56,10 @@ class Owner:
         directory: CacheDirectory,
         send: Any,
         commands: queue.Queue[Message],
+        turn: Turn | None = None,
     ) -> None:
         self._table = table
+        self._turn = turn
         self._spec = spec
         self._send = send
         self._commands = commands
@@ -66,7 +72,12 @@ class Owner:
 
     @classmethod
     def open(
-        cls, content: Message, keys: PipeKeyProvider, send: Any, commands: queue.Queue[Message]
+        cls,
+        content: Message,
+        keys: PipeKeyProvider,
+        send: Any,
+        commands: queue.Queue[Message],
+        turn: Turn | None = None,
     ) -> Owner:
         """Open the table that the driver named."""
         from lockgate.framework.store.catalog import Catalog
@@ -78,7 +89,7 @@ class Owner:
             options=content["options"] or None,
         )
         directory = CacheDirectory(Path(content["directory"]))
-        return cls(catalog.load_table(spec.identifier), spec, directory, send, commands)
+        return cls(catalog.load_table(spec.identifier), spec, directory, send, commands, turn)
 
     def run(self) -> None:
         """Work until the process is ended from outside."""
@@ -87,11 +98,9 @@ class Owner:
         sweep_caches(self._directory.path.parent, options.get_option(UNUSED_RETENTION).total_seconds())
         self._serve_key()
         self._send({"event": "ready", "pid": os.getpid(), "writer": self._lock is not None})
-        while True:
-            with contextlib.suppress(queue.Empty):
-                self._pending.append(self._commands.get(timeout=_POLL_SECONDS))
-                while True:
-                    self._pending.append(self._commands.get_nowait())
+        while self._turn is None or self._turn.lasts():
+            if not self._take_commands():
+                return
             if self._lock is not None and not self._directory.is_locked_by(self._lock):
                 self._start_afresh()
             if self._lock is None and self._elect():
@@ -100,6 +109,21 @@ class Owner:
                 self._wait_for_the_writer()
             else:
                 self._write()
+
+    def _take_commands(self) -> bool:
+        # Waits a moment for commands; False: there is no more to do.
+        with contextlib.suppress(queue.Empty):
+            command = self._commands.get(timeout=_POLL_SECONDS)
+            while True:
+                if command["op"] == "close":
+                    self._directory.release(command["name"])
+                    return False
+                if command["op"] == "hold":
+                    self._directory.hold(command["name"], command["snapshots"])
+                else:
+                    self._pending.append(command)
+                command = self._commands.get_nowait()
+        return True
 
     def _serve_key(self) -> None:
         if self._key_server is not None:
@@ -121,6 +145,7 @@ class Owner:
         self._close_builder()
         self._directory.ensure()
         self._serve_key()
+        self._send({"event": "emptied"})
 
     def _close_builder(self) -> None:
         if self._builder is not None:
@@ -145,8 +170,21 @@ class Owner:
             self._failed(snapshot_id, error)
             return error
         self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
-        self._directory.sweep({snapshot_id})
+        self._show(info)
+        removed = self._directory.sweep({snapshot_id})
+        if removed:
+            self._send({"event": "removed", "snapshots": removed})
         return None
+
+    def _show(self, info: GenerationInfo) -> None:
+        if self._turn is not None:
+            values = {
+                "snapshot": info.snapshot_id,
+                "rows": info.rows,
+                "bytes": info.bytes,
+                "buildMillis": int(info.build_seconds * 1000),
+            }
+            self._send({"event": "metrics", "table": self._spec.identifier, "values": values})
 
     def _failed(self, snapshot_id: int, error: Exception) -> None:
         if not isinstance(error, LockgateError):
@@ -194,23 +232,13 @@ class Owner:
                 self._send({"event": "failed", "snapshot": snapshot_id, "error": refusal})
 
 
-def _read_commands(stream: IO[bytes], keys: PipeKeyProvider, commands: queue.Queue[Message]) -> None:
-    for line in stream:
-        message = json.loads(line)
+def _distribute(inbox: queue.Queue[Message], keys: PipeKeyProvider, commands: queue.Queue[Message]) -> None:
+    while True:
+        message = inbox.get()
         if message["op"] == "answer":
             keys.answer(message)
         else:
             commands.put(message)
-    # The lease ended. States are published whole, so there is nothing to tidy up: leave at once.
-    os._exit(0)
-
-
-def _private_stdout() -> IO[bytes]:
-    # Whatever a library prints must not get between the messages: it goes to the log instead.
-    sys.stdout.flush()
-    private = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return private
 
 
 def main() -> None:
@@ -218,17 +246,23 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the driver, which decides
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
-    sender = Sender(_private_stdout())
+    stdout = private_stdout()
+    inbox: queue.Queue[Message] = queue.Queue()
+    threading.Thread(target=read_lines, args=(sys.stdin.buffer, inbox), daemon=True).start()
+    serve(inbox.get(), inbox, stdout)
+
+
+def serve(opening: Message, inbox: queue.Queue[Message], stdout: IO[bytes], turn: Turn | None = None) -> None:
+    """Own the cache that `opening` names until told to close, or the turn is over."""
+    sender = Sender(stdout)
     warnings.showwarning = lambda message, category, *rest: sender.send(
         {"event": "warning", "category": category.__name__, "message": str(message)}
     )
     keys = PipeKeyProvider(sender.send)
     commands: queue.Queue[Message] = queue.Queue()
-    reader = threading.Thread(target=_read_commands, args=(sys.stdin.buffer, keys, commands), daemon=True)
-    reader.start()
-    opening = commands.get()
+    threading.Thread(target=_distribute, args=(inbox, keys, commands), daemon=True).start()
     try:
-        owner = Owner.open(opening, keys, sender.send, commands)
+        owner = Owner.open(opening, keys, sender.send, commands, turn)
     except Exception as error:  # the driver must hear of it, whatever it is
         sender.send({"event": "failed", "snapshot": None, "error": error_to_json(error)})
         sys.exit(1)

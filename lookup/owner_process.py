@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lockgate.framework.keys import KeyProvider
+from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.pipe import Message, Sender, answer_about_keys
 
 _log = logging.getLogger("lockgate.lookup")
@@ -146,6 +148,45 @@ class OwnerProcess:
                 self.send(answer_about_keys(self._keys, message))
         else:
             self._on_event(message)
+
+
+class LocalOwners:
+    """The owner of a driver that keeps the cache itself, as `sites.Owners`: one link, one host."""
+
+    LINK = "driver"
+
+    def __init__(
+        self,
+        opening: Message,
+        keys: KeyProvider | None,
+        directory: CacheDirectory,
+        hear: Callable[[str, Message], None],
+    ) -> None:
+        self._path = str(directory.path)
+        self._hear = hear
+        self._process = OwnerProcess(
+            {**opening, "directory": self._path}, keys, directory.log_path, self._relay
+        )
+
+    def send(self, link: str, message: Message) -> bool:
+        """Tell the owner something; False if there is none at the moment."""
+        return self._process.send(message)
+
+    def expected(self) -> bool:
+        """There is always an owner, or one is about to start."""
+        return True
+
+    def close(self) -> None:
+        """End the owner and wait for it."""
+        self._process.close()
+        self._hear(self.LINK, {"event": "gone"})
+
+    def _relay(self, event: Message) -> None:
+        if event["event"] == "started":
+            # What it is told from now on waits in the pipe until it is ready.
+            place = {"host": socket.gethostname(), "folder": self._path, "directory": self._path}
+            event = {"event": "leading", "pid": event["pid"], **place}
+        self._hear(self.LINK, event)
 
 
 def _open_log(path: Path) -> IO[bytes]:

@@ -14,13 +14,14 @@ from lockgate.lookup.standing import LookupStatus
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.table import Table
+    from lockgate.lookup.sites import Site
 
 _lock = threading.Lock()
 _lookups: dict[str, Lookup] = {}
 
 
-def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec) -> Lookup:
-    """Return the running lookup for a spec, started if it is the first."""
+def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec, site: Site | None = None) -> Lookup:
+    """Return the running lookup for a spec, started at a site (None: here) if it is the first."""
     identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
     with _lock:
         for name in [name for name, lookup in _lookups.items() if lookup.closed]:
@@ -29,8 +30,14 @@ def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec) -> Lookup:
         if known is None or not known.touch():
             if not _lookups:
                 atexit.register(close_all)
-            known = _lookups[identity] = Lookup(catalog, table, spec)
+            known = _lookups[identity] = Lookup(catalog, table, spec, site)
         return known
+
+
+def lookups_of(cache: str) -> list[Lookup]:
+    """The running lookups on the cache of an id (`spec.cache_id`)."""
+    with _lock:
+        return [lookup for lookup in _lookups.values() if lookup.id == cache and not lookup.closed]
 
 
 def statuses() -> list[LookupStatus]:
@@ -64,6 +71,14 @@ def _running(table: str) -> Lookup:
     if found is None:
         raise NotFoundError(f"no lookup on {table!r} is running{nearest(table, running)}")
     return found
+
+
+def serving(lookup_id: str) -> int | None:
+    """The snapshot that the running lookups on a cache give their batches now; None if none does yet."""
+    with _lock:
+        running = [lookup for lookup in _lookups.values() if lookup.id == lookup_id and not lookup.closed]
+    served = [lookup.status().served_snapshot for lookup in running]
+    return max((number for number in served if number is not None), default=None)
 
 
 def close_all() -> None:

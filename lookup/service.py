@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 import uuid
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,8 @@ from lockgate.errors import (
 )
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.builder import fingerprint
-from lockgate.lookup.directory import GenerationInfo
+from lockgate.lookup.directory import CacheDirectory, GenerationInfo
+from lockgate.lookup.hosts import Host, Hosts
 from lockgate.lookup.options import (
     BLACKLIST,
     FILE_RETENTION,
@@ -34,13 +36,14 @@ from lockgate.lookup.options import (
     TIMEOUT,
     lookup_options,
 )
-from lockgate.lookup.owner_process import OwnerProcess
 from lockgate.lookup.periods import covers
 from lockgate.lookup.pins import Pins, shared_pins
-from lockgate.lookup.pipe import Message, error_from_json
+from lockgate.lookup.pipe import Message
+from lockgate.lookup.places import local_path
+from lockgate.lookup.sites import LocalSite, Owners, Site
 from lockgate.lookup.spec import LookupSpec, cache_id
-from lockgate.lookup.standing import LookupStatus
-from lockgate.lookup.tables import directory_for, newest_target
+from lockgate.lookup.standing import HostStatus, LookupStatus
+from lockgate.lookup.tables import newest_target, place_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
@@ -49,55 +52,63 @@ if TYPE_CHECKING:
 _log = logging.getLogger("lockgate.lookup")
 
 _HEARTBEAT_SECONDS = 5.0
-_FIRST_BACK_OFF_SECONDS = 0.5
-_LONGEST_BACK_OFF_SECONDS = 30.0
-# An owner that ends so often before it is ready is not killed by accident: waiting for it is in vain.
-_EARLY_ENDS = 3
 # Pins are noted again so often before they would be taken for abandoned.
 _PIN_RENEWALS = 4
+# Targets that may still become the state that is served.
+_KEPT_TARGETS = 16
 # The state before the first snapshot: a table without rows.
 EMPTY = 0
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A snapshot that was to be served from a moment on."""
+
+    snapshot_id: int
+    fingerprint: str
+    asked_at: float
 
 
 class Lookup:
     """One running lookup: its target, what is built of it, and which batches use what."""
 
-    def __init__(self, catalog: Catalog, table: Table, spec: LookupSpec) -> None:
+    def __init__(self, catalog: Catalog, table: Table, spec: LookupSpec, site: Site | None = None) -> None:
         self.table = table
         self.spec = spec
         self.id = cache_id(table, spec)
-        self.directory = directory_for(table, spec)
+        self.place = place_of(table, spec)
+        # Of the caches of executors on other hosts it only has the name.
+        self.directory = CacheDirectory(local_path(self.place))
+        self._site = site or LocalSite()
         self._options = lookup_options(table.options, spec.options)
         self._name = uuid.uuid4().hex
         self._pins = shared_pins(table, self.id)
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._target: Snapshot | None = None
+        self._targets: list[_Target] = []
         self._served: GenerationInfo | None = None
-        self._ready = False
-        self._built: dict[int, GenerationInfo] = {}
-        self._asked: dict[int, bool] = {}
-        self._asked_at: dict[int, float] = {}
+        self._hosts = Hosts(spec.identifier, self._send)
+        self._awaited: list[int] = []
         self._batch_pins: dict[int, float] = {}
-        self._error: LockgateError | None = None
-        self._failures = 0
-        self._failed: dict[int | None, LockgateError] = {}
-        self._early_ends = 0
-        self._retry_at = 0.0
-        self._loading: int | None = None
+        self._look_error: LockgateError | None = None
+        self._look_failures = 0
+        self._look_at = 0.0
         self._heartbeat_at = 0.0
         self._used_at = time.monotonic()
         # When what is served was last seen to be the newest.
         self._fresh_at = time.monotonic()
         self._pins_at = 0.0
-        self._waiting = 0
+        self._asked_rows = self._hit_rows = 0
         opening = {
+            "name": self._name,
+            "place": self.place,
             "warehouse": catalog.file_system.uri(catalog.warehouse),
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),
-            "directory": str(self.directory.path),
         }
-        self._owner = OwnerProcess(opening, table.keys, self.directory.log_path, self._hear)
+        self._owners: Owners | None = None
+        self._owners = self._site.start(opening, table.keys, self.directory, self._hear)
         self._thread = threading.Thread(target=self._tick_until_closed, name="lockgate-lookup", daemon=True)
         self._thread.start()
 
@@ -134,8 +145,14 @@ class Lookup:
         self._used_at = time.monotonic()
         return not self._closed.is_set()
 
+    def note_answers(self, rows: int, hits: int) -> None:
+        """Count rows that tasks looked up, and how many of them found a match."""
+        with self._changed:
+            self._asked_rows += rows
+            self._hit_rows += hits
+
     def _choose(self) -> int:
-        served = self._served if self._ready else None
+        served = self._served
         if served is None or self._is_rolled_back(served):
             return self.wait_for(None)
         if self._paused():
@@ -166,7 +183,8 @@ class Lookup:
         with self._changed:
             behind = time.monotonic() - self._fresh_at
             served = None if self._served is None else self._served.snapshot_id
-            reason = "" if self._error is None else f"; the last refresh failed: {self._error}"
+            error = self._trouble()[0]
+            reason = "" if error is None else f"; the last refresh failed: {error}"
         if behind > limit.total_seconds():
             raise LookupCacheError(
                 f"the lookup on {self.spec.identifier} could only be answered from snapshot {served}, which "
@@ -184,8 +202,12 @@ class Lookup:
     def _keep(self, snapshot_id: int) -> None:
         # Said before it is checked: what the owner removes afterwards is not this one.
         self._hold()
-        if snapshot_id != EMPTY and self.directory.generation(snapshot_id) is None:
-            self._await_build(snapshot_id, serve=False)
+        if snapshot_id == EMPTY:
+            return
+        with self._changed:
+            there = self._hosts.have(snapshot_id)
+        if not there or (self._site.local and self.directory.generation(snapshot_id) is None):
+            self._await_build(self.table.snapshot(snapshot_id), serve=False)
 
     def wait_for(self, snapshot_id: int | None, timeout: float | None = None) -> int:
         """Wait until a snapshot (None: the newest there is now), or a newer one, is served; returns which is.
@@ -197,7 +219,7 @@ class Lookup:
             if newest is None:
                 return EMPTY
             if self._served is None or self._served.fingerprint != fingerprint(newest):
-                self._await_build(newest.id, serve=True, timeout=timeout)
+                self._await_build(newest, serve=True, timeout=timeout)
             return newest.id
         deadline = time.monotonic() + self._timeout(timeout)
         with self._changed:
@@ -211,138 +233,180 @@ class Lookup:
     def _timeout(self, given: float | None) -> float:
         return self._options.get_option(TIMEOUT).total_seconds() if given is None else given
 
-    def _await_build(self, snapshot_id: int, *, serve: bool, timeout: float | None = None) -> None:
+    def _await_build(self, snapshot: Snapshot, *, serve: bool, timeout: float | None = None) -> None:
         deadline = time.monotonic() + self._timeout(timeout)
         with self._changed:
-            self._built.pop(snapshot_id, None)
-            self._failed.pop(snapshot_id, None)
-            self._failed.pop(None, None)
-            self._ask(snapshot_id, serve)
-            self._waiting += 1
+            for host in self._hosts.all():
+                host.forget(snapshot.id)
+            self._ask_all(snapshot, serve)
+            self._awaited.append(snapshot.id)
             try:
-                while snapshot_id not in self._built:
-                    failed = self._failed.get(snapshot_id) or self._failed.get(None)
+                while not self._hosts.have(snapshot.id) and self._is_coming():
+                    failed = self._hosts.failure(snapshot.id)
                     if failed is not None:
                         raise failed
-                    if self._closed.is_set():
-                        raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
                     left = deadline - time.monotonic()
                     if left <= 0:
-                        raise self._too_late(snapshot_id)
+                        raise self._too_late(snapshot.id)
                     self._changed.wait(left)
             finally:
-                self._waiting -= 1
+                self._awaited.remove(snapshot.id)
                 self._used_at = time.monotonic()
+
+    def _is_coming(self) -> bool:
+        if self._closed.is_set():
+            raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
+        # Without an executor there is nobody to wait for: once there are some, their tasks wait themselves.
+        return bool(self._hosts.all()) or (self._owners is not None and self._owners.expected())
 
     def _too_late(self, snapshot_id: int) -> LookupTimeoutError:
         return LookupTimeoutError(
-            f"snapshot {snapshot_id} of {self.spec.identifier} was not cached in time (lookup.timeout); "
-            f"what the owner of the cache reported is in {self.directory.log_path}"
+            f"snapshot {snapshot_id} of {self.spec.identifier} was not cached in time (lookup.timeout)"
+            f"{self._missing_on(snapshot_id)}; what the owner of the cache reported is in "
+            f"{self.directory.log_path}"
         )
 
-    # --- what the owner says ---------------------------------------------------------------------------
+    def _missing_on(self, snapshot_id: int) -> str:
+        if self._site.local:
+            return ""
+        missing = [host.name for host in self._hosts.deciding() if not host.has(snapshot_id)]
+        return f" on {', '.join(missing)}" if missing else ": no executor has started its owner"
 
-    def _ask(self, snapshot_id: int, serve: bool) -> None:
-        self._asked[snapshot_id] = self._asked.get(snapshot_id, False) or serve
-        self._asked_at[snapshot_id] = time.monotonic()
-        self._owner.send({"op": "build", "snapshot": snapshot_id, "serve": serve})
+    # --- what the owners say -------------------------------------------------------------------------
 
-    def _hear(self, event: Message) -> None:
+    def _send(self, link: str, message: Message) -> bool:
+        return self._owners is not None and self._owners.send(link, message)
+
+    def _ask_all(self, snapshot: Snapshot, serve: bool) -> None:
+        if serve:
+            self._targets.append(_Target(snapshot.id, fingerprint(snapshot), time.monotonic()))
+            del self._targets[:-_KEPT_TARGETS]
+        for host in self._hosts.all():
+            self._hosts.ask(host, snapshot.id, serve=serve)
+
+    def _hear(self, link: str, event: Message) -> None:
+        kind = event["event"]
         with self._changed:
-            kind = event["event"]
-            if kind == "started":
-                for snapshot_id, serve in self._asked.items():
-                    self._owner.send({"op": "build", "snapshot": snapshot_id, "serve": serve})
-            elif kind == "built":
-                self._on_built(GenerationInfo(**event["info"]))
-            elif kind == "ready":
-                self._early_ends = 0
-            elif kind == "failed":
-                self._on_failed(event["snapshot"], error_from_json(event["error"]))
-            elif kind == "ended":
-                self._on_ended(event)
-            elif kind == "progress":
-                self._loading = event["rows"]
+            served = self._served
+            host = self._hosts.hear(link, event)
+            if host is not None and kind == "leading":
+                self._welcome(host)
+            failed = host is not None and kind in ("failed", "ended") and host.error is not None
+            trouble = self._trouble() if failed else (None, 0)
+            self._advance()
+            moved = self._served is not served
             self._changed.notify_all()
-        if event["event"] == "warning" and event["category"] != MaskedDataWarning.__name__:
+        if kind == "warning" and event["category"] != MaskedDataWarning.__name__:
             # That of masks was given where the lookup was asked for.
             _log.warning("%s: %s", self.spec.identifier, event["message"])
-
-    def _on_built(self, info: GenerationInfo) -> None:
-        serve = self._asked.pop(info.snapshot_id, False)
-        asked_at = self._asked_at.pop(info.snapshot_id, 0.0)
-        self._built[info.snapshot_id] = info
-        for old in sorted(self._built)[:-16]:
-            del self._built[old]
-        if serve:
-            self._served = info
-            self._ready = True
-            self._fresh_at = max(self._fresh_at, asked_at)
-        self._error, self._failures, self._loading = None, 0, None
-
-    def _on_ended(self, event: Message) -> None:
-        self._early_ends += 1
-        if self._early_ends >= _EARLY_ENDS:
-            error = LookupCacheError(
-                f"the owner of the lookup cache of {self.spec.identifier} ended {self._early_ends} times "
-                f"before it was ready (exit code {event['code']}); see {self.directory.log_path}"
+        if failed:
+            _log.warning(
+                "refreshing the lookup cache of %s to snapshot %s failed (%d in a row): %s",
+                self.spec.identifier,
+                event.get("snapshot"),
+                trouble[1],
+                trouble[0],
             )
-            self._on_failed(None, error)
+        if moved or failed:
+            self._site.publish(self.status())
 
-    def _on_failed(self, snapshot_id: int | None, error: LockgateError) -> None:
-        self._asked.pop(snapshot_id or 0, None)
-        if snapshot_id is None:  # the table could not even be opened
-            self._asked.clear()
-        self._failed[snapshot_id] = self._error = error
-        self._failures += 1
-        self._loading = None
-        pause = min(_FIRST_BACK_OFF_SECONDS * 2 ** (self._failures - 1), _LONGEST_BACK_OFF_SECONDS)
-        self._retry_at = time.monotonic() + pause
-        _log.warning(
-            "refreshing the lookup cache of %s to snapshot %s failed (%d in a row): %s",
-            self.spec.identifier,
-            snapshot_id,
-            self._failures,
-            self._error,
-        )
+    def _welcome(self, host: Host) -> None:
+        # What batches are given now must come first: the tasks that land there need it.
+        for snapshot_id in self._awaited:
+            if not host.has(snapshot_id) and snapshot_id not in host.asked:
+                self._hosts.ask(host, snapshot_id, serve=snapshot_id == self._wanted_id())
+        served = self._served
+        if served is not None and not host.has(served.snapshot_id) and served.snapshot_id not in host.asked:
+            self._hosts.ask(host, served.snapshot_id, serve=True)
+        self._heartbeat_at = 0.0
+
+    def _wanted_id(self) -> int | None:
+        return self._targets[-1].snapshot_id if self._targets else None
+
+    def _advance(self) -> None:
+        # Batches are given the newest target that every host has; they never go back to an older one.
+        for target in reversed(self._targets):
+            if self._served is not None and self._served.fingerprint == target.fingerprint:
+                return
+            if self._hosts.have(target.snapshot_id, target.fingerprint):
+                self._served = self._hosts.deciding()[0].built[target.snapshot_id]
+                self._fresh_at = max(self._fresh_at, target.asked_at)
+                return
+
+    def _trouble(self) -> tuple[str | None, int]:
+        # What is wrong now, for people, and how often in a row.
+        found = self._hosts.troubles()
+        if not found:
+            return (None if self._look_error is None else str(self._look_error)), self._look_failures
+        where, error, failures = max(found, key=lambda trouble: trouble[2])
+        return (str(error) if self._site.local else f"{where}: {error}"), failures
 
     # --- the timer -----------------------------------------------------------------------------------
 
     def _tick_until_closed(self) -> None:
-        interval = self._options.get_option(REFRESH_INTERVAL).total_seconds()
         while True:
             try:
                 self._tick()
             except Exception as error:  # a table that cannot be read now may be readable later
                 _log.warning("looking for a new snapshot of %s failed: %s", self.spec.identifier, error)
                 with self._changed:
-                    self._error = LookupCacheError(f"looking for a new snapshot failed: {error}")
-                    self._failures += 1
-            if self._closed.wait(interval):
+                    self._look_error = LookupCacheError(f"looking for a new snapshot failed: {error}")
+                    self._look_failures += 1
+            if self._closed.wait(self._pause()):
                 return
             idle = time.monotonic() - self._used_at
-            if not self._waiting and idle > self._options.get_option(FILE_RETENTION).total_seconds():
+            if not self._awaited and idle > self._options.get_option(FILE_RETENTION).total_seconds():
                 self.close()
+
+    def _pause(self) -> float:
+        # Until the next look at the table, or until a failed build is to be tried again.
+        due = [self._look_at, time.monotonic() + _HEARTBEAT_SECONDS]
+        with self._changed:
+            due += [host.retry_at for host in self._hosts.all() if host.error is not None and not host.asked]
+        return max(0.01, min(due) - time.monotonic())
 
     def _tick(self) -> None:
         started = time.monotonic()
-        newest = newest_target(self.table)
-        with self._changed:
-            self._target = newest
-            served = self._served
-            current = newest is None or (served is not None and served.fingerprint == fingerprint(newest))
-            if current:
-                self._fresh_at = started
-                self._error, self._failures = None, 0
-            wanted = None if newest is None or current or (self._ready and self._paused()) else newest.id
-            if wanted is not None and wanted not in self._asked and time.monotonic() >= self._retry_at:
-                self._ask(wanted, True)
+        if started >= self._look_at or self._target is None:
+            self._look_at = started + self._options.get_option(REFRESH_INTERVAL).total_seconds()
+            newest = newest_target(self.table)
+            with self._changed:
+                self._target = newest
+                self._look_error, self._look_failures = None, 0
+                if newest is None or self._is_served(newest):
+                    self._fresh_at = started
+        self._ask_for_target()
         if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
             self._hold()
         retention = self._options.get_option(PIN_RETENTION).total_seconds()
         if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
             self._pins_at = time.monotonic()
             self._pins.renew(retention)
+        self._site.publish(self.status())
+
+    def _is_served(self, snapshot: Snapshot) -> bool:
+        return self._served is not None and self._served.fingerprint == fingerprint(snapshot)
+
+    def _ask_for_target(self) -> None:
+        with self._changed:
+            target = self._target
+            if target is None:
+                return
+            mark = fingerprint(target)
+            # What the table is at again, as after a failed commit was rolled back, fails no more.
+            for host in self._hosts.all():
+                if host.has(target.id, mark) and not host.asked:
+                    host.error, host.failures = None, 0
+            if self._served is not None and self._paused():
+                return
+            if not self._targets or self._targets[-1].fingerprint != mark:
+                self._targets.append(_Target(target.id, mark, time.monotonic()))
+                del self._targets[:-_KEPT_TARGETS]
+            for host in self._hosts.all():
+                wanted = not host.has(target.id, mark) and target.id not in host.asked
+                if wanted and time.monotonic() >= host.retry_at:
+                    self._hosts.ask(host, target.id, serve=True)
+            self._advance()
 
     def _hold(self) -> None:
         retention = self._options.get_option(FILE_RETENTION).total_seconds()
@@ -353,7 +417,10 @@ class Lookup:
             if self._served is not None:
                 held.add(self._served.snapshot_id)
             self._heartbeat_at = time.monotonic()
-        self.directory.hold(self._name, held)
+            if not self._site.local:
+                self._hosts.tell_owners({"op": "hold", "name": self._name, "snapshots": sorted(held)})
+        if self._site.local:
+            self.directory.hold(self._name, held)
 
     # --- for people --------------------------------------------------------------------------------------
 
@@ -364,24 +431,31 @@ class Lookup:
             served, target = self._served, self._target
             current = served is not None and target is not None and served.snapshot_id == target.id
             lag = 0 if current or target is None else max(0, int(time.time() * 1000) - target.time_millis)
+            hosts = tuple(host.status() for host in self._hosts.all())
+            loading = min((h for h in hosts if h.loading_rows is not None), key=_rows_loaded, default=None)
+            error, failures = self._trouble()
             return LookupStatus(
                 table=self.spec.identifier,
                 keys=self.spec.keys,
-                directory=str(self.directory.path),
+                directory=str(self.directory.path) if self._site.local or not hosts else hosts[0].directory,
                 target_snapshot=None if target is None else target.id,
                 served_snapshot=None if served is None else served.snapshot_id,
                 lag_millis=lag,
                 rows=0 if served is None else served.rows,
-                bytes=0 if served is None else served.bytes,
+                bytes=0 if served is None else max(served.bytes, sum(host.bytes for host in hosts)),
                 build_seconds=0.0 if served is None else served.build_seconds,
                 built_millis=0 if served is None else served.built_millis,
                 full_load=served is not None and served.full_load,
-                loading_rows=self._loading,
-                last_error=None if self._error is None else str(self._error),
-                failures=self._failures,
-                owner_pid=self._owner.pid,
-                owner_restarts=max(0, self._owner.restarts),
+                loading_rows=None if loading is None else loading.loading_rows,
+                expected_rows=None if loading is None else loading.expected_rows,
+                last_error=error,
+                failures=failures,
+                owner_pid=hosts[0].owner_pid if hosts else None,
+                owner_restarts=sum(host.owner_restarts for host in hosts),
                 pins=pins,
+                asked_rows=self._asked_rows,
+                hit_rows=self._hit_rows,
+                hosts=hosts,
             )
 
     def close(self) -> None:
@@ -389,9 +463,17 @@ class Lookup:
         self._closed.set()
         with self._changed:
             self._changed.notify_all()
-        self._owner.close()
+            self._hosts.tell_owners({"op": "close", "name": self._name})
+        if self._owners is not None:
+            self._owners.close()
         if self._thread is not threading.current_thread():
             self._thread.join(5)
         # Those of a closed lookup are its own: the next one reads what is on disk.
         self._pins = Pins(self.table, self.id)
-        self.directory.release(self._name)
+        if self._site.local:
+            self.directory.release(self._name)
+        self._site.withdraw(self.status())
+
+
+def _rows_loaded(host: HostStatus) -> int:
+    return host.loading_rows or 0

@@ -16,15 +16,40 @@ class Pin:
 
 
 @dataclass(frozen=True)
+class HostStatus:
+    """Where one host of a lookup stands: the driver's, or one whose executors share a folder of caches.
+
+    `executors` are the ids of those that see the folder. The other fields mean what those of `LookupStatus`
+    do, on this host alone.
+    """
+
+    host: str
+    directory: str
+    executors: tuple[str, ...]
+    served_snapshot: int | None
+    rows: int
+    bytes: int
+    build_seconds: float
+    loading_rows: int | None
+    expected_rows: int | None
+    last_error: str | None
+    failures: int
+    owner_pid: int | None
+    owner_restarts: int
+
+
+@dataclass(frozen=True)
 class LookupStatus:
     """Where a lookup stands.
 
     `target_snapshot` is the newest that changed rows, `served_snapshot` the one that batches get now,
     `lag_millis` how long the target has been waiting to be served (0: it is). `rows` and `bytes` are the
     cache's, `build_seconds` and `built_millis` (since the epoch) those of the served state, `full_load`
-    whether it was loaded whole; `loading_rows` counts up while a load runs. `last_error` is what the
-    latest refresh failed with, None once one succeeds. `pins` are the micro-batches that still hold a
-    snapshot, the newest last.
+    whether it was loaded whole; `loading_rows` counts up while a load runs, to about `expected_rows`.
+    `last_error` is what the latest refresh failed with, None once one succeeds. `pins` are the micro-batches
+    that still hold a snapshot, the newest last. `asked_rows` were looked up, as far as tasks have reported,
+    and `hit_rows` of them found a match; `hit_rate` is None before the first. `hosts` has an entry for each
+    host; the fields above are of the first one, errors of any, `bytes` and `owner_restarts` of all together.
     """
 
     table: str
@@ -44,16 +69,29 @@ class LookupStatus:
     owner_pid: int | None
     owner_restarts: int
     pins: tuple[Pin, ...]
+    expected_rows: int | None = None
+    asked_rows: int = 0
+    hit_rows: int = 0
+    hosts: tuple[HostStatus, ...] = ()
+
+    @property
+    def hit_rate(self) -> float | None:
+        """The part of the rows looked up that found a match, 0 to 1."""
+        return self.hit_rows / self.asked_rows if self.asked_rows else None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain values."""
-        return asdict(self)
+        return {**asdict(self), "hit_rate": self.hit_rate}
 
     def __str__(self) -> str:
         parts = [f"{self.table} by {', '.join(self.keys)}: snapshot {self.served_snapshot}"]
         if self.target_snapshot != self.served_snapshot:
             parts.append(f"{self.lag_millis} ms behind {self.target_snapshot}")
         parts.append(f"{self.rows} rows, {self.bytes} bytes, built in {self.build_seconds:.3f} s")
+        if self.hit_rate is not None:
+            parts.append(f"{self.hit_rate:.1%} of {self.asked_rows} rows found")
+        if len(self.hosts) > 1:
+            parts.append(f"{len(self.hosts)} hosts")
         if self.last_error is not None:
             parts.append(f"refresh failed {self.failures}x: {self.last_error}")
         return ", ".join(parts)

@@ -19,8 +19,9 @@ from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache_key import reader_cipher
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.generation import Generation, LookupResult
-from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, cache_root, lookup_options
+from lockgate.lookup.options import CACHE_DIR, CACHE_MEMORY, TIMEOUT, lookup_options
 from lockgate.lookup.pipe import error_from_json
+from lockgate.lookup.places import local_path, place_text
 from lockgate.lookup.spec import Kind, LookupSpec, cache_id, kind_of, layout_of, warn_of_masks
 from lockgate.pushdown import Predicate
 
@@ -38,11 +39,18 @@ class LookupTableStatus:
     directory: str
 
 
-def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
-    """Make, or find again, the cache folder of a lookup."""
-    options = lookup_options(table.options, spec.options)
+def place_of(table: Table, spec: LookupSpec) -> str:
+    """The place of a lookup's cache (`places`): what processes on other hosts find theirs by."""
     name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in spec.identifier)
-    return CacheDirectory.create(cache_root(options), f"{name}-{cache_id(table, spec)}")
+    configured = lookup_options(table.options, spec.options).get_option(CACHE_DIR)
+    return place_text(configured, f"{name}-{cache_id(table, spec)}")
+
+
+def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
+    """Make, or find again, the cache folder of a lookup on this host."""
+    directory = CacheDirectory(local_path(place_of(table, spec)))
+    directory.ensure()
+    return directory
 
 
 def newest_target(table: Table) -> Snapshot | None:

@@ -1,0 +1,133 @@
+"""Where caches lie on a host, and who may write there; loads nothing large.
+
+A plan names a cache by a text that every process of the cluster can read, the *place*: the folder that
+`lookup.cache-dir` gives and the cache's name, or the name alone. Each host turns it into a folder of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import IO
+
+from lockgate.errors import LookupCacheError
+
+# A host's own folder of caches; wins over `lookup.cache-dir`, which is the same for all hosts.
+ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR"
+
+_LOCK_LEFTOVER_SECONDS = 3600.0
+
+
+def local_root(configured: str) -> Path:
+    """The folder of the caches on this host, for the `lookup.cache-dir` given (empty: none).
+
+    A relative one is relative to the process's working directory, which is an executor's own. Without any, it
+    is a folder for this user under the system's folder for temporary files.
+    """
+    given = os.environ.get(ROOT_VARIABLE) or configured
+    if given:
+        return Path(given).absolute()
+    return Path(tempfile.gettempdir()) / f"lockgate-lookup-{os.getuid()}"
+
+
+def place_text(configured: str, name: str) -> str:
+    """The place of a cache as a plan carries it."""
+    return f"{configured}/{name}" if configured else name
+
+
+def local_path(place: str) -> Path:
+    """The folder of a cache on this host."""
+    configured, slash, name = place.rpartition("/")
+    return local_root(configured or slash) / name
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder, private if it is new; raises LookupCacheError if it belongs to another user."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.stat().st_uid != os.getuid():
+        raise LookupCacheError(f"{path} belongs to another user; choose a folder with lookup.cache-dir")
+    return path
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that only this user can enter; raises LookupCacheError if it belongs to another."""
+    own_folder(path)
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def cache_folder(path: Path) -> Path:
+    """Make the folder of a cache, closed to other users, if it is missing or was removed."""
+    # The folder above may be the user's own and hold other things: it is left as it is.
+    return private_folder(own_folder(path.parent) / path.name)
+
+
+def folder_token(path: Path) -> str:
+    """A name that the folder of a cache keeps while it exists: equal for all who see the same folder."""
+    token = path / "PLACE"
+    if not token.exists():
+        own = path / f".PLACE.{uuid.uuid4().hex}"
+        own.write_text(uuid.uuid4().hex)
+        with contextlib.suppress(FileExistsError):
+            token.hardlink_to(own)
+        own.unlink()
+    return token.read_text()
+
+
+def try_lock(path: Path) -> IO[bytes] | None:
+    """Take a lock without waiting; it ends when the file is closed or the process dies."""
+    file = open(path, "ab")  # noqa: SIM115 - the caller keeps it open
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    if not is_lock_of(path, file):  # removed between the two steps
+        file.close()
+        return None
+    return file
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds the lock at this moment; disturbs nobody who waits for it."""
+    try:
+        with open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def is_lock_of(path: Path, lock: IO[bytes]) -> bool:
+    """Say whether `lock` still is the file of this path: one that was removed and made again is another."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return False
+    return status.st_ino == os.fstat(lock.fileno()).st_ino
+
+
+def election_lock(folder: Path, application: str) -> Path:
+    """The lock that chooses, among the executors of an application on a host, the one that runs the owner."""
+    (folder / "owners").mkdir(exist_ok=True)
+    return folder / "owners" / application
+
+
+def sweep_elections(folder: Path) -> None:
+    """Remove the locks of elections that ended long ago."""
+    for path in (folder / "owners").glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _LOCK_LEFTOVER_SECONDS:
+                lock = try_lock(path)
+                if lock is not None:
+                    path.unlink(missing_ok=True)
+                    lock.close()

@@ -1,0 +1,67 @@
+"""Where the caches of lookups are kept: on the driver's host, or on those of the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from lockgate.lookup.owner_process import LocalOwners
+from lockgate.lookup.pipe import Message
+
+if TYPE_CHECKING:
+    from lockgate.framework.keys import KeyProvider
+    from lockgate.lookup.directory import CacheDirectory
+    from lockgate.lookup.standing import LookupStatus
+
+# Hears what the process at the end of a link says.
+Hear = Callable[[str, Message], None]
+
+
+class Owners(Protocol):
+    """The owners of one lookup's caches, each reached by a link; what they say goes to the `Hear` given."""
+
+    def send(self, link: str, message: Message) -> bool:
+        """Tell one something; False if it cannot be reached at the moment."""
+
+    def expected(self) -> bool:
+        """Whether there is an owner, or one is about to start."""
+
+    def close(self) -> None:
+        """End them all."""
+
+
+class Site(Protocol):
+    """Starts the owners of lookups, and shows where lookups stand."""
+
+    # Whether the caches lie on the driver's host, where it can look into them.
+    local: bool
+
+    def start(
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+    ) -> Owners:
+        """Start the owners of one lookup; `opening` is what each is told first, by its name."""
+
+    def publish(self, status: LookupStatus) -> None:
+        """Show where a lookup stands."""
+
+    def withdraw(self, status: LookupStatus) -> None:
+        """A lookup has ended."""
+
+
+class LocalSite:
+    """The driver's own host; nothing is shown anywhere."""
+
+    local = True
+
+    def start(
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+    ) -> Owners:
+        """Start one owner as a child of this process."""
+        directory.ensure()
+        return LocalOwners(opening, keys, directory, hear)
+
+    def publish(self, status: LookupStatus) -> None:
+        """Nobody looks."""
+
+    def withdraw(self, status: LookupStatus) -> None:
+        """Nobody looks."""
