@@ -12,6 +12,7 @@ from lockgate.framework.store.schema_changes import (
     FIRST,
     AddColumn,
     ChangeComment,
+    ChangeDefault,
     ChangeNullability,
     ChangeType,
     DropColumn,
@@ -40,8 +41,8 @@ def alter_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def _add(change: Mapping[str, Any]) -> AddColumn:
     if change.get("default") is not None:
         raise UnsupportedError(
-            f"column {'.'.join(change['path'])!r} cannot have a DEFAULT: old rows get null; "
-            "leave DEFAULT out and UPDATE the rows"
+            f"column {'.'.join(change['path'])!r} cannot be added with a DEFAULT, for rows that are there get "
+            "null: ADD COLUMN without it, then ALTER COLUMN ... SET DEFAULT for rows to come"
         )
     kind: DataType = from_spark_type(change["type"])
     kind = kind.with_nullable(change["nullable"])
@@ -75,6 +76,7 @@ _CHANGES: dict[str, Callable[[Mapping[str, Any]], SchemaChange]] = {
     "rename": lambda change: RenameColumn(_path(change), change["name"]),
     "type": lambda change: ChangeType(_path(change), from_spark_type(change["type"])),
     "nullability": lambda change: ChangeNullability(_path(change), change["nullable"]),
+    "default": lambda change: ChangeDefault(_path(change), change["default"] or None),
     "comment": lambda change: ChangeComment(_path(change), change["comment"]),
     "move": lambda change: MoveColumn(_path(change), _position(change["position"]) or FIRST),
     "set": _set,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
@@ -16,11 +17,12 @@ from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
+from lockgate.framework.store.defaults import default_sql
 from lockgate.framework.store.moving import is_hidden
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.selection import snapshot_at, snapshot_called
-from lockgate.framework.types import to_spark_json
+from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
@@ -139,7 +141,10 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
     schema = table.schema
     masked = masked_columns(table)
     struct = to_spark_json(schema.fields)
-    for field in struct["fields"]:
+    for field, column in zip(struct["fields"], schema.fields, strict=True):
+        default = default_sql(column)
+        if default is not None:
+            field["metadata"][SPARK_DEFAULT] = default
         if field["name"] in masked:
             field["metadata"]["lockgate.masked"] = masked[field["name"]]
             field["nullable"] = True  # the mask may be null, and Spark believes NOT NULL
@@ -183,7 +188,7 @@ def create_table_like(context: Context, request: dict[str, Any]) -> dict[str, An
     like = Context(context.brain, request["source"]).table().schema
     own = _options(context, request["properties"])
     schema = Schema(
-        like.fields,
+        tuple(replace(field, default=default_sql(field)) for field in like.fields),
         like.partition_keys,
         like.primary_keys,
         {**like.options, **own},

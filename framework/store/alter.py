@@ -17,6 +17,7 @@ from lockgate.framework.store.column_options import (
     drop_from_options,
     rename_in_options,
 )
+from lockgate.framework.store.defaults import default_value, with_stored_default
 from lockgate.framework.store.nested_fields import (
     Fields,
     edit_field,
@@ -31,6 +32,7 @@ from lockgate.framework.store.schema import TableSchema, now_millis
 from lockgate.framework.store.schema_changes import (
     AddColumn,
     ChangeComment,
+    ChangeDefault,
     ChangeNullability,
     ChangeType,
     ColumnPath,
@@ -162,7 +164,9 @@ class _Alteration:
                     f"column {spelled(change.path)!r} of type {found.type} cannot become {wanted}: not every "
                     "value would be kept; add a column of the new type and fill it"
                 )
-            return replace(found, type=wanted)
+            widened = replace(found, type=wanted)
+            default_value(widened)  # it must be one of the new type too
+            return widened
 
         self.fields = edit_field(self.fields, change.path, widened)
 
@@ -182,6 +186,15 @@ class _Alteration:
     def change_comment(self, change: ChangeComment) -> None:
         comment = change.description
         self.fields = edit_field(self.fields, change.path, lambda found: replace(found, description=comment))
+
+    def change_default(self, change: ChangeDefault) -> None:
+        if len(change.path) > 1:
+            raise InputError(f"{spelled(change.path)} is inside a column: only a whole column has a DEFAULT")
+
+        def changed(found: DataField) -> DataField:
+            return with_stored_default(replace(found, default=change.default))
+
+        self.fields = edit_field(self.fields, change.path, changed)
 
     def move(self, change: MoveColumn) -> None:
         *outside, name = change.path
@@ -260,6 +273,7 @@ _APPLY: dict[type, Callable[[_Alteration, Any], None]] = {
     ChangeType: _Alteration.change_type,
     ChangeNullability: _Alteration.change_nullability,
     ChangeComment: _Alteration.change_comment,
+    ChangeDefault: _Alteration.change_default,
     MoveColumn: _Alteration.move,
     SetOption: _Alteration.set_option,
     RemoveOption: _Alteration.remove_option,

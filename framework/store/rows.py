@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.orc import MASKED
+from lockgate.framework.store.defaults import default_array
 from lockgate.framework.store.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
@@ -70,7 +71,7 @@ def refuse_masks(schema: pa.Schema) -> None:
 
 
 def conform_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
-    """Bring rows to the table's columns: in its order, of its types, columns left out as null.
+    """Bring rows to the table's columns: in its order, of its types, columns left out by their defaults.
 
     Raises ColumnNotFoundError for columns the table does not have, InputError for values that do not fit and
     for masks. Nulls are checked by `check_not_null`.
@@ -84,7 +85,7 @@ def conform_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
     for field in schema.fields:
         target = to_arrow(field.type)
         if field.name not in rows.column_names:
-            columns.append(pa.chunked_array([pa.nulls(rows.num_rows, target)]))
+            columns.append(pa.chunked_array([default_array(field, rows.num_rows)]))
             continue
         columns.append(_cast(rows[field.name], target, field))
     fields = [pa.field(field.name, to_arrow(field.type)) for field in schema.fields]

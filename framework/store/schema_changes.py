@@ -75,6 +75,14 @@ class ChangeComment:
 
 
 @dataclass(frozen=True)
+class ChangeDefault:
+    """A column gets another default, a constant of SQL, for rows to come; None removes it."""
+
+    path: ColumnPath
+    default: str | None
+
+
+@dataclass(frozen=True)
 class MoveColumn:
     """A column goes to another place among its neighbours."""
 
@@ -111,6 +119,7 @@ SchemaChange: TypeAlias = (
     | ChangeType
     | ChangeNullability
     | ChangeComment
+    | ChangeDefault
     | MoveColumn
     | SetOption
     | RemoveOption

@@ -15,6 +15,7 @@ from lockgate.errors import (
 )
 from lockgate.framework import options as known
 from lockgate.framework.options import TableOptions
+from lockgate.framework.store.defaults import with_stored_default
 from lockgate.framework.store.features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
 from lockgate.framework.store.merge import why_no_sequence
 from lockgate.framework.store.paths import can_be_partition
@@ -51,7 +52,7 @@ def first_schema(schema: Schema) -> TableSchema:
     if typed.get_option(known.ORC_ENCRYPT).strip():
         # From its first file on, every encrypted file of the table has tags.
         options.setdefault(known.ORC_INTEGRITY.key, "require")
-    fields = tuple(_with_key_nullability(field, primary) for field in schema.fields)
+    fields = tuple(with_stored_default(_with_key_nullability(field, primary)) for field in schema.fields)
     created = TableSchema(
         id=0,
         fields=fields,
@@ -239,6 +240,11 @@ def check_encryption(schema: TableSchema) -> None:
         "bucket": schema.bucket_keys,
     }
     encryption = parse_encryption(encrypt or None, mask or None, schema.arrow_schema)
+    for field in schema.fields:
+        if field.default is not None and any(name.split(".")[0] == field.name for name in encryption.columns):
+            raise InputError(
+                f"column {field.name!r} cannot be encrypted and have a DEFAULT, which the schema shows to all"
+            )
     for column in encryption.columns:
         for what, names in uses.items():
             if column in names:

@@ -26,7 +26,13 @@ from lockgate.framework.types.datatype import (
     timestamp_ltz,
 )
 from lockgate.framework.types.parsing import field_to_json, parse_field, parse_type, type_to_json
-from lockgate.framework.types.spark import from_spark_json, from_spark_type, to_spark_json, to_spark_type
+from lockgate.framework.types.spark import (
+    SPARK_DEFAULT,
+    from_spark_json,
+    from_spark_type,
+    to_spark_json,
+    to_spark_type,
+)
 from lockgate.framework.types.values import (
     date_of,
     days_of,
@@ -48,6 +54,7 @@ __all__ = [
     "INT",
     "MAX_LENGTH",
     "SMALLINT",
+    "SPARK_DEFAULT",
     "STRING",
     "TINYINT",
     "DataField",

@@ -51,6 +51,8 @@ class DataField:
     name: str
     type: DataType
     description: str | None = None
+    # As schemas keep it, or as SQL before a table has it: see `store.defaults`.
+    default: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

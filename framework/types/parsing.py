@@ -114,7 +114,7 @@ def parse_field(json: Mapping[str, Any]) -> DataField:
     try:
         name = str(json["name"])
         parsed = parse_type(json["type"])
-        return DataField(int(json["id"]), name, parsed, json.get("description"))
+        return DataField(int(json["id"]), name, parsed, json.get("description"), json.get("defaultValue"))
     except KeyError as missing:
         raise UnsupportedTypeError(f"a field lacks {missing}: {dict(json)!r}") from None
     except UnsupportedTypeError as error:
@@ -124,4 +124,6 @@ def parse_field(json: Mapping[str, Any]) -> DataField:
 def field_to_json(field: DataField) -> dict[str, Any]:
     """Return the JSON of a field, what `parse_field` reads."""
     json = {"id": field.id, "name": field.name, "type": type_to_json(field.type)}
-    return json if field.description is None else {**json, "description": field.description}
+    if field.description is not None:
+        json["description"] = field.description
+    return json if field.default is None else {**json, "defaultValue": field.default}

@@ -46,6 +46,9 @@ _SIZED = re.compile(r"(char|varchar|decimal)\((\d+)(?:,\s*(\d+))?\)")
 # Where Spark keeps the declared type of a column that it handles as a string.
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 
+# Where Spark keeps the SQL of a column's default.
+SPARK_DEFAULT = "CURRENT_DEFAULT"
+
 
 def to_spark_type(data_type: DataType) -> str | dict[str, Any]:
     """Return the JSON of Spark's type for `data_type`; UnsupportedTypeError for TIME, which has none here."""
@@ -89,7 +92,8 @@ def _spark_field(field: DataField) -> dict[str, Any]:
 def from_spark_json(json: Mapping[str, Any], *, next_id: list[int] | None = None) -> tuple[DataField, ...]:
     """Return the fields of a `StructType.json` form, with ids counted from 0 through nested members.
 
-    Raises UnsupportedTypeError that names the column whose type cannot be stored.
+    Defaults are the SQL that Spark has. Raises UnsupportedTypeError that names the column whose type cannot
+    be stored.
     """
     counter = [0] if next_id is None else next_id
     fields = []
@@ -102,7 +106,8 @@ def from_spark_json(json: Mapping[str, Any], *, next_id: list[int] | None = None
         except UnsupportedTypeError as error:
             raise UnsupportedTypeError(f"column {member['name']!r}: {error}") from None
         data_type = data_type.with_nullable(bool(member.get("nullable", True)))
-        fields.append(DataField(field_id, member["name"], data_type, metadata.get("comment")))
+        default = metadata.get(SPARK_DEFAULT)
+        fields.append(DataField(field_id, member["name"], data_type, metadata.get("comment"), default))
     return tuple(fields)
 
 

@@ -71,7 +71,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   @Override
   public Set<TableCatalogCapability> capabilities() {
-    return Set.of();
+    return Set.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
   }
 
   @Override

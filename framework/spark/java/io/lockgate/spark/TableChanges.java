@@ -33,6 +33,8 @@ final class TableChanges {
       out.put("change", "nullability").put("nullable", nullability.nullable());
     } else if (change instanceof TableChange.UpdateColumnComment comment) {
       out.put("change", "comment").put("comment", comment.newComment());
+    } else if (change instanceof TableChange.UpdateColumnDefaultValue value) {
+      out.put("change", "default").put("default", sql(value));
     } else if (change instanceof TableChange.UpdateColumnPosition position) {
       out.put("change", "move");
       write(position.position(), out);
@@ -43,6 +45,12 @@ final class TableChanges {
     } else {
       throw Bridge.failure("ALTER TABLE cannot do this: " + change.getClass().getSimpleName());
     }
+  }
+
+  /** The SQL of a default, empty if there is to be none; its successor, an expression, need not have any. */
+  @SuppressWarnings("deprecation")
+  private static String sql(TableChange.UpdateColumnDefaultValue change) {
+    return change.newDefaultValue();
   }
 
   private static void write(TableChange.ColumnPosition position, ObjectNode out) {

@@ -18,6 +18,8 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
@@ -31,6 +33,7 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
@@ -46,6 +49,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * its keys are strings and else a list of pairs.
  */
 final class Values {
+  private static final String DEFAULT = "CURRENT_DEFAULT";
   private static final JsonNodeFactory MAKE = JsonNodeFactory.instance;
 
   private Values() {}
@@ -64,16 +68,19 @@ final class Values {
 
   /** The fields of a schema as the columns of a table. */
   static Column[] columns(StructType schema) {
-    return Arrays.stream(schema.fields())
-        .map(
-            field ->
-                Column.create(
-                    field.name(),
-                    field.dataType(),
-                    field.nullable(),
-                    field.getComment().getOrElse(() -> null),
-                    field.metadata().json()))
-        .toArray(Column[]::new);
+    return Arrays.stream(schema.fields()).map(Values::column).toArray(Column[]::new);
+  }
+
+  private static Column column(StructField field) {
+    String comment = field.getComment().getOrElse(() -> null);
+    if (!field.metadata().contains(DEFAULT)) {
+      return Column.create(field.name(), field.dataType(), field.nullable(), comment, field.metadata().json());
+    }
+    // Rows that are there before a column is have null in it, whatever its default.
+    ColumnDefaultValue value =
+        new ColumnDefaultValue(field.metadata().getString(DEFAULT), new LiteralValue<>(null, field.dataType()));
+    String metadata = new MetadataBuilder().withMetadata(field.metadata()).remove(DEFAULT).build().json();
+    return Column.create(field.name(), field.dataType(), field.nullable(), comment, value, metadata);
   }
 
   static JsonNode toJson(Object value, DataType type) {
