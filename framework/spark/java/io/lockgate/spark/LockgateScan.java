@@ -138,7 +138,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
 
   @Override
   public ColumnarSupportMode columnarSupportMode() {
-    return OrcScans.columnar(spec()) ? ColumnarSupportMode.SUPPORTED : ColumnarSupportMode.UNSUPPORTED;
+    return ColumnarSupportMode.SUPPORTED;
   }
 
   @Override

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import io.lockgate.spark.Bridge;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -14,39 +14,45 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.RowToColumnConverter;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import scala.math.Ordering;
 
 /** Runs what Python and the connector must compute alike on values in JSON; the tests of both sides share their cases. */
 public final class Conformance {
   private Conformance() {}
 
-  /** Merges the inputs of a merge fixture and answers the rows that are left, as a JSON array of arrays. */
-  public static String merge(String fixture) throws IOException {
+  /**
+   * Merges the inputs of a merge fixture and answers the rows that are left, as a JSON array of arrays. Inputs are read
+   * {@code pageRows} rows at a time, and {@code batchRows} at most are answered at once.
+   */
+  public static String merge(String fixture, int pageRows, int batchRows) throws IOException {
     JsonNode root = Bridge.JSON.readTree(fixture);
     MergePlan plan = MergePlan.of(root.get("plan"));
-    List<String> names = new ArrayList<>();
-    List<DataType> types = new ArrayList<>();
+    StructType schema = new StructType();
     for (JsonNode column : root.get("columns")) {
-      names.add(column.get("name").asText());
-      types.add(DataType.fromJson(column.get("type").toString()));
+      schema = schema.add(column.get("name").asText(), DataType.fromJson(column.get("type").toString()));
     }
+    StructType columns = schema;
+    List<DataType> types = Arrays.stream(columns.fields()).map(StructField::dataType).toList();
+    int keys = plan.key().size();
+    int kind = columns.fieldIndex(plan.kind());
     List<ListInput> inputs = new ArrayList<>();
-    root.get("inputs").forEach(rows -> inputs.add(new ListInput(rows(rows, types))));
-    Comparator<InternalRow> ages = RowAges.of(plan.sequence().stream().map(name ->
-        new RowAges.Column(names.indexOf(name), types.get(names.indexOf(name)), plan.descending().contains(name))).toList());
+    for (JsonNode rows : root.get("inputs")) {
+      inputs.add(new ListInput(rows(rows, types).iterator(), columns, keys, kind, pageRows));
+    }
+    RowOrder ages = RowAges.of(plan.sequence().stream().map(columns::fieldIndex).map(at ->
+        new RowAges.Column(at, types.get(at), plan.descending().contains(columns.apply(at).name()))).toList());
     DataType[] all = types.toArray(DataType[]::new);
     ArrayNode result = Bridge.JSON.createArrayNode();
-    Ordering<InternalRow> keys = MergeSource.keyOrdering(all, plan.key().size());
-    try (KeyMerge merge = new KeyMerge(inputs, keys, ages, names.indexOf(plan.kind()))) {
-      while (merge.next()) {
-        ArrayNode row = result.addArray();
-        for (int i = 0; i < all.length; i++) {
-          row.add(JsonValues.toJson(merge.row(), i, all[i]));
-        }
+    RowOrder order = RowOrder.byKey(MergeSource.keyOrdering(all, keys));
+    try (KeyMerge merge = new KeyMerge(inputs, order, ages, new MergeBatch(all, 0, batchRows))) {
+      while (merge.nextBatch()) {
+        merge.batch().rowIterator().forEachRemaining(row -> add(result, row, columns));
       }
     }
     return result.toString();
@@ -76,17 +82,9 @@ public final class Conformance {
     PartitionReaderFactory factory = OrcScans.readerFactory(spark, spec);
     ArrayNode rows = Bridge.JSON.createArrayNode();
     for (InputPartition partition : OrcScans.partitions(spark, spec, reply)) {
-      if (OrcScans.columnar(spec)) {
-        try (PartitionReader<ColumnarBatch> batches = factory.createColumnarReader(partition)) {
-          while (batches.next()) {
-            batches.get().rowIterator().forEachRemaining(row -> add(rows, row, wanted));
-          }
-        }
-      } else {
-        try (PartitionReader<InternalRow> reader = factory.createReader(partition)) {
-          while (reader.next()) {
-            add(rows, reader.get(), wanted);
-          }
+      try (PartitionReader<ColumnarBatch> batches = factory.createColumnarReader(partition)) {
+        while (batches.next()) {
+          batches.get().rowIterator().forEachRemaining(row -> add(rows, row, wanted));
         }
       }
     }
@@ -112,37 +110,56 @@ public final class Conformance {
     return all;
   }
 
+  /** Rows as a sorted input. A page that was given back is spoilt: whoever still reads it finds other values. */
   private static final class ListInput implements KeyMerge.Input {
     private final Iterator<InternalRow> rows;
-    private InternalRow current;
-    private InternalRow held;
+    private final StructType columns;
+    private final int keys;
+    private final int kind;
+    private final int pageRows;
 
-    ListInput(List<InternalRow> rows) {
-      this.rows = rows.iterator();
+    ListInput(Iterator<InternalRow> rows, StructType columns, int keys, int kind, int pageRows) {
+      this.rows = rows;
+      this.columns = columns;
+      this.keys = keys;
+      this.kind = kind;
+      this.pageRows = pageRows;
     }
 
     @Override
-    public boolean next() {
-      current = rows.hasNext() ? rows.next() : null;
-      return current != null;
+    public MergePage next() {
+      if (!rows.hasNext()) {
+        return null;
+      }
+      OnHeapColumnVector[] vectors = OnHeapColumnVector.allocateColumns(pageRows, columns);
+      RowToColumnConverter converter = new RowToColumnConverter(columns);
+      int count = 0;
+      for (; count < pageRows && rows.hasNext(); count++) {
+        converter.convert(rows.next(), vectors);
+      }
+      ListPage page = new ListPage(vectors, pageRows);
+      page.fill(count, keys, kind);
+      return page;
     }
 
     @Override
-    public InternalRow current() {
-      return current;
-    }
-
-    @Override
-    public void hold() {
-      held = current;
-    }
-
-    @Override
-    public InternalRow held() {
-      return held;
+    public void giveBack(MergePage page) {
+      for (OnHeapColumnVector vector : ((ListPage) page).vectors) {
+        vector.reset();
+        vector.putNulls(0, pageRows);
+      }
     }
 
     @Override
     public void close() {}
+  }
+
+  private static final class ListPage extends MergePage {
+    private final OnHeapColumnVector[] vectors;
+
+    ListPage(OnHeapColumnVector[] vectors, int mostRows) {
+      super(vectors, mostRows);
+      this.vectors = vectors;
+    }
   }
 }

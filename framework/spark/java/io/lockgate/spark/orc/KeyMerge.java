@@ -3,109 +3,180 @@ package io.lockgate.spark.orc;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.Comparator;
+import java.util.Iterator;
 import java.util.List;
-import org.apache.spark.sql.catalyst.InternalRow;
-import scala.math.Ordering;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
  * Merges inputs that are sorted by key into one row a key: the newest by age, or the one of the later input where
  * they are equal; keys whose newest row is a deletion vanish.
  *
- * <p>Memory: the current batch of each input.
+ * <p>Rows are picked where they lie: a page of an input stays as it is while rows of it are in the batch that was answered last.
+ * Memory: two pages for each input and a few more.
  */
-final class KeyMerge implements Closeable {
-  private static final byte UPDATE_BEFORE = 1;
-  private static final byte DELETE = 3;
+final class KeyMerge implements BatchSource {
+  // A batch ends early where its rows are strewn over many pages, as many of them as this beside those of the inputs.
+  private static final int SPARE_PAGES = 16;
 
-  /** A sorted input. Its row may be held while the input moves on. */
+  /** A sorted input. */
   interface Input extends Closeable {
-    /** Moves to the next row; a held row stays valid. */
-    boolean next() throws IOException;
+    /** The next rows, at least one, in a page that nobody uses; null at the end. */
+    MergePage next() throws IOException;
 
-    InternalRow current();
-
-    /** Keeps the current row, across {@link #next()}, until another one is held. */
-    void hold();
-
-    /** The row that was held last. */
-    InternalRow held();
+    /** Takes back a page of this input, to be filled again. */
+    void giveBack(MergePage page);
   }
 
-  private record Cursor(Input input, int order) {}
+  /** Where an input is. */
+  private static final class Cursor {
+    private final Input input;
+    private final int order;
+    private MergePage page;
+    private int row;
+    private long prefix;
 
-  private final Ordering<InternalRow> keys;
-  private final Comparator<InternalRow> ages;
-  private final int kind;
+    Cursor(Input input, int order) {
+      this.input = input;
+      this.order = order;
+    }
+
+    void moveTo(int next) {
+      row = next;
+      prefix = page.prefix(next);
+    }
+  }
+
+  /** A page that its input has passed. */
+  private record Passed(Input input, MergePage page) {}
+
+  private final RowOrder keys;
+  private final RowOrder ages;
+  private final MergeBatch batch;
   private final List<Input> inputs;
   private final Cursor[] heap;
+  private final List<Passed> passed = new ArrayList<>();
   private int size;
-  private Input winner;
+  private MergePage held;
 
-  /** {@code keys} orders whole input rows by their key, {@code ages} from old to new; {@code kind} is a position in a row. */
-  KeyMerge(List<? extends Input> inputs, Ordering<InternalRow> keys, Comparator<InternalRow> ages, int kind)
-      throws IOException {
+  /** {@code ages} orders rows of one key from old to new. */
+  KeyMerge(List<? extends Input> inputs, RowOrder keys, RowOrder ages, MergeBatch batch) throws IOException {
     this.inputs = new ArrayList<>(inputs);
     this.keys = keys;
     this.ages = ages;
-    this.kind = kind;
+    this.batch = batch;
     this.heap = new Cursor[inputs.size()];
     for (int i = 0; i < inputs.size(); i++) {
-      if (inputs.get(i).next()) {
-        heap[size] = new Cursor(inputs.get(i), i);
+      Cursor cursor = new Cursor(inputs.get(i), i);
+      if (turn(cursor)) {
+        heap[size] = cursor;
         siftUp(size++);
       }
     }
   }
 
-  /** Moves to the next key that has a row. */
-  boolean next() throws IOException {
-    while (size > 0) {
-      winner = take();
-      while (size > 0 && keys.compare(winner.held(), heap[0].input().current()) == 0) {
-        if (ages.compare(heap[0].input().current(), winner.held()) >= 0) {
-          winner = take();
-        } else {
-          advance();
-        }
-      }
-      byte change = winner.held().getByte(kind);
-      if (change != UPDATE_BEFORE && change != DELETE) {
-        return true;
+  @Override
+  public boolean nextBatch() throws IOException {
+    batch.clear();
+    giveBackUnused();
+    while (size > 0 && !batch.isFull() && (batch.size() == 0 || passed.size() < SPARE_PAGES)) {
+      if (!takeRun()) {
+        takeKey();
       }
     }
-    winner = null;
-    return false;
+    return batch.size() > 0;
   }
 
-  /** The newest row of the current key, valid until {@link #next()}. */
-  InternalRow row() {
-    return winner.held();
+  @Override
+  public ColumnarBatch batch() {
+    return batch.output();
   }
 
-  private Input take() throws IOException {
-    Input input = heap[0].input();
-    input.hold();
+  /** Takes the rows of the first page that come before those of all other inputs and have each a key of its own. */
+  private boolean takeRun() {
+    Cursor first = heap[0];
+    MergePage page = first.page;
+    long[] prefixes = page.prefixes();
+    boolean alone = size == 1;
+    long limit = alone ? 0 : size == 2 ? heap[1].prefix : Math.min(heap[1].prefix, heap[2].prefix);
+    // The last row of a page may have the key of the next page's first.
+    int most = Math.min(page.rows() - 1, first.row + batch.room());
+    int end = first.row;
+    while (end < most && prefixes[end] < prefixes[end + 1] && (alone || prefixes[end] < limit)) {
+      end++;
+    }
+    if (end == first.row) {
+      return false;
+    }
+    batch.pickAll(page, first.row, end);
+    first.moveTo(end);
+    siftDown();
+    return true;
+  }
+
+  /** Takes the newest row of the first key. */
+  private void takeKey() throws IOException {
+    MergePage page = heap[0].page;
+    int row = heap[0].row;
+    held = page;
     advance();
-    return input;
+    while (size > 0 && keys.compare(page, row, heap[0].page, heap[0].row) == 0) {
+      if (ages.compare(heap[0].page, heap[0].row, page, row) >= 0) {
+        page = heap[0].page;
+        row = heap[0].row;
+        held = page;
+      }
+      advance();
+    }
+    if (!page.isGone(row)) {
+      batch.pick(page, row);
+    }
+    held = null;
   }
 
   private void advance() throws IOException {
-    if (!heap[0].input().next()) {
+    Cursor first = heap[0];
+    if (first.row + 1 < first.page.rows()) {
+      first.moveTo(first.row + 1);
+    } else if (!turn(first)) {
       heap[0] = heap[--size];
       heap[size] = null;
     }
     siftDown();
   }
 
-  private boolean before(Cursor left, Cursor right) {
-    InternalRow leftRow = left.input().current();
-    InternalRow rightRow = right.input().current();
-    int order = keys.compare(leftRow, rightRow);
-    if (order == 0) {
-      order = ages.compare(leftRow, rightRow);
+  /** Moves to the next page of an input; false at its end. */
+  private boolean turn(Cursor cursor) throws IOException {
+    if (cursor.page != null) {
+      passed.add(new Passed(cursor.input, cursor.page));
+      giveBackUnused();
     }
-    return order == 0 ? left.order() < right.order() : order < 0;
+    cursor.page = cursor.input.next();
+    if (cursor.page == null) {
+      return false;
+    }
+    cursor.moveTo(0);
+    return true;
+  }
+
+  private void giveBackUnused() {
+    for (Iterator<Passed> pages = passed.iterator(); pages.hasNext(); ) {
+      Passed one = pages.next();
+      if (!one.page().isPicked() && one.page() != held) {
+        one.input().giveBack(one.page());
+        pages.remove();
+      }
+    }
+  }
+
+  private boolean before(Cursor left, Cursor right) {
+    int order = Long.compare(left.prefix, right.prefix);
+    if (order == 0) {
+      order = keys.compare(left.page, left.row, right.page, right.row);
+    }
+    if (order == 0) {
+      order = ages.compare(left.page, left.row, right.page, right.row);
+    }
+    return order == 0 ? left.order < right.order : order < 0;
   }
 
   private void siftUp(int from) {

@@ -1,41 +1,30 @@
 package io.lockgate.spark.orc;
 
 import java.io.IOException;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BoundReference;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.RowOrdering;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.types.ByteType$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.vectorized.ColumnarBatchRow;
-import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.sql.vectorized.ColumnVector;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.math.Ordering;
 
 /** The rows of the files of one bucket, merged by key as the merge plan says. */
-final class MergeSource implements RowSource {
+final class MergeSource {
   static final String KEY_PREFIX = "_KEY_";
   // Paimon's SpecialFields.KEY_FIELD_ID_START: the id of a key column is this plus the id of its field.
   static final int KEY_ID_BASE = Integer.MAX_VALUE / 2;
 
-  private final KeyMerge merge;
-  private final int before;
+  private MergeSource() {}
 
-  private MergeSource(KeyMerge merge, int before) {
-    this.merge = merge;
-    this.before = before;
-  }
-
-  static MergeSource open(ScanReaders readers, SplitSpec split, int batchRows) throws IOException {
+  static KeyMerge open(ScanReaders readers, SplitSpec split, int batchRows) throws IOException {
     ScanSpec spec = readers.spec();
     DataType[] types = types(systemColumns(spec, null), spec.readSchema());
     OrcFileReader.Settings whole = new OrcFileReader.Settings(0, Long.MAX_VALUE, SearchArguments.NONE, batchRows);
@@ -43,7 +32,7 @@ final class MergeSource implements RowSource {
     try {
       for (SplitSpec.DataFile file : split.files()) {
         List<Columns.Wanted> system = systemColumns(spec, spec.names(file.schemaId()));
-        inputs.add(new FileInput(readers.open(file, split, whole, system), types));
+        inputs.add(new FileInput(readers.open(file, split, whole, system), spec.mergePlan().key().size(), system.size() - 1, batchRows));
       }
       MergePlan plan = spec.mergePlan();
       int keys = plan.key().size();
@@ -54,7 +43,7 @@ final class MergeSource implements RowSource {
         int at = isRead(spec, name) ? before + spec.readSchema().fieldIndex(name) : next++;
         ages.add(new RowAges.Column(at, types[at], plan.descending().contains(name)));
       }
-      return new MergeSource(new KeyMerge(inputs, keyOrdering(types, keys), RowAges.of(ages), before - 1), before);
+      return new KeyMerge(inputs, RowOrder.byKey(keyOrdering(types, keys)), RowAges.of(ages), new MergeBatch(types, before, batchRows));
     } catch (IOException | RuntimeException failure) {
       for (FileInput input : inputs) {
         input.close();
@@ -104,87 +93,49 @@ final class MergeSource implements RowSource {
     return types.toArray(DataType[]::new);
   }
 
-  @Override
-  public boolean next() throws IOException {
-    return merge.next();
-  }
-
-  @Override
-  public InternalRow row() {
-    return merge.row();
-  }
-
-  @Override
-  public UnsafeProjection projection(StructType schema) {
-    List<Expression> columns = new ArrayList<>();
-    for (int i = 0; i < schema.length(); i++) {
-      columns.add(new BoundReference(before + i, schema.apply(i).dataType(), true));
-    }
-    return UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq(),
-        CollectionConverters.asScala(List.<Attribute>of()).toSeq());
-  }
-
-  @Override
-  public void close() throws IOException {
-    merge.close();
-  }
-
-  /** A file as a sorted input: rows are seen in its batch, and copied only when the batch goes while a row is held. */
+  /** A file as a sorted input. */
   private static final class FileInput implements KeyMerge.Input {
     private final OrcFileReader file;
-    private final UnsafeProjection copier;
-    private final ColumnarBatchRow current;
-    private final ColumnarBatchRow view;
-    private InternalRow held;
+    private final int keys;
+    private final int kind;
+    private final int pageRows;
+    private final Deque<FilePage> free = new ArrayDeque<>();
 
-    FileInput(OrcFileReader file, DataType[] types) {
+    FileInput(OrcFileReader file, int keys, int kind, int pageRows) {
       this.file = file;
-      this.copier = UnsafeProjection.create(types);
-      ColumnVector[] columns = columns(file.batch());
-      this.current = new ColumnarBatchRow(columns);
-      this.view = new ColumnarBatchRow(columns);
-      current.rowId = -1;
+      this.keys = keys;
+      this.kind = kind;
+      this.pageRows = pageRows;
     }
 
-    private static ColumnVector[] columns(ColumnarBatch batch) {
-      ColumnVector[] columns = new ColumnVector[batch.numCols()];
-      for (int i = 0; i < columns.length; i++) {
-        columns[i] = batch.column(i);
+    @Override
+    public MergePage next() throws IOException {
+      FilePage page = free.isEmpty() ? new FilePage(file.newPage(), pageRows) : free.pop();
+      if (!file.fill(page.source)) {
+        return null;
       }
-      return columns;
+      page.fill(page.source.rows(), keys, kind);
+      return page;
     }
 
     @Override
-    public boolean next() throws IOException {
-      if (++current.rowId < file.batch().numRows()) {
-        return true;
-      }
-      if (held == view) {
-        held = copier.apply(view).copy();
-      }
-      current.rowId = 0;
-      return file.nextBatch();
-    }
-
-    @Override
-    public InternalRow current() {
-      return current;
-    }
-
-    @Override
-    public void hold() {
-      view.rowId = current.rowId;
-      held = view;
-    }
-
-    @Override
-    public InternalRow held() {
-      return held;
+    public void giveBack(MergePage page) {
+      free.push((FilePage) page);
     }
 
     @Override
     public void close() throws IOException {
       file.close();
+    }
+  }
+
+  /** A page of a file. */
+  private static final class FilePage extends MergePage {
+    private final OrcFileReader.Page source;
+
+    FilePage(OrcFileReader.Page source, int mostRows) {
+      super(source.columns(), mostRows);
+      this.source = source;
     }
   }
 }

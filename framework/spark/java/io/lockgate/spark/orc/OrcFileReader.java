@@ -1,7 +1,6 @@
 package io.lockgate.spark.orc;
 
 import io.lockgate.spark.Failure;
-import java.io.Closeable;
 import java.io.IOException;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
@@ -11,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TimeZone;
 import java.util.function.LongUnaryOperator;
+import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
@@ -26,19 +26,45 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads a range of one ORC file batch by batch, as Spark's columns. */
-final class OrcFileReader implements Closeable {
+final class OrcFileReader implements BatchSource {
   /** How to read: the range, the filters to skip by, and how many rows at a time. */
   record Settings(long start, long length, SearchArguments filters, int batchRows) {}
 
   /** Whose keys open the file, and what is asked of its integrity tags. */
   record Trust(String keyScope, Integrity integrity) {}
 
+  /** Vectors for some rows of the file, and Spark's view of them. */
+  static final class Page {
+    private final VectorizedRowBatch vectors;
+    private final Vectors.View[] views;
+    private final RowNumbers numbers;
+    private final ColumnVector[] columns;
+
+    private Page(VectorizedRowBatch vectors, Vectors.View[] views, ColumnVector[] constants) {
+      this.vectors = vectors;
+      this.views = views;
+      // What counts rows belongs to one page.
+      ColumnVector[] own = Arrays.stream(constants).map(column -> column instanceof RowNumbers ? new RowNumbers() : column)
+          .toArray(ColumnVector[]::new);
+      this.columns = arrange(views, own);
+      this.numbers = Arrays.stream(own).filter(RowNumbers.class::isInstance).map(RowNumbers.class::cast).findFirst().orElse(null);
+    }
+
+    /** The columns asked for, with {@link #rows()} rows. */
+    ColumnVector[] columns() {
+      return columns;
+    }
+
+    int rows() {
+      return vectors.size;
+    }
+  }
+
   private final Reader reader;
   private final RecordReader rows;
-  private final VectorizedRowBatch batch;
-  private final Vectors.View[] views;
-  private final ColumnarBatch output;
-  private final RowNumbers numbers;
+  private final Supplier<Page> pages;
+  private Page page;
+  private ColumnarBatch output;
   private long row;
 
   private OrcFileReader(Reader reader, Columns columns, Settings settings, LongUnaryOperator toInstant,
@@ -50,10 +76,10 @@ final class OrcFileReader implements Closeable {
       options.searchArgument(search, columns.readType().getFieldNames().toArray(String[]::new));
     }
     this.rows = reader.rows(options);
-    this.batch = columns.readType().createRowBatch(settings.batchRows());
-    this.views = columns.views(batch.cols, toInstant);
-    this.output = new ColumnarBatch(arrange(views, constants));
-    this.numbers = Arrays.stream(constants).filter(RowNumbers.class::isInstance).map(RowNumbers.class::cast).findFirst().orElse(null);
+    this.pages = () -> {
+      VectorizedRowBatch vectors = columns.readType().createRowBatch(settings.batchRows());
+      return new Page(vectors, columns.views(vectors.cols, toInstant), constants);
+    };
     this.row = rowsBefore(reader, settings.start());
   }
 
@@ -149,10 +175,27 @@ final class OrcFileReader implements Closeable {
     return all;
   }
 
+  /** A page of one's own, for {@link #fill}. */
+  Page newPage() {
+    return pages.get();
+  }
+
   /** Fills {@link #batch()} with the next rows; false at the end. */
-  boolean nextBatch() throws IOException {
+  @Override
+  public boolean nextBatch() throws IOException {
+    if (page == null) {
+      page = newPage();
+      output = new ColumnarBatch(page.columns());
+    }
+    boolean found = fill(page);
+    output.setNumRows(page.rows());
+    return found;
+  }
+
+  /** Fills a page with the next rows; false at the end. */
+  boolean fill(Page target) throws IOException {
     try {
-      rows.nextBatch(batch);
+      rows.nextBatch(target.vectors);
     } catch (IOException | RuntimeException failure) {
       IntegrityException damage = IntegrityException.in(failure);
       if (damage != null) {
@@ -160,21 +203,19 @@ final class OrcFileReader implements Closeable {
       }
       throw failure;
     }
-    if (batch.size == 0) {
-      return false;
+    int found = target.rows();
+    for (Vectors.View view : target.views) {
+      view.setRows(found);
     }
-    for (Vectors.View view : views) {
-      view.setRows(batch.size);
+    if (target.numbers != null) {
+      target.numbers.startAt(row);
     }
-    output.setNumRows(batch.size);
-    if (numbers != null) {
-      numbers.startAt(row);
-      row += batch.size;
-    }
-    return true;
+    row += found;
+    return found > 0;
   }
 
-  ColumnarBatch batch() {
+  @Override
+  public ColumnarBatch batch() {
     return output;
   }
 

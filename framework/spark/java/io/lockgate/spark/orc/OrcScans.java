@@ -73,17 +73,12 @@ public final class OrcScans {
     return partitions.toArray(InputPartition[]::new);
   }
 
-  /** The factory of the scan's readers, for rows or for columns. */
+  /** The factory of the scan's readers. */
   public static PartitionReaderFactory readerFactory(SparkSession spark, ScanSpec spec) {
     SQLConf conf = spark.sessionState().conf();
     Broadcast<SerializableConfiguration> hadoop = spark.sparkContext().broadcast(
         new SerializableConfiguration(spark.sessionState().newHadoopConf()), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
     Filter[] filters = conf.orcFilterPushDown() ? spec.filters() : new Filter[0];
     return new ScanReaders(spec, hadoop, filters, conf.orcVectorizedReaderBatchSize());
-  }
-
-  /** Tells whether the whole scan can be read as columns: nothing needs a merge. */
-  public static boolean columnar(ScanSpec spec) {
-    return spec.columnar();
   }
 }

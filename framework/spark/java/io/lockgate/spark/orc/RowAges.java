@@ -1,8 +1,6 @@
 package io.lockgate.spark.orc;
 
-import java.util.Comparator;
 import java.util.List;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
@@ -29,15 +27,16 @@ final class RowAges {
 
   private RowAges() {}
 
-  static Comparator<InternalRow> of(List<Column> columns) {
+  static RowOrder of(List<Column> columns) {
     Column first = columns.get(0);
     if (columns.size() == 1 && first.type() instanceof LongType && !first.descending()) {
       // The number of the row, which is never null.
       int at = first.at();
-      return (left, right) -> Long.compare(left.getLong(at), right.getLong(at));
+      return (left, leftRow, right, rightRow) ->
+          Long.compare(left.column(at).getLong(leftRow), right.column(at).getLong(rightRow));
     }
     List<SortOrder> orders = columns.stream().map(Column::order).toList();
-    return RowOrdering.create(CollectionConverters.asScala(orders).toSeq(),
-        CollectionConverters.asScala(List.<Attribute>of()).toSeq());
+    return RowOrder.of(RowOrdering.create(CollectionConverters.asScala(orders).toSeq(),
+        CollectionConverters.asScala(List.<Attribute>of()).toSeq()));
   }
 }

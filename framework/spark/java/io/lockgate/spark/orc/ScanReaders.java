@@ -10,7 +10,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -18,7 +17,6 @@ import org.apache.spark.sql.execution.vectorized.ColumnVectorUtils;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -40,7 +38,7 @@ final class ScanReaders implements PartitionReaderFactory {
 
   @Override
   public boolean supportColumnarReads(InputPartition partition) {
-    return spec.columnar();
+    return true;
   }
 
   @Override
@@ -50,7 +48,7 @@ final class ScanReaders implements PartitionReaderFactory {
 
   @Override
   public PartitionReader<InternalRow> createReader(InputPartition partition) {
-    return new Rows(((LockgatePartition) partition).splits().iterator());
+    throw new UnsupportedOperationException("all files are read as columns");
   }
 
   Configuration conf() {
@@ -106,10 +104,10 @@ final class ScanReaders implements PartitionReaderFactory {
     return vector;
   }
 
-  /** The batches of a partition's splits, one after the other; none of them needs a merge. */
+  /** The batches of a partition's splits, one after the other, merged by key where a split asks for it. */
   private final class Batches implements PartitionReader<ColumnarBatch> {
     private final Iterator<SplitSpec> splits;
-    private OrcFileReader file;
+    private BatchSource source;
 
     Batches(Iterator<SplitSpec> splits) {
       this.splits = splits;
@@ -117,58 +115,20 @@ final class ScanReaders implements PartitionReaderFactory {
 
     @Override
     public boolean next() throws IOException {
-      while (file == null || !file.nextBatch()) {
+      while (source == null || !source.nextBatch()) {
         close();
         if (!splits.hasNext()) {
           return false;
         }
-        file = raw(splits.next());
+        SplitSpec split = splits.next();
+        source = split.merge() ? MergeSource.open(ScanReaders.this, split, batchRows) : raw(split);
       }
       return true;
     }
 
     @Override
     public ColumnarBatch get() {
-      return file.batch();
-    }
-
-    @Override
-    public void close() throws IOException {
-      if (file != null) {
-        file.close();
-        file = null;
-      }
-    }
-  }
-
-  /** The rows of a partition's splits, merged by key where a split asks for it. */
-  private final class Rows implements PartitionReader<InternalRow> {
-    private final Iterator<SplitSpec> splits;
-    private final StructType schema = spec.readSchema();
-    private RowSource source;
-    private UnsafeProjection projection;
-
-    Rows(Iterator<SplitSpec> splits) {
-      this.splits = splits;
-    }
-
-    @Override
-    public boolean next() throws IOException {
-      while (source == null || !source.next()) {
-        close();
-        if (!splits.hasNext()) {
-          return false;
-        }
-        SplitSpec split = splits.next();
-        source = split.merge() ? MergeSource.open(ScanReaders.this, split, batchRows) : new RawSource(raw(split));
-        projection = source.projection(schema);
-      }
-      return true;
-    }
-
-    @Override
-    public InternalRow get() {
-      return projection.apply(source.row());
+      return source.batch();
     }
 
     @Override
@@ -177,44 +137,6 @@ final class ScanReaders implements PartitionReaderFactory {
         source.close();
         source = null;
       }
-    }
-  }
-
-  /** The rows of one file as they are. */
-  private static final class RawSource implements RowSource {
-    private final OrcFileReader file;
-    private Iterator<InternalRow> rows = java.util.Collections.emptyIterator();
-    private InternalRow row;
-
-    RawSource(OrcFileReader file) {
-      this.file = file;
-    }
-
-    @Override
-    public boolean next() throws IOException {
-      while (!rows.hasNext()) {
-        if (!file.nextBatch()) {
-          return false;
-        }
-        rows = file.batch().rowIterator();
-      }
-      row = rows.next();
-      return true;
-    }
-
-    @Override
-    public InternalRow row() {
-      return row;
-    }
-
-    @Override
-    public UnsafeProjection projection(StructType schema) {
-      return UnsafeProjection.create(schema);
-    }
-
-    @Override
-    public void close() throws IOException {
-      file.close();
     }
   }
 }

@@ -17,7 +17,6 @@ public final class ScanSpec implements Serializable {
   private final String keyScope;
   private final Integrity integrity;
   private final Filter[] filters;
-  private final boolean columnar;
 
   private ScanSpec(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
     this.tableSchema = tableSchema;
@@ -28,21 +27,11 @@ public final class ScanSpec implements Serializable {
     this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
     this.integrity = Integrity.of(plan.path("integrity").asText("verify"));
     this.filters = filters.clone();
-    this.columnar = !anyMerge(plan.path("splits"));
   }
 
   /** Builds the specification from the reply of scan.plan; {@code readSchema} is what Spark wants, in its order. */
   public static ScanSpec of(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
     return new ScanSpec(tableSchema, readSchema, plan, filters);
-  }
-
-  private static boolean anyMerge(JsonNode splits) {
-    for (JsonNode split : splits) {
-      if (split.path("merge").asBoolean()) {
-        return true;
-      }
-    }
-    return false;
   }
 
   private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {
@@ -100,10 +89,6 @@ public final class ScanSpec implements Serializable {
 
   Filter[] filters() {
     return filters;
-  }
-
-  boolean columnar() {
-    return columnar;
   }
 
   /** The field id of a column of the table as it is read, or null where the plan does not tell. */

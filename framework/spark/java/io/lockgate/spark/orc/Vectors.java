@@ -10,6 +10,7 @@ import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
@@ -316,6 +317,12 @@ final class Vectors {
   static final class Missing extends View {
     Missing(DataType type) {
       super(type, nulls());
+    }
+
+    /** Nothing reads a field of a null, but its column may be asked for. */
+    @Override
+    public ColumnVector getChild(int ordinal) {
+      return new Missing(((StructType) dataType()).apply(ordinal).dataType());
     }
 
     private static LongColumnVector nulls() {
