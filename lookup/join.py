@@ -1,21 +1,12 @@
 """`lookup_join`: each row of a Spark stream or batch with the matching rows of a dimension.
 
-The plan: a one-row scan of `dim$pin` gives the batch its snapshot, broadcast to every task; a function on
-the key columns alone asks the cache in the Python workers; its answer becomes columns beside the stream's
-own.
+Here the join is checked, and who does it is chosen; the plans are in `plan` and `spark_join`.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
-from pyspark.sql import functions
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import StructType
 
 from lockgate.errors import (
     BridgeError,
@@ -25,24 +16,21 @@ from lockgate.errors import (
     NotFoundError,
     nearest,
 )
-from lockgate.framework.types import from_spark_json, to_arrow, to_spark_json
+from lockgate.framework.types import from_spark_json, to_arrow
 from lockgate.lookup.keycodec import type_mismatch, widens
-from lockgate.lookup.options import CACHE_MEMORY, lookup_options
-from lockgate.lookup.pin import CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
-from lockgate.lookup.spec import CacheLayout, LookupSpec, cache_id, layout_of, warn_of_masks
-from lockgate.lookup.tables import directory_for
-from lockgate.lookup.worker import answer
+from lockgate.lookup.plan import Join, by_cache
+from lockgate.lookup.spark_join import by_spark
+from lockgate.lookup.spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
+from lockgate.lookup.strategy import choose
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.table import Table
-    from lockgate.framework.types import DataField
     from lockgate.pushdown import Predicate
 
 _CATALOG_CLASS = "io.lockgate.spark.LockgateCatalog"
-_numbers = itertools.count(1)
 
 
 def lookup_join(
@@ -88,7 +76,18 @@ def lookup_join(
     warn_of_masks(dimension, layout)
     _check_types(stream, stream_keys, layout, dimension)
     _check_names(stream, [*chosen, *([snapshot_column] if snapshot_column else [])])
-    return _joined(stream, name, stream_keys, list(chosen), spec, layout, dimension, how, snapshot_column)
+    join = Join(
+        stream,
+        name,
+        tuple(stream_keys),
+        tuple(chosen),
+        spec,
+        layout,
+        dimension,
+        how,
+        snapshot_column,
+    )
+    return by_spark(join) if choose(stream, dimension, spec).by_spark else by_cache(join)
 
 
 # --- what is asked for -------------------------------------------------------------------------------
@@ -194,75 +193,3 @@ def _check_names(stream: DataFrame, added: Sequence[str]) -> None:
                 f"as in select={{'dim_{name}': '{name}'}}"
             )
         taken.add(name.lower())
-
-
-# --- the plan ------------------------------------------------------------------------------------------
-
-
-def _joined(
-    stream: DataFrame,
-    name: tuple[str, str, str],
-    keys: Sequence[str],
-    names: Sequence[str],
-    spec: LookupSpec,
-    layout: CacheLayout,
-    dimension: Table,
-    how: str,
-    snapshot_column: str | None,
-) -> DataFrame:
-    number = next(_numbers)
-    pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
-    pin = (
-        stream.sparkSession.read.option(SPEC_OPTION, json.dumps(spec.to_json()))
-        .option(CACHE_OPTION, cache_id(dimension, spec))
-        .table(f"`{name[0]}`.`{name[1]}`.`{name[2]}$pin`")
-        .select(functions.col(SNAPSHOT_COLUMN).alias(pinned))
-    )
-    options = lookup_options(dimension.options, spec.options)
-    kept = tuple(dimension.schema.field(column) for column in spec.columns)
-    lookup = _function(
-        str(directory_for(dimension, spec).path),
-        [pa.field(name, to_arrow(field.type)) for name, field in zip(names, kept, strict=True)],
-        _struct_type(names, kept),
-        layout.many,
-        options.get_option(CACHE_MEMORY),
-    )
-    columns = [functions.col(f"`{key}`") for key in keys]
-    rows = stream.crossJoin(functions.broadcast(pin)).withColumn(
-        matched, lookup(functions.col(pinned), *columns)
-    )
-    if layout.many:
-        spread = functions.inline if how == "inner" else functions.inline_outer
-        rows = rows.select("*", spread(functions.col(matched)))
-    else:
-        if how == "inner":
-            rows = rows.where(functions.col(matched).isNotNull())
-        rows = rows.withColumns({name: functions.col(matched).getField(name) for name in names})
-    if snapshot_column is not None:
-        rows = rows.withColumn(snapshot_column, functions.col(pinned))
-    return rows.drop(pinned, matched)
-
-
-def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructType:
-    described = to_spark_json(fields)
-    for name, field in zip(names, described["fields"], strict=True):
-        # A row without a match is null in every column, whatever the dimension promises of its own rows.
-        field["name"], field["nullable"] = name, True
-    return StructType.fromJson(described)
-
-
-def _function(
-    path: str, fields: list[pa.Field], struct: StructType, many: bool, cache_bytes: int
-) -> Callable[..., Column]:
-    from pyspark.sql.types import ArrayType
-
-    def look_up(*arrays: pa.Array) -> pa.Array:
-        pins = arrays[0]
-        snapshot_id = pins[0].as_py() if len(pins) else 0
-        return answer(path, snapshot_id, arrays[1:], fields, many, cache_bytes)
-
-    make: Any = arrow_udf  # its overloads know only fixed numbers of columns
-    made = make(look_up, ArrayType(struct) if many else struct)
-    # Its result is used several times: a deterministic function would be evaluated for each.
-    unfolded: Callable[..., Column] = made.asNondeterministic()
-    return unfolded

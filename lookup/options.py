@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,12 @@ CACHE = Option(
     one_of("auto", "full"),
     "auto",
     "where rows are cached; full (and auto): all rows in RocksDB",
+)
+STRATEGY = Option(
+    "lookup.strategy",
+    one_of("auto", "lookup", "spark"),
+    "auto",
+    "who joins: the cache (lookup), Spark itself on the same snapshot (spark), whichever is faster (auto)",
 )
 CACHE_DIR = Option(
     "lookup.cache-dir", str, "", "folder of the caches; default: a private one for temporary files"
@@ -88,12 +95,31 @@ UNUSED_RETENTION = Option(
     timedelta(days=7),
     "time after which a cache that no lookup used is removed by the next owner in the same folder",
 )
+RETRY_PREDICATE = Option(
+    "lookup.retry-predicate",
+    one_of("", "lookup_miss"),
+    "",
+    "lookup_miss: keys without a match are asked again, of newer states, before their rows go out",
+)
+RETRY_STRATEGY = Option(
+    "lookup.retry-strategy",
+    one_of("fixed_delay"),
+    "fixed_delay",
+    "how a retry waits: lookup.fixed-delay before each attempt",
+)
+FIXED_DELAY = Option(
+    "lookup.fixed-delay", parse_duration, timedelta(seconds=1), "time before each attempt of a retry"
+)
+MAX_ATTEMPTS = Option(
+    "lookup.max-attempts", at_least(1), 3, "attempts of a retry; then the rows go out unmatched"
+)
 TIMEOUT = Option(
     "lookup.timeout", parse_duration, timedelta(minutes=30), "time a batch waits for the state it needs"
 )
 
 ALL: tuple[Option[Any], ...] = (
     CACHE,
+    STRATEGY,
     CACHE_DIR,
     CACHE_MEMORY,
     CACHE_DISK,
@@ -106,8 +132,25 @@ ALL: tuple[Option[Any], ...] = (
     BLACKLIST,
     PIN_RETENTION,
     UNUSED_RETENTION,
+    RETRY_PREDICATE,
+    RETRY_STRATEGY,
+    FIXED_DELAY,
+    MAX_ATTEMPTS,
     TIMEOUT,
 )
+# As Flink's LOOKUP hint spells them.
+_HINTS = {
+    option.key.removeprefix("lookup."): option.key
+    for option in (RETRY_PREDICATE, RETRY_STRATEGY, FIXED_DELAY, MAX_ATTEMPTS)
+}
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How keys without a match are asked again: so often, so long after each other."""
+
+    delay_seconds: float
+    attempts: int
 
 
 def register() -> None:
@@ -122,12 +165,20 @@ def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableO
     Raises OptionError for an unknown key (with the nearest names) or a malformed value.
     """
     known = {option.key: option for option in ALL}
+    given = {_HINTS.get(key, key): value for key, value in given.items()}
     for key, value in given.items():
         if key not in known:
             raise OptionError(f"unknown lookup option {key!r}{nearest(key, known)}")
         known[key].value_of(str(value))
     inherited = {key: value for key, value in table.items() if key in known}
     return TableOptions({**inherited, **given}, strict=False)
+
+
+def retry_of(options: TableOptions) -> Retry | None:
+    """How keys without a match are asked again; None if they are not."""
+    if not options.get_option(RETRY_PREDICATE):
+        return None
+    return Retry(options.get_option(FIXED_DELAY).total_seconds(), options.get_option(MAX_ATTEMPTS))
 
 
 def cache_root(options: TableOptions) -> Path:

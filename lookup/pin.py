@@ -1,5 +1,7 @@
 """The system table `t$pin`: one row, the snapshot that a lookup on `t` answers this batch from.
 
+Beside it stands what the progress of a stream tells of the cache.
+
 Spark plans a scan of it once for each micro-batch, which is the one moment when the driver can choose for
 all of the batch's tasks.
 """
@@ -14,7 +16,10 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.types import BIGINT, DataField
+from lockgate.lookup.counting import pack
+from lockgate.lookup.reports import REPORTS, report_of
 from lockgate.lookup.spec import LookupSpec, cache_id
+from lockgate.lookup.strategy import snapshot_for_spark
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
@@ -24,15 +29,19 @@ if TYPE_CHECKING:
 SPEC_OPTION = "lookup.spec"
 # The read option that carries the id of the cache which the workers were told to ask.
 CACHE_OPTION = "lookup.cache-id"
+# The read option that says who answers: `cache`, or `spark`, for which nothing needs to be cached.
+ANSWER_OPTION = "lookup.answer"
 SNAPSHOT_COLUMN = "snapshot_id"
+_STATE_COLUMNS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis")
 
 
 class PinTable:
     """Implements `lockgate.framework.plugins.SystemTable`."""
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
-        """One column, the snapshot's id."""
-        return [DataField(0, SNAPSHOT_COLUMN, BIGINT)]
+        """The snapshot's id, and of the state: how far it is behind, rows, bytes and time to build."""
+        names = (SNAPSHOT_COLUMN, *_STATE_COLUMNS)
+        return [DataField(number, name, BIGINT) for number, name in enumerate(names)]
 
     def rows(
         self,
@@ -58,7 +67,18 @@ class PinTable:
                 "keys: it was dropped and created again, altered, or the keys held have changed; start the "
                 "query again"
             )
+        query = properties.get("query_id")
+        batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
+        if options.get(ANSWER_OPTION) == "spark":
+            return _row(*snapshot_for_spark(table, spec, query, batch))
         lookup = lookup_for(context.catalog(context.request["catalog"]), table, spec)
-        batch = properties.get("batch_id")
-        snapshot_id = lookup.pin(properties.get("query_id"), None if batch is None else int(batch))
-        return pa.table({SNAPSHOT_COLUMN: pa.array([snapshot_id], pa.int64())})
+        snapshot_id = lookup.pin(query, batch)
+        report = report_of(lookup.status(), query, batch, snapshot_id)
+        token = REPORTS.planned(lookup.id, report)
+        state = report.lag_millis, report.cache_rows, report.cache_bytes, round(report.build_seconds * 1000)
+        return _row(pack(snapshot_id, token), *state)
+
+
+def _row(*values: int) -> pa.Table:
+    names = (SNAPSHOT_COLUMN, *_STATE_COLUMNS)
+    return pa.table({name: pa.array([value], pa.int64()) for name, value in zip(names, values, strict=True)})

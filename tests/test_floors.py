@@ -42,7 +42,10 @@ BESIDE = {
 # The contract of plugins names types of all floors, for annotations only.
 ANNOTATIONS_ONLY = {"framework.plugins"}
 
-PYSPARK = {"framework/spark", "lookup/join.py"}
+PYSPARK = {
+    "framework/spark",
+    *(f"lookup/{name}.py" for name in ("counting", "join", "metrics", "plan", "spark_filter", "spark_join")),
+}
 ROCKSDICT = {"lookup"}
 
 

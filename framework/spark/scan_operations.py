@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 # Paimon's: data files keep keys in their value columns only.
 _THIN_MODE = "data-file.thin-mode"
 
+# Says that a lookup join reads the table, which has a snapshot for each micro-batch.
+_LOOKUP_OPTION = "lookup.spec"
+
 
 def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say by index which filters are accepted and which remain."""
@@ -135,6 +138,9 @@ def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> S
     from lockgate.framework.store.selection import Selection, selection_of
 
     options = request["options"]
+    if _LOOKUP_OPTION in options:
+        pinned = system_table("pin").rows(context, table, options, request["properties"])
+        return Selection(pinned.column("snapshot_id")[0].as_py())
     timed = any("timestamp" in key.lower() for key in options)
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)

@@ -39,7 +39,11 @@ def lookups_end(lake: Lake) -> Iterator[None]:
 @pytest.fixture
 def options(tmp_path: Path) -> dict[str, str]:
     """A cache folder of the test's own, and quick refreshes."""
-    return {"lookup.cache-dir": str(tmp_path / "cache"), "lookup.refresh.interval": "100 ms"}
+    return {
+        "lookup.cache-dir": str(tmp_path / "cache"),
+        "lookup.refresh.interval": "100 ms",
+        "lookup.strategy": "lookup",
+    }
 
 
 def same(left: DataFrame, right: DataFrame) -> None:

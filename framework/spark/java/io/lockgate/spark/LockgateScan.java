@@ -31,6 +31,8 @@ import org.apache.spark.sql.types.StructType;
 
 /** A scan whose files Python chooses. */
 final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  private static final String LOOKUP_OPTION = "lookup.spec";
+
   private final LockgateTable table;
   private final String scanId;
   private final StructType columns;
@@ -79,6 +81,10 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
       ask.set("runtime_filters", Predicates.toJson(runtime));
       if (files != null) {
         ask.set("files", Bridge.JSON.valueToTree(files));
+      }
+      if (ask.path("options").has(LOOKUP_OPTION)) {
+        // The scan of a lookup join reads the snapshot that its micro-batch was given.
+        SystemTable.putBatch(ask, SparkSession.active().sparkContext());
       }
       plan = Bridge.ask("scan.plan", ask);
       if (first == null) {

@@ -30,6 +30,13 @@ final class SystemTable implements SupportsRead {
     this.schema = Values.schemaFromJson(spec.get("schema"));
   }
 
+  /** Adds the streaming query and the number of the micro-batch that this thread plans, null outside a stream. */
+  static void putBatch(ObjectNode ask, SparkContext context) {
+    ask.putObject("properties")
+        .put("batch_id", context.getLocalProperty("streaming.sql.batchId"))
+        .put("query_id", context.getLocalProperty("sql.streaming.queryId"));
+  }
+
   @Override
   public String name() {
     return name;
@@ -76,11 +83,8 @@ final class SystemTable implements SupportsRead {
     /** Spark plans this once for each execution, so in a stream once for each micro-batch. */
     @Override
     public InputPartition[] planInputPartitions() {
-      SparkContext context = SparkSession.active().sparkContext();
       ObjectNode ask = request.deepCopy();
-      ask.putObject("properties")
-          .put("batch_id", context.getLocalProperty("streaming.sql.batchId"))
-          .put("query_id", context.getLocalProperty("sql.streaming.queryId"));
+      putBatch(ask, SparkSession.active().sparkContext());
       JsonNode rows = Bridge.ask("system.rows", ask).get("rows");
       return new InputPartition[] {new Held(Values.rowsFromJson(rows, schema))};
     }

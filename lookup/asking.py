@@ -1,0 +1,127 @@
+"""What a task asks of a cache: the answer to its keys, once more for those missed, and the counting of it."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import LookupCacheError
+from lockgate.lookup.counting import unpack
+from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.options import Retry
+from lockgate.lookup.worker import answer
+
+if TYPE_CHECKING:
+    from lockgate.lookup.counting import Counter
+    from lockgate.lookup.rows import Bools
+
+# The member of the answer's structs that says which snapshot a row is of, where rows may differ in it.
+SNAPSHOT_FIELD = pa.field("__lockgate_snapshot", pa.int64())
+
+_MOST_BATCHES = 64
+# When a worker first missed a key of a batch, by cache and batch.
+_first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a task must know to ask a cache.
+
+    `fields` name and type the members of the answer, in the order of the cache's columns; `many` says whether
+    a key may have several rows. With `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
+    """
+
+    path: str
+    fields: tuple[pa.Field, ...]
+    many: bool
+    cache_bytes: int
+    retry: Retry | None = None
+
+
+def look_up(asking: Asking, counter: Counter | None, pins: pa.Array, keys: Sequence[pa.Array]) -> pa.Array:
+    """Answer one batch of keys, all of one pin (see `pin`): one struct a key, or a list of structs.
+
+    Raises LookupCacheError if the pinned snapshot is not cached here.
+    """
+    started = time.perf_counter_ns()
+    snapshot_id, token = unpack(pins[0].as_py()) if len(pins) else (0, 0)
+    found = _ask(asking, snapshot_id, keys)
+    retried = 0
+    if asking.retry is not None:
+        found = _with_snapshot(found, snapshot_id, many=asking.many)
+        found, retried = _ask_again(asking, asking.retry, (snapshot_id, token), keys, found)
+    if counter is not None and len(pins):
+        matched = int(np.count_nonzero(_matched(found, many=asking.many)))
+        # The time that a retry waits is not the cache's.
+        counter.add({token: (len(pins), matched, retried, time.perf_counter_ns() - started)})
+    return found
+
+
+def _ask(asking: Asking, snapshot_id: int, keys: Sequence[pa.Array]) -> pa.Array:
+    return answer(asking.path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes)
+
+
+def _matched(found: pa.Array, *, many: bool) -> Bools:
+    if many:
+        return np.asarray(pc.fill_null(pc.list_value_length(found), 0)) > 0
+    return np.asarray(found.is_valid())
+
+
+def _with_snapshot(found: pa.Array, snapshot_id: int, *, many: bool) -> pa.Array:
+    rows = found.values if many else found
+    kind = rows.type
+    members = [*(rows.field(n) for n in range(kind.num_fields)), pa.array(np.full(len(rows), snapshot_id))]
+    fields = [*(kind.field(n) for n in range(kind.num_fields)), SNAPSHOT_FIELD]
+    extended = pa.StructArray.from_arrays(members, fields=fields, mask=None if many else rows.is_null())
+    return pa.ListArray.from_arrays(found.offsets, extended) if many else extended
+
+
+def _ask_again(
+    asking: Asking, retry: Retry, pin: tuple[int, int], keys: Sequence[pa.Array], found: pa.Array
+) -> tuple[pa.Array, int]:
+    # Only what has a key and no match, only of newer states, until the batch's attempts are used up: a task's
+    # later keys do not wait again for what its first ones waited for.
+    asked, token = pin
+    valid = np.ones(len(found), bool)
+    for key in keys:
+        valid &= np.asarray(key.is_valid())
+    before = _matched(found, many=asking.many)
+    missed = np.flatnonzero(valid & ~before)
+    first = _first_miss(asking.path, token) if len(missed) else 0.0
+    directory = CacheDirectory(Path(asking.path))
+    for attempt in range(1, retry.attempts + 1):
+        if len(missed) == 0:
+            break
+        time.sleep(max(0.0, first + attempt * retry.delay_seconds - time.monotonic()))
+        newest = directory.current()
+        if newest is None or newest <= asked:
+            continue
+        try:
+            again = _ask(asking, newest, [key.take(pa.array(missed)) for key in keys])
+        except LookupCacheError:  # a newer one has replaced it meanwhile: that is asked next
+            continue
+        asked = newest
+        found = _replaced(found, missed, _with_snapshot(again, newest, many=asking.many))
+        missed = missed[~_matched(again, many=asking.many)]
+    return found, int(np.count_nonzero(_matched(found, many=asking.many) & ~before))
+
+
+def _first_miss(path: str, token: int) -> float:
+    at = _first_misses.setdefault((path, token), time.monotonic())
+    while len(_first_misses) > _MOST_BATCHES:
+        _first_misses.popitem(last=False)
+    return at
+
+
+def _replaced(found: pa.Array, where: np.ndarray, rows: pa.Array) -> pa.Array:
+    at = np.arange(len(found))
+    at[where] = len(found) + np.arange(len(where))
+    return pa.concat_arrays([found, rows]).take(pa.array(at))

@@ -1,0 +1,63 @@
+"""Counting in Spark's Python workers: an accumulator whose values are counts by batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+# For each batch's token: rows asked for, of these matched, of these by a retry, nanoseconds of the workers.
+Counts: TypeAlias = dict[int, tuple[int, int, int, int]]
+Counter: TypeAlias = "Accumulator[Counts]"
+
+# A batch's snapshot and its token go to the tasks in one number, which costs the rows no more than one.
+_SNAPSHOT_BITS = 40
+SNAPSHOT_MASK = (1 << _SNAPSHOT_BITS) - 1
+TOKENS = 1 << 22
+
+_lock = threading.Lock()
+
+
+def pack(snapshot_id: int, token: int) -> int:
+    """Put a snapshot's id and a batch's token (less than `TOKENS`) into one number of 64 bits."""
+    return token << _SNAPSHOT_BITS | snapshot_id
+
+
+def unpack(pinned: int) -> tuple[int, int]:
+    """The reverse of `pack`.
+
+    >>> unpack(pack(7, 3))
+    (7, 3)
+    """
+    return pinned & SNAPSHOT_MASK, pinned >> _SNAPSHOT_BITS
+
+
+class _Sum(AccumulatorParam[Counts]):
+    def zero(self, value: Counts) -> Counts:
+        return {}
+
+    def addInPlace(self, value1: Counts, value2: Counts) -> Counts:  # noqa: N802 - Spark's name
+        with _lock:
+            for token, (rows, matched, retried, nanos) in value2.items():
+                old = value1.get(token, (0, 0, 0, 0))
+                value1[token] = (old[0] + rows, old[1] + matched, old[2] + retried, old[3] + nanos)
+        return value1
+
+
+def make_counter(context: SparkContext) -> Counter:
+    """Make the accumulator that the workers of a SparkContext count in."""
+    return context.accumulator({}, _Sum())
+
+
+def counts_of(counter: Counter, tokens: Collection[int]) -> Counts:
+    """Return what was counted for `tokens`; what was counted for others is forgotten."""
+    value = counter.value
+    with _lock:
+        for token in [each for each in value if each not in tokens]:
+            del value[token]
+        return dict(value)

@@ -1,0 +1,148 @@
+"""The plan of a join by the cache.
+
+A one-row scan of `dim$pin` gives the batch its snapshot, broadcast to every task; a function on the key
+columns alone asks the cache in the Python workers; its answer becomes columns beside the stream's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import ArrayType, StructType
+
+from lockgate.framework.types import to_arrow, to_spark_json
+from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up
+from lockgate.lookup.counting import SNAPSHOT_MASK
+from lockgate.lookup.metrics import observed
+from lockgate.lookup.options import CACHE_MEMORY, lookup_options, retry_of
+from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
+from lockgate.lookup.reports import REPORTS
+from lockgate.lookup.spec import CacheLayout, LookupSpec, cache_id
+from lockgate.lookup.tables import directory_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from lockgate.framework.options import TableOptions
+    from lockgate.framework.store.table import Table
+    from lockgate.framework.types import DataField
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Join:
+    """One lookup join as it was asked for, checked.
+
+    `name` is the dimension's catalog, database and table; `keys` are the stream's columns, in the order of
+    the spec's; `names` are the new columns, in the order of the spec's `columns`.
+    """
+
+    stream: DataFrame
+    name: tuple[str, str, str]
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    spec: LookupSpec
+    layout: CacheLayout
+    dimension: Table
+    how: str
+    snapshot_column: str | None
+
+    def fields(self) -> tuple[DataField, ...]:
+        """The dimension's columns that become the new ones."""
+        return tuple(self.dimension.schema.field(column) for column in self.spec.columns)
+
+
+def next_number() -> int:
+    """A number that makes the names of a join's inner columns its own."""
+    return next(_numbers)
+
+
+def pin_of(join: Join, *, by_spark: bool) -> DataFrame:
+    """The one-row DataFrame that gives each batch its snapshot."""
+    catalog, database, table = join.name
+    return (
+        join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
+        .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
+        .option(ANSWER_OPTION, "spark" if by_spark else "cache")
+        .table(f"`{catalog}`.`{database}`.`{table}$pin`")
+    )
+
+
+def by_cache(join: Join) -> DataFrame:
+    """Plan a join that the cache answers."""
+    number = next_number()
+    pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
+    pin = pin_of(join, by_spark=False)
+    state = [column for column in pin.columns if column != SNAPSHOT_COLUMN]
+    kept = [functions.col(SNAPSHOT_COLUMN).alias(pinned)]
+    metrics = join.stream.isStreaming
+    if metrics:
+        kept += [functions.col(column).alias(f"{pinned}_{column}") for column in state]
+    options = lookup_options(join.dimension.options, join.spec.options)
+    retried = retry_of(options) is not None
+    lookup = _function(join, options)
+    columns = [functions.col(f"`{key}`") for key in join.keys]
+    rows = join.stream.crossJoin(functions.broadcast(pin.select(*kept))).withColumn(
+        matched, lookup(functions.col(pinned), *columns)
+    )
+    snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
+    if metrics:
+        answer = functions.col(matched)
+        found = functions.size(answer) > 0 if join.layout.many else answer.isNotNull()
+        rows = observed(join.stream, rows, join.spec, found, snapshot, pinned, state)
+    own = SNAPSHOT_FIELD.name
+    if join.layout.many:
+        spread = functions.inline if join.how == "inner" else functions.inline_outer
+        rows = rows.select("*", spread(functions.col(matched)))
+    else:
+        if join.how == "inner":
+            rows = rows.where(functions.col(matched).isNotNull())
+        members = [*join.names, *([own] if retried else [])]
+        rows = rows.withColumns({name: functions.col(matched).getField(name) for name in members})
+    if retried:
+        snapshot = functions.coalesce(functions.col(own), snapshot)
+    if join.snapshot_column is not None:
+        rows = rows.withColumn(join.snapshot_column, snapshot)
+    return rows.drop(pinned, matched, own, *(f"{pinned}_{column}" for column in state))
+
+
+def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructType:
+    described = to_spark_json(fields)
+    for name, field in zip(names, described["fields"], strict=True):
+        # A row without a match is null in every column, whatever the dimension promises of its own rows.
+        field["name"], field["nullable"] = name, True
+    return StructType.fromJson(described)
+
+
+def _function(join: Join, options: TableOptions) -> Callable[..., Column]:
+    fields = join.fields()
+    asking = Asking(
+        path=str(directory_for(join.dimension, join.spec).path),
+        fields=tuple(
+            pa.field(name, to_arrow(field.type)) for name, field in zip(join.names, fields, strict=True)
+        ),
+        many=join.layout.many,
+        cache_bytes=options.get_option(CACHE_MEMORY),
+        retry=retry_of(options),
+    )
+    counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
+    struct = _struct_type(join.names, fields)
+    if asking.retry is not None:
+        struct = struct.add(SNAPSHOT_FIELD.name, "bigint")
+
+    def ask(*arrays: pa.Array) -> pa.Array:
+        return look_up(asking, counter, arrays[0], arrays[1:])
+
+    make: Any = arrow_udf  # its overloads know only fixed numbers of columns
+    made = make(ask, ArrayType(struct) if join.layout.many else struct)
+    # Its result is used several times: a deterministic function would be evaluated for each.
+    unfolded: Callable[..., Column] = made.asNondeterministic()
+    return unfolded

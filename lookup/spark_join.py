@@ -1,0 +1,98 @@
+"""The plan of a join that Spark does itself, on the snapshot that the cache would answer from.
+
+It has the same rows, columns and types as the plan of `plan.by_cache`; only who looks is another.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions
+from pyspark.sql.types import StructType
+
+from lockgate.framework.types import to_spark_json
+from lockgate.lookup.metrics import observed
+from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
+from lockgate.lookup.plan import next_number, pin_of
+from lockgate.lookup.spark_filter import spark_column
+from lockgate.lookup.spec import cache_id
+from lockgate.lookup.strategy import snapshot_for_spark, streaming_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+    from lockgate.lookup.plan import Join
+
+_SNAPSHOT_OPTION = "scan.snapshot-id"
+
+
+def by_spark(join: Join) -> DataFrame:
+    """Plan a join that Spark does: in a stream on the snapshot of each micro-batch, else on that of now."""
+    number = next_number()
+    stream, mark = join.stream, f"__lockgate_match_{number}"
+    pinned = f"__lockgate_pin_{number}"
+    dimension, snapshot = _dimension(join)
+    keys = [f"__lockgate_key_{number}_{n}" for n in range(len(join.keys))]
+    values = [f"__lockgate_value_{number}_{n}" for n in range(len(join.names))]
+    chosen = [
+        *(_named(column).alias(key) for column, key in zip(join.spec.keys, keys, strict=True)),
+        *(_named(column).alias(value) for column, value in zip(join.spec.columns, values, strict=True)),
+        functions.lit(True).alias(mark),
+    ]
+    met = functions.lit(True)
+    for column, key, kind in zip(join.keys, keys, _key_types(join), strict=True):
+        met = met & (_named(column).cast(kind) == functions.col(key))
+    state: list[str] = []
+    if stream.isStreaming:
+        pin = pin_of(join, by_spark=True)
+        state = [column for column in pin.columns if column != SNAPSHOT_COLUMN]
+        kept = [functions.col(column).alias(f"{pinned}_{column}") for column in state]
+        pin = pin.select(functions.col(SNAPSHOT_COLUMN).alias(pinned), *kept)
+        stream = stream.crossJoin(functions.broadcast(pin))
+        snapshot = functions.col(pinned)
+    rows = stream.join(dimension.select(*chosen), met, "left")
+    found = functions.col(mark).isNotNull()
+    if stream.isStreaming:
+        rows = observed(join.stream, rows, join.spec, found, snapshot, pinned, state, by_spark=True)
+    if join.how == "inner":
+        # A left join without what found nothing: the optimizer makes an inner one of it, and the new columns
+        # may be null, as they are where the cache answers.
+        rows = rows.where(found)
+    rows = rows.withColumns(
+        {name: functions.col(value) for name, value in zip(join.names, values, strict=True)}
+    )
+    if join.snapshot_column is not None:
+        rows = rows.withColumn(join.snapshot_column, snapshot)
+    return rows.drop(*keys, *values, mark, pinned, *(f"{pinned}_{column}" for column in state))
+
+
+def _dimension(join: Join) -> tuple[DataFrame, Column]:
+    reader = join.stream.sparkSession.read
+    if join.stream.isStreaming:
+        # Which snapshot it is, the scan of each micro-batch asks.
+        reader = (
+            reader.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
+            .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
+            .option(ANSWER_OPTION, "spark")
+        )
+        chosen = 0
+    else:
+        chosen = snapshot_for_spark(join.dimension, join.spec, *streaming_batch(join.stream))[0]
+        reader = reader.option(_SNAPSHOT_OPTION, str(chosen))
+    catalog, database, table = join.name
+    dimension = reader.table(f"`{catalog}`.`{database}`.`{table}`")
+    if join.spec.where is not None:
+        dimension = dimension.where(spark_column(join.spec.where))
+    # Nullable, as the column is that the cache's plan adds.
+    return dimension, functions.nullif(functions.lit(chosen).cast("bigint"), functions.lit(-1))
+
+
+def _key_types(join: Join) -> list[DataType]:
+    fields = [join.dimension.schema.field(column) for column in join.spec.keys]
+    return [field.dataType for field in StructType.fromJson(to_spark_json(fields)).fields]
+
+
+def _named(column: str) -> Column:
+    return functions.col("`" + column.replace("`", "``") + "`")
