@@ -41,8 +41,8 @@ def alter_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def _add(change: Mapping[str, Any]) -> AddColumn:
     if change.get("default") is not None:
         raise UnsupportedError(
-            f"column {'.'.join(change['path'])!r} cannot be added with a DEFAULT, for rows that are there get "
-            "null: ADD COLUMN without it, then ALTER COLUMN ... SET DEFAULT for rows to come"
+            f"column {'.'.join(change['path'])!r} cannot be added with a DEFAULT: rows that are there get "
+            "null; ADD COLUMN without it, then ALTER COLUMN ... SET DEFAULT for rows to come"
         )
     kind: DataType = from_spark_type(change["type"])
     kind = kind.with_nullable(change["nullable"])

@@ -18,6 +18,7 @@ from lockgate.framework.store.column_options import (
     rename_in_options,
 )
 from lockgate.framework.store.defaults import default_value, with_stored_default
+from lockgate.framework.store.generations import check_not_set
 from lockgate.framework.store.nested_fields import (
     Fields,
     edit_field,
@@ -206,6 +207,7 @@ class _Alteration:
     # --- options -----------------------------------------------------------------------------
 
     def set_option(self, change: SetOption) -> None:
+        check_not_set({change.key: change.value})
         before = self.options.get(change.key)
         known.validate_option(change.key, change.value)
         if before != change.value:
@@ -218,6 +220,7 @@ class _Alteration:
         self.options[change.key] = change.value
 
     def remove_option(self, change: RemoveOption) -> None:
+        check_not_set({change.key: None})
         if change.key in self.options:
             self._refuse_fixed(change.key)
             if change.key == known.BUCKET.key:

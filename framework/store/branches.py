@@ -21,12 +21,14 @@ from lockgate.errors import (
     TableNotFoundError,
     nearest,
 )
+from lockgate.framework.store.generations import current_schema
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifest import FileKind
 from lockgate.framework.store.needed import NeededFiles, data_files_of, metadata_files_of
 from lockgate.framework.store.paths import line_folder
 from lockgate.framework.store.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.schema_files import SchemaFiles
+from lockgate.framework.store.snapshot_files import SnapshotFiles
 from lockgate.framework.store.table import Table
 from lockgate.framework.store.tags import Released, load_tag, load_tags, tag_path
 
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 MAIN = "main"
 _PREFIX = "branch-"
+# In the folder of the new name, while a branch gets it.
+_RENAMED_FROM = "lockgate-renamed-from"
 _NAME = re.compile(r"\w[\w.-]*")
 
 
@@ -47,7 +51,8 @@ def branch_names(table: Table) -> list[str]:
 
 def load_branch(table: Table, name: str) -> Table:
     """Return a branch as a table with its newest schema; TableNotFoundError offers the nearest names."""
-    schema = _schemas(table, name).latest()
+    snapshots = SnapshotFiles(table.file_system, line_folder(table.location, name))
+    schema = current_schema(_schemas(table, name), snapshots)
     if schema is None:
         hint = nearest(name, branch_names(table)) or "; the table has none"
         raise TableNotFoundError(f"{_main_name(table)} has no branch {name!r}{hint}")
@@ -63,7 +68,7 @@ def _main_name(table: Table) -> Identifier:
 
 
 def _schemas(table: Table, name: str) -> SchemaFiles:
-    return SchemaFiles(table.file_system, line_folder(table.location, name))
+    return SchemaFiles(table.file_system, line_folder(table.location, name), branch=True)
 
 
 def _check_main(table: Table) -> None:
@@ -78,7 +83,11 @@ def _check_new_name(table: Table, name: str) -> None:
             f"alone and not {MAIN!r}"
         )
     if table.file_system.list(line_folder(table.location, name)):
-        raise AlreadyExistsError(f"{table.identifier} has a branch {name!r} already")
+        raise AlreadyExistsError(
+            f"{table.identifier} has a branch {name!r} already"
+            if _schemas(table, name).ids()
+            else f"{table.identifier} holds the remains of a branch {name!r}: delete it first"
+        )
 
 
 def create_branch(
@@ -125,12 +134,12 @@ def create_branch(
     return start
 
 
-def _copy_schemas(source: Table, target: Table, newest: int) -> None:
-    for schema_id in source.schema_files.ids():
-        if schema_id < newest:
-            with suppress(FileExistsError):
+def _copy_schemas(source: Table, target: Table, newest: int, *, again: bool = False) -> None:
+    """Copy schemas, the first of all last; FileExistsError if another did so too, unless `again`."""
+    for schema_id in sorted(source.schema_files.ids(), reverse=True):
+        if schema_id <= newest:
+            with suppress(*([FileExistsError] if again else [])):
                 target.schema_files.create(source.schema_files.load(schema_id))
-    target.schema_files.create(source.schema_files.load(newest))
 
 
 def _is_held(table: Table, snapshot: Snapshot) -> bool:
@@ -154,8 +163,8 @@ def delete_branch(table: Table, name: str, *, dry_run: bool = False) -> Released
     needed = NeededFiles(table, without_branches=[name])
     files = table.file_system
     if not dry_run:
-        # Without a schema it is no branch any more, and nothing is committed to it.
-        files.delete_tree(f"{folder}/schema")
+        # Without its first schema it is no branch any more, and nothing is committed to it.
+        _schemas(table, name).hide()
         files.delete_tree(folder)
         needed = NeededFiles(table)
     counted = []
@@ -188,21 +197,39 @@ def _files_of(table: Table, name: str) -> tuple[dict[str, int], dict[str, int]]:
 def rename_branch(table: Table, name: str, target: str, *, dry_run: bool = False) -> None:
     """Give a branch another name; what it holds is held throughout.
 
-    Commits to it that are under way fail or are there afterwards. Killed in between, call it again. Raises
-    TableNotFoundError and AlreadyExistsError.
+    Commits to it that are under way fail or are there afterwards. Killed in between, call it again; until
+    then both names may be there. Raises TableNotFoundError and AlreadyExistsError.
     """
     _check_main(table)
-    old = load_branch(table, name)
-    _check_new_name(table, target)
+    note = f"{line_folder(table.location, target)}/{_RENAMED_FROM}"
+    begun = _begun_from(table, note) == name
+    if not begun:
+        load_branch(table, name)
+        _check_new_name(table, target)
     if dry_run:
         return
-    new = Table(_identifier(table, target), table.location, old.schema, table.file_system, table.keys)
+    if not begun:
+        table.file_system.write_new(note, name.encode())
+    old, new = (
+        Table(_identifier(table, each), table.location, table.schema, table.file_system, table.keys)
+        for each in (name, target)
+    )
     _copy_line(old, new)
-    _copy_schemas(old, new, old.schema_files.ids()[-1])
-    # Without a schema nothing is committed under the old name any more.
-    table.file_system.delete_tree(f"{old.line_location}/schema")
+    if schema_ids := old.schema_files.ids():
+        _copy_schemas(old, new, schema_ids[-1], again=True)
+    # Without its first schema it is no branch any more, and nothing is committed under the old name.
+    old.schema_files.hide()
     _copy_line(old, new)
     table.file_system.delete_tree(old.line_location)
+    table.file_system.delete(note)
+
+
+def _begun_from(table: Table, note: str) -> str | None:
+    """Return the branch that was to get a name when the process was killed."""
+    try:
+        return table.file_system.read_bytes(note).decode()
+    except FileNotFoundError:
+        return None
 
 
 def _copy_line(old: Table, new: Table) -> None:
@@ -244,7 +271,7 @@ def fast_forward(table: Table, name: str, *, dry_run: bool = False) -> int:
             raise CommitConflictError(
                 f"{table.identifier} has been altered since branch {name!r} began: schema {schema_id} differs"
             )
-    if dry_run or not gained:
+    if dry_run:
         return len(gained)
     for schema_id in branch.schema_files.ids():
         with suppress(FileExistsError):
@@ -258,6 +285,7 @@ def fast_forward(table: Table, name: str, *, dry_run: bool = False) -> int:
         table.snapshot_files.hint_latest(snapshot.id)
     if head is None:
         table.snapshot_files.hint_earliest(gained[0].id)
+    # Also if nothing was gained: who was killed right before calls again.
     for tag in load_tags(branch):
         with suppress(FileExistsError):
             table.file_system.write_new(tag_path(table, tag.name), tag.to_bytes())

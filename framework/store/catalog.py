@@ -16,21 +16,24 @@ from lockgate.errors import (
     TableNotFoundError,
     nearest,
 )
-from lockgate.framework.io import join, resolve
+from lockgate.framework.io import MovesFolders, join, resolve
 from lockgate.framework.store.alter import altered
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
+from lockgate.framework.store.generations import current_schema, placed_after
 from lockgate.framework.store.identifier import Identifier, check_name
-from lockgate.framework.store.moving import is_hidden, rename_table
+from lockgate.framework.store.moving import is_hidden, rename_table, set_aside
 from lockgate.framework.store.paths import line_folder, schema_folder, snapshot_folder
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.schema_changes import SchemaChange
 from lockgate.framework.store.schema_files import SchemaFiles
+from lockgate.framework.store.snapshot_files import SnapshotFiles
 from lockgate.framework.store.table import Table
 from lockgate.framework.store.validation import first_schema
 from lockgate.framework.store.wrapped_keys import check_wrapped_keys
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
+    from lockgate.framework.store.replace import Replacement
 
 _SUFFIX = ".db"
 
@@ -190,7 +193,7 @@ class Catalog:
         """
         parsed = Identifier.parse(identifier)
         location = self.location(parsed)
-        schema = self._schemas_of(parsed).latest()
+        schema = current_schema(self._schemas_of(parsed), self._snapshots_of(parsed))
         if schema is None and parsed.branch is not None:
             of = self.load_table(Identifier(parsed.namespace, parsed.table))
             hint = nearest(parsed.branch, of.branches()) or "; the table has none"
@@ -210,11 +213,23 @@ class Catalog:
             table = self.load_table(identifier)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
             check_wrapped_keys(changed, before=table.schema)
+            schemas = self._schemas_of(table.identifier)
             try:
-                self._schemas_of(table.identifier).create(changed)
+                schemas.create(placed_after(schemas, changed, table.schema))
             except FileExistsError:
                 continue  # somebody else altered the table just now
             return self.load_table(identifier)
+
+    def replace_table(self, identifier: str | Identifier, schema: Schema) -> Replacement:
+        """Return a table to write to that replaces this one, in its place, when it is published.
+
+        See `replace.Replacement`: `hold` what `write` returns, then `publish`. Raises as `load_table`, and
+        what `replace.replacement` raises.
+        """
+        from lockgate.framework.store.replace import replacement
+
+        _refuse_branch(Identifier.parse(identifier), "replaced")
+        return replacement(self.load_table(identifier), schema)
 
     def rename_table(self, identifier: str | Identifier, target: str | Identifier) -> None:
         """Give a table another name, in its database or in another one of the warehouse, at once.
@@ -234,13 +249,20 @@ class Catalog:
             if ignore_if_not_exists:
                 return
             self.load_table(parsed)
-        # Snapshots first, the schema last but one: killed in between, the table is empty, never half there.
+        if isinstance(self.file_system, MovesFolders):
+            location = set_aside(self, parsed)
+        # Elsewhere the snapshots go first, the schema last but one: killed in between, the table is an older
+        # one or empty.
         self.file_system.delete_tree(snapshot_folder(location))
         self.file_system.delete_tree(schema_folder(location))
         self.file_system.delete_tree(location)
 
     def _schemas_of(self, identifier: Identifier) -> SchemaFiles:
-        return self._schemas(line_folder(self.location(identifier), identifier.branch))
+        folder = line_folder(self.location(identifier), identifier.branch)
+        return SchemaFiles(self.file_system, folder, branch=identifier.branch is not None)
+
+    def _snapshots_of(self, identifier: Identifier) -> SnapshotFiles:
+        return SnapshotFiles(self.file_system, line_folder(self.location(identifier), identifier.branch))
 
     def _schemas(self, location: str) -> SchemaFiles:
         return SchemaFiles(self.file_system, location)

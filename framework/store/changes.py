@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lockgate.errors import InputError, SnapshotNotFoundError
+from lockgate.framework.store.generations import generation_of
 from lockgate.framework.store.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
 from lockgate.framework.store.manifest_files import partitions_in
 from lockgate.framework.store.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
@@ -81,7 +82,9 @@ def _changes(
             continue
         entries = table.manifests.delta_entries(snapshot)
         removes = any(entry.kind is FileKind.DELETE for entry in entries)
-        if removes or snapshot.commit_kind is CommitKind.OVERWRITE:
+        # Before or after the table was replaced by another; that is an OVERWRITE on the way.
+        replaced = generation_of(table.schema_of(snapshot.schema_id)) != generation_of(schema)
+        if removes or replaced or snapshot.commit_kind is CommitKind.OVERWRITE:
             yield Change(snapshot.id, CommitKind.OVERWRITE, _table([], reader, names), needs_reload=True)
             continue
         if plan is None:

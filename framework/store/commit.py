@@ -29,6 +29,7 @@ from lockgate.errors import (
 from lockgate.framework import options as known
 from lockgate.framework.store.basis import Basis, BasisCheck
 from lockgate.framework.store.conflicts import check_buckets, check_files, check_schema
+from lockgate.framework.store.generations import current_schema
 from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifest_files import partitions_in
 from lockgate.framework.store.manifest_merge import MergedManifests, merge_manifests
@@ -65,6 +66,7 @@ def commit_messages(
     base_snapshot_id: int | None = None,
     base_commit_id: str | None = None,
     overwrite: Overwrite | None = None,
+    replaces: bool = False,
 ) -> Snapshot:
     """Commit the files of `messages` as one snapshot and return it.
 
@@ -75,7 +77,8 @@ def commit_messages(
     the changes were computed from (0: the empty table), they are refused if partitions that are overwritten,
     or ranges of keys that are upserted, have changed since then, or if that was rolled back (`base_commit_id`
     tells the snapshot from one that got its number later); see `basis`. Files that are deleted must be there
-    in any case. A commit without changes returns the newest snapshot, or makes an empty first one.
+    in any case. A commit without changes returns the newest snapshot, or makes an empty first one. `replaces`
+    is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
@@ -83,6 +86,7 @@ def commit_messages(
     """
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
     request = _request(table, messages, kind, user, identifier, basis, overwrite)
+    request = dataclasses.replace(request, replaces=replaces)
     return _Attempts(table, request).run()
 
 
@@ -94,6 +98,7 @@ class _Request:
     changes: tuple[ManifestEntry, ...]
     overwrite: Callable[[Partition], bool] | None
     basis: Basis | None
+    replaces: bool = False
 
     @property
     def deletes(self) -> bool:
@@ -221,7 +226,7 @@ class _Attempts:
             return done
         schema = self._current_schema()
         changes = self._checked_changes(head, schema)
-        if not changes and head is not None:
+        if not changes and head is not None and not self.request.replaces:
             return head
         snapshot, own_list = self._prepare(head, schema, changes)
         # Expiry may have removed everything up to a late committer's head; then its id is free again.
@@ -281,14 +286,26 @@ class _Attempts:
     def _current_schema(self) -> TableSchema:
         """Return the newest schema; an error if the table is not the one that was loaded."""
         # Read anew, because what the table keeps is of the time it was loaded.
-        files = SchemaFiles(self.table.file_system, self.table.line_location)
-        newest, loaded = files.latest(), self.table.schema
+        branch = self.table.identifier.branch is not None
+        files = SchemaFiles(self.table.file_system, self.table.line_location, branch=branch)
+        newest, loaded = current_schema(files, self.table.snapshot_files), self.table.schema
+        if self.request.replaces:
+            return self._replacing_schema(files)
         if newest is None:
             raise TableNotFoundError(f"table {self.table.identifier} was dropped")
         same_id = newest.id == loaded.id
         if newest.id < loaded.id or (same_id and newest.time_millis != loaded.time_millis):
             raise CommitConflictError(
                 f"table {self.table.identifier} was dropped and created again; load it again"
+            )
+        return newest
+
+    def _replacing_schema(self, files: SchemaFiles) -> TableSchema:
+        """Return the schema that is to hold with the snapshot, if the table is still what it was."""
+        newest = files.latest()
+        if newest is None or newest != self.table.schema:
+            raise CommitConflictError(
+                f"table {self.table.identifier} was altered or replaced meanwhile; repeat the statement"
             )
         return newest
 
@@ -426,7 +443,7 @@ class _Attempts:
             writer_version=f"lockgate-{VERSION}",
             index_manifest=head.index_manifest if head else None,
             watermark=head.watermark if head else None,
-            statistics=head.statistics if head else None,
+            statistics=head.statistics if head and not self.request.replaces else None,
             next_row_id=head.next_row_id if head else None,
         )
         progress = progress_after(self._snapshots_back(head))

@@ -11,6 +11,7 @@ from typing import Any
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
+from lockgate.framework.store.generations import generation_of
 from lockgate.framework.store.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.split import key_order
@@ -70,6 +71,8 @@ def check_schema(written: TableSchema, latest: TableSchema, *, overwrite: bool) 
     """Raise CommitConflictError if the table changed so that files written for `written` no longer fit."""
     if written.id == latest.id:
         return
+    if generation_of(written) != generation_of(latest):
+        raise CommitConflictError("the table was replaced by another meanwhile; write again")
     if written.bucket_count != latest.bucket_count and not overwrite:
         raise CommitConflictError(
             f"the table was changed from {written.bucket_count} to {latest.bucket_count} buckets meanwhile; "

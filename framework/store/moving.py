@@ -62,14 +62,21 @@ def replace_table(catalog: Catalog, staged: str | Identifier, target: str | Iden
         rename_table(catalog, staged, old)
         return
     mover = _mover(catalog, f"table {old} cannot be replaced")
-    dropped = Identifier(old.namespace, f"{_HIDDEN}dropped_{uuid.uuid4().hex}_{old.name}")
-    mover.move_folder(catalog.location(old), catalog.location(dropped))
+    dropped = set_aside(catalog, old)
     try:
         mover.move_folder(catalog.location(staged), catalog.location(old))
     except BaseException:
-        mover.move_folder(catalog.location(dropped), catalog.location(old))
+        mover.move_folder(dropped, catalog.location(old))
         raise
-    catalog.drop_table(dropped)
+    catalog.file_system.delete_tree(dropped)
+
+
+def set_aside(catalog: Catalog, table: Identifier) -> str:
+    """Take a table out of sight, to be deleted in peace, and return where it is then."""
+    hidden = Identifier(table.namespace, f"{_HIDDEN}dropped_{uuid.uuid4().hex}_{table.name}")
+    mover = _mover(catalog, f"table {table} cannot be set aside")
+    mover.move_folder(catalog.location(table), catalog.location(hidden))
+    return catalog.location(hidden)
 
 
 def _mover(catalog: Catalog, what: str) -> MovesFolders:

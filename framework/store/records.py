@@ -123,6 +123,7 @@ class EntryCodec:
 
     def __init__(self, schema: TableSchema, schema_of: SchemaOf) -> None:
         self._partition_types = schema.types_of(schema.partition_keys)
+        self._schema_id = schema.id
         self._key_types = schema.types_of(schema.trimmed_primary_keys)
         self._schema_of = schema_of
         self._types_cache: dict[tuple[int, tuple[str, ...] | None], tuple[DataType, ...]] = {}
@@ -135,6 +136,7 @@ class EntryCodec:
         value_types = self._value_types(
             file.schema_id, _stats_columns(file.value_stats_cols, file.write_cols)
         )
+        key_types = self._key_types_of(file.schema_id)
         return {
             "_VERSION": _RECORD_VERSION,
             "_KIND": int(entry.kind),
@@ -145,9 +147,9 @@ class EntryCodec:
                 "_FILE_NAME": file.file_name,
                 "_FILE_SIZE": file.file_size,
                 "_ROW_COUNT": file.row_count,
-                "_MIN_KEY": encode_row(file.min_key, self._key_types if file.min_key else ()),
-                "_MAX_KEY": encode_row(file.max_key, self._key_types if file.max_key else ()),
-                "_KEY_STATS": stats_to_record(file.key_stats, self._key_types),
+                "_MIN_KEY": encode_row(file.min_key, key_types if file.min_key else ()),
+                "_MAX_KEY": encode_row(file.max_key, key_types if file.max_key else ()),
+                "_KEY_STATS": stats_to_record(file.key_stats, key_types),
                 "_VALUE_STATS": stats_to_record(file.value_stats, value_types),
                 "_MIN_SEQUENCE_NUMBER": file.min_sequence_number,
                 "_MAX_SEQUENCE_NUMBER": file.max_sequence_number,
@@ -176,14 +178,15 @@ class EntryCodec:
         value_columns = _tuple_or_none(file.get("_VALUE_STATS_COLS"))
         write_columns = _tuple_or_none(file.get("_WRITE_COLS"))
         value_types = self._value_types(file["_SCHEMA_ID"], _stats_columns(value_columns, write_columns))
+        key_types = self._key_types_of(file["_SCHEMA_ID"])
         meta = _filled(
             DataFileMeta,
             file_name=file["_FILE_NAME"],
             file_size=file["_FILE_SIZE"],
             row_count=file["_ROW_COUNT"],
-            min_key=decode_row(file["_MIN_KEY"], self._key_types),
-            max_key=decode_row(file["_MAX_KEY"], self._key_types),
-            key_stats=stats_from_record(file["_KEY_STATS"], self._key_types),
+            min_key=decode_row(file["_MIN_KEY"], key_types),
+            max_key=decode_row(file["_MAX_KEY"], key_types),
+            key_stats=stats_from_record(file["_KEY_STATS"], key_types),
             value_stats=stats_from_record(file["_VALUE_STATS"], value_types),
             min_sequence_number=file["_MIN_SEQUENCE_NUMBER"],
             max_sequence_number=file["_MAX_SEQUENCE_NUMBER"],
@@ -217,6 +220,13 @@ class EntryCodec:
             schema = self._schema_of(schema_id)
             self._types_cache[key] = schema.types_of(schema.field_names if columns is None else columns)
         return self._types_cache[key]
+
+    def _key_types_of(self, schema_id: int) -> tuple[DataType, ...]:
+        """Return the key of the files of a schema, which may be another one where a table was replaced."""
+        if schema_id == self._schema_id:
+            return self._key_types
+        schema = self._schema_of(schema_id)
+        return schema.types_of(schema.trimmed_primary_keys)
 
     def meta_to_record(self, meta: ManifestFileMeta) -> dict[str, Any]:
         """Return the Avro record of a manifest's description."""

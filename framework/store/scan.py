@@ -21,6 +21,7 @@ from lockgate.framework.store.column_bounds import (
     may_match_files,
 )
 from lockgate.framework.store.file_table import FileTable, Mask
+from lockgate.framework.store.generations import check_generation
 from lockgate.framework.store.limits import Buckets, extents_of, first_of_order, limited, places_of
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.merge import MergePlan, merge_plan
@@ -172,6 +173,8 @@ def plan_scan(
     funnel = _Funnel(table, schema, wanted, limit, order)
     with paused_collector():
         splits = funnel.run(files_of(table, snapshot, between))
+    if snapshot is not None:
+        check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
     return ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,

@@ -9,14 +9,20 @@ from lockgate.framework.io import FileSystem
 from lockgate.framework.store.paths import schema_folder
 from lockgate.framework.store.schema import TableSchema
 
+FIRST_SCHEMA_ID = 0
 _NAME = re.compile(r"schema-(\d+)")
 
 
 class SchemaFiles:
-    """Reads and creates the schema files of the table at `location`; parsed schemas are kept."""
+    """Reads and creates the schema files of the table at `location`; parsed schemas are kept.
 
-    def __init__(self, file_system: FileSystem, location: str) -> None:
+    A `branch` gets copies of several, the first of a table last: before that it is none, nor when that has
+    gone again.
+    """
+
+    def __init__(self, file_system: FileSystem, location: str, *, branch: bool = False) -> None:
         self._file_system = file_system
+        self._branch = branch
         self._folder = schema_folder(location)
         self._parsed: dict[int, TableSchema] = {}
 
@@ -27,7 +33,8 @@ class SchemaFiles:
     def ids(self) -> list[int]:
         """Return the ids of all schemas in order; none if there is no table."""
         names = (_NAME.fullmatch(info.name) for info in self._file_system.list(self._folder))
-        return sorted(int(match[1]) for match in names if match)
+        ids = sorted(int(match[1]) for match in names if match)
+        return [] if self._branch and ids[:1] != [FIRST_SCHEMA_ID] else ids
 
     def load(self, schema_id: int) -> TableSchema:
         """Return a schema; CorruptFileError if its file is missing or damaged."""
@@ -49,3 +56,7 @@ class SchemaFiles:
         """Store a schema; FileExistsError if another one took its id."""
         self._file_system.write_new(self.path(schema.id), schema.to_bytes())
         self._parsed[schema.id] = schema
+
+    def hide(self) -> None:
+        """Delete what says that there is a branch, so that the rest can go file by file."""
+        self._file_system.delete(self.path(FIRST_SCHEMA_ID))

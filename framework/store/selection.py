@@ -23,6 +23,7 @@ from lockgate.errors import (
 from lockgate.framework import options as known
 from lockgate.framework.options import Option, at_least, one_of
 from lockgate.framework.store.file_table import FileTable
+from lockgate.framework.store.generations import check_generation
 from lockgate.framework.store.manifest import FileKind
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
@@ -253,6 +254,7 @@ def files_between(table: Table, between: Between) -> FileTable:
         snapshot = table.snapshot(number)
         if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
             continue
+        check_generation(table.schema, table.schema_of(snapshot.schema_id), f"snapshot {number}")
         delta = table.manifests.delta_entries(snapshot)
         if snapshot.commit_kind is CommitKind.OVERWRITE or any(
             entry.kind is FileKind.DELETE for entry in delta

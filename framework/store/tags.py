@@ -258,18 +258,19 @@ def rename_tag(table: Table, name: str, target: str, *, dry_run: bool = False) -
     """Give a tag another name, and return it.
 
     Stored under the new name before the old one goes, so that its files are held throughout; killed in
-    between, it has both. Raises TagNotFoundError and AlreadyExistsError.
+    between, it has both, and is called again. Raises TagNotFoundError and AlreadyExistsError.
     """
     old = load_tag(table, name)
     _check_new_name(target)
-    path = tag_path(table, target)
-    taken = AlreadyExistsError(f"{table.identifier} has a tag {target!r} already")
-    if table.file_system.exists(path):
-        raise taken
+    path, files = tag_path(table, target), table.file_system
+    content = files.read_bytes(tag_path(table, name))
+    if name == target or (files.exists(path) and files.read_bytes(path) != content):
+        raise AlreadyExistsError(f"{table.identifier} has a tag {target!r} already")
     if not dry_run:
         try:
-            table.file_system.write_new(path, table.file_system.read_bytes(tag_path(table, name)))
+            files.write_new(path, content)
         except FileExistsError:
-            raise taken from None
-        table.file_system.delete(tag_path(table, name))
+            if files.read_bytes(path) != content:
+                raise AlreadyExistsError(f"{table.identifier} has a tag {target!r} already") from None
+        files.delete(tag_path(table, name))
     return Tag(target, old.snapshot, old.created, old.retained)

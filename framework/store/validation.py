@@ -17,6 +17,7 @@ from lockgate.framework import options as known
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.defaults import with_stored_default
 from lockgate.framework.store.features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
+from lockgate.framework.store.generations import check_not_set
 from lockgate.framework.store.merge import why_no_sequence
 from lockgate.framework.store.paths import can_be_partition
 from lockgate.framework.store.schema import Schema, TableSchema, now_millis
@@ -37,6 +38,7 @@ def first_schema(schema: Schema) -> TableSchema:
     versions is stored explicitly: `bucket`, `file.format` and, with encrypted columns, `orc.integrity`.
     Raises InputError, OptionError, ColumnNotFoundError or UnsupportedTypeError.
     """
+    check_not_set(schema.options)
     options = {key: str(value) for key, value in schema.options.items()}
     primary = _keys(schema.primary_keys, options, known.PRIMARY_KEY)
     partition = _keys(schema.partition_keys, options, known.PARTITION)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.options import ORC_KEYS_WRAPPED
+from lockgate.framework.store.generations import current_schema, placed_after
 
 if TYPE_CHECKING:
     from lockgate.framework.store.schema import TableSchema
@@ -28,8 +29,9 @@ def check_wrapped_keys(schema: TableSchema, before: TableSchema | None = None) -
 
 def store_wrapped_keys(table: Table, text: str) -> None:
     """Add a schema to `table` that differs in `orc.keys.wrapped`; see `Table.set_wrapped_keys`."""
-    newest = table.schema_files.latest() or table.schema
+    newest = current_schema(table.schema_files, table.snapshot_files) or table.schema
     later = newest.with_options({ORC_KEYS_WRAPPED.key: text})
+    later = placed_after(table.schema_files, later, newest)
     check_wrapped_keys(later, before=newest)
     try:
         table.schema_files.create(later)

@@ -96,13 +96,13 @@ def test_constants(kind: DataType, sql: str, stored: str | None, value: Any, aga
     ],
 )
 def test_what_is_no_constant_of_the_type(kind: DataType, sql: str) -> None:
-    with pytest.raises(InputError, match="DEFAULT.*column 'c'"):
+    with pytest.raises(InputError, match=r"DEFAULT.*column 'c'"):
         with_stored_default(DataField(0, "c", kind, default=sql))
 
 
 @pytest.mark.parametrize("kind", [timestamp_ltz(6), BYTES])
 def test_types_whose_text_means_different_things(kind: DataType) -> None:
-    with pytest.raises(UnsupportedError, match="'c'.*different ways"):
+    with pytest.raises(UnsupportedError, match=r"'c'.*different ways"):
         with_stored_default(DataField(0, "c", kind, default="'2024-03-01'"))
 
 
@@ -148,5 +148,5 @@ def test_a_default_goes_with_the_type(tmp_path: Path) -> None:
 def test_an_encrypted_column_has_none(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path), keys=MemoryKeyProvider({"pii@0": b"0" * 16}))
     catalog.create_namespace("db")
-    with pytest.raises(InputError, match="'a'.*shows"):
+    with pytest.raises(InputError, match=r"'a'.*shows"):
         catalog.create_table("db.t", Schema(fields(), options={"orc.encrypt": "pii:a"}))

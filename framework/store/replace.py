@@ -1,0 +1,134 @@
+"""Replacing a table by another one, in its place: new columns, keys, options and rows in one commit.
+
+Files of the new rows are written into the table's folder under a schema that nobody has seen yet; `publish`
+stores it and commits one OVERWRITE snapshot, which replaces all rows and makes the schema hold at once (see
+`generations`). Older snapshots stay, with their own columns. Source: Paimon's `Catalog.replaceTable`, which
+truncates first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lockgate.errors import CommitConflictError, LockgateError, UnsupportedError
+from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from lockgate.framework.store.generations import GENERATION, generation_of, placed_after
+from lockgate.framework.store.nested_fields import numbered
+from lockgate.framework.store.schema import Schema, TableSchema, now_millis
+from lockgate.framework.store.table import Table
+from lockgate.framework.store.validation import first_schema
+from lockgate.framework.store.wrapped_keys import check_wrapped_keys
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.snapshot import Snapshot
+
+
+class Replacement(Table):
+    """A table as it will be, over the table that it replaces; files written to it wait for `publish`."""
+
+    def __init__(self, replaced: Table, schema: TableSchema) -> None:
+        super().__init__(replaced.identifier, replaced.location, schema, replaced.file_system, replaced.keys)
+        self.replaced = replaced
+        self.messages: list[CommitMessage] = []
+
+    def hold(self, messages: Sequence[CommitMessage]) -> None:
+        """Keep what was written until it is published."""
+        self.messages += messages
+
+    def publish(self, *, base_snapshot_id: int | None = None, base_commit_id: str | None = None) -> Snapshot:
+        """Put the new table in the place of the old one; others see either, and never anything between.
+
+        `base_snapshot_id` and `base_commit_id` as for `commit`, if the rows were computed from the old table.
+        Raises CommitConflictError if that was altered, replaced, or its rows changed meanwhile; then nothing
+        has changed, and the files stay for `discard`.
+        """
+        from lockgate.framework.store.commit import commit_messages
+
+        try:
+            self.schema_files.create(self.schema)
+        except FileExistsError:
+            raise CommitConflictError(
+                f"table {self.identifier} was altered or replaced meanwhile; repeat the statement"
+            ) from None
+        try:
+            return commit_messages(
+                self,
+                self.messages,
+                kind="OVERWRITE",
+                base_snapshot_id=base_snapshot_id,
+                base_commit_id=base_commit_id,
+                overwrite={},
+                replaces=True,
+            )
+        except BaseException:
+            self._withdraw_schema()
+            raise
+
+    def discard(self) -> None:
+        """Delete the files of a replacement that came to nothing."""
+        self.abort(self.messages)
+
+    def _withdraw_schema(self) -> None:
+        """Give the table that stays a newest schema again, for engines that look at no other."""
+        with suppress(LockgateError, OSError):
+            latest = self.latest_snapshot()
+            generation = 0 if latest is None else generation_of(self.schema_of(latest.schema_id))
+            present = self.replaced.schema
+            if generation == generation_of(present):
+                again = replace(present, id=present.id + 1, time_millis=now_millis())
+                self.schema_files.create(placed_after(self.schema_files, again, present))
+
+
+def replacement(table: Table, schema: Schema) -> Replacement:
+    """Return what is to replace `table`, a table that Python and Spark can write to before it is there.
+
+    Raises what `validation.first_schema` does, and UnsupportedError if partitions would lie elsewhere.
+    """
+    first = first_schema(schema)
+    check_wrapped_keys(first)
+    _check_layout(table, first)
+    known = [table.schema_files.load(schema_id) for schema_id in table.schema_files.ids()[-1:]]
+    newest = max((table.schema, *known), key=lambda one: one.id)
+    highest, fields = max(table.schema.highest_field_id, newest.highest_field_id), []
+    for field in first.fields:
+        own = highest + 1
+        kind, highest = numbered(field.type, own)
+        fields.append(replace(field, id=own, type=kind))
+    own_id = newest.id + 1
+    return Replacement(
+        table,
+        replace(
+            first,
+            id=own_id,
+            fields=tuple(fields),
+            highest_field_id=highest,
+            options={**first.options, GENERATION: str(own_id)},
+        ),
+    )
+
+
+def _check_layout(table: Table, later: TableSchema) -> None:
+    """Refuse what would leave older snapshots with partitions that the table cannot name any more."""
+    before = table.schema
+    instead = "DROP TABLE, then CREATE TABLE; or CREATE TABLE under another name"
+    if before.partition_keys != later.partition_keys:
+        raise UnsupportedError(
+            f"table {table.identifier} is partitioned by ({', '.join(before.partition_keys)}) and cannot be "
+            f"replaced by one partitioned by ({', '.join(later.partition_keys)}): {instead}"
+        )
+    for name in before.partition_keys:
+        old, new = (schema.field(name).type.with_nullable(True) for schema in (before, later))
+        if old != new:
+            raise UnsupportedError(
+                f"partition column {name!r} of table {table.identifier} cannot become {new} where it was "
+                f"{old}: {instead}"
+            )
+    names = [schema.table_options.get_option(PARTITION_DEFAULT_NAME) for schema in (before, later)]
+    legacy = [schema.table_options.get_option(PARTITION_LEGACY_NAME) for schema in (before, later)]
+    for key, values in ((PARTITION_DEFAULT_NAME.key, names), (PARTITION_LEGACY_NAME.key, legacy)):
+        if len(set(values)) > 1:
+            raise UnsupportedError(f"option {key!r} cannot change when a table is replaced: {instead}")
