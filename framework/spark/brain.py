@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import BridgeError, LockgateError, nearest
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark import (
+    aggregate_operations,
     alter_operations,
     catalog_operations,
     key_operations,
@@ -29,6 +30,7 @@ from lockgate.framework.spark.explain import ScanReports
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockgate.framework.store.replace import Replacement
     from lockgate.framework.store.table import Table
 
 Handler = Callable[[Any, dict[str, Any]], object]
@@ -44,6 +46,7 @@ _OWN: dict[str, Handler] = {
     **partition_operations.OPERATIONS,
     **replace_operations.OPERATIONS,
     **scan_operations.OPERATIONS,
+    **aggregate_operations.OPERATIONS,
     **write_operations.OPERATIONS,
     **key_operations.OPERATIONS,
 }
@@ -66,6 +69,8 @@ class Brain:
         self.reports = ScanReports()
         # By the id of a write that has begun: the table as its files are written for.
         self.writes: dict[str, Table] = {}
+        # Tables that are written to and will replace others, by a handle.
+        self.replacements: dict[str, Replacement] = {}
         self._session: SparkSession | None = None
 
     def use_session(self, session: SparkSession) -> None:

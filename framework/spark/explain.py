@@ -42,6 +42,7 @@ class ScanReports:
         self._lock = threading.Lock()
         self._filters: OrderedDict[str, OfferedFilters] = OrderedDict()
         self._reports: OrderedDict[str, ScanReport] = OrderedDict()
+        self._aggregates: OrderedDict[str, tuple[tuple[str, str], ...]] = OrderedDict()
 
     def remember_filters(self, scan_id: str, pushed: FilterPushDown, texts: Sequence[str]) -> None:
         """Remember what became of the filters of a scan, which Spark words as `texts`."""
@@ -52,6 +53,16 @@ class ScanReports:
         """Return what became of the filters of a scan; Spark offers none to a scan without WHERE."""
         with self._lock:
             return self._filters.get(scan_id, _NO_FILTERS)
+
+    def remember_aggregates(self, scan_id: str, aggregates: tuple[tuple[str, str], ...]) -> None:
+        """Remember what became of the aggregates that Spark asked a scan for."""
+        with self._lock:
+            _remember(self._aggregates, scan_id, aggregates)
+
+    def aggregates(self, scan_id: str) -> tuple[tuple[str, str], ...]:
+        """Return what became of the aggregates that Spark asked a scan for; most scans are asked for none."""
+        with self._lock:
+            return self._aggregates.get(scan_id, ())
 
     def remember_report(self, scan_id: str, report: ScanReport) -> None:
         """Remember what a scan reads."""

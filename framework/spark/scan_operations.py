@@ -18,6 +18,7 @@ from lockgate.framework.types import to_spark_type, value_to_json
 from lockgate.pushdown import (
     Predicate,
     ScanReport,
+    SortKey,
     all_of,
     columns_of,
     describe,
@@ -99,16 +100,31 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
     if snapshot_id == 0:
         empty = ScanReport(str(table.identifier), None, all_columns=table.schema.field_names)
         return ScanPlan(None, table.schema, (), empty, schemas={table.schema.id: table.schema})
+    order, limit = _order(table, request), request.get("limit")
+    if request.get("order") and not order:
+        limit = None  # sorted by something that no column's statistics order: every row may come first
     return plan_scan(
         table,
         predicate,
         columns=request["columns"],
         snapshot_id=snapshot_id,
         between=selected.between,
-        limit=request.get("limit"),
+        limit=limit,
+        order=order,
         push_down=context.brain.reports.filters(request["scan_id"]).pushed,
         own_schema=False,
     )
+
+
+def _order(table: Table, request: Mapping[str, Any]) -> tuple[SortKey, ...]:
+    """Return the columns that rows are sorted by first, up to the first key that is not a column of the table."""
+    keys = []
+    for item in request.get("order") or ():
+        path = item["expression"].get("col")
+        if path is None or path[0] not in table.schema.field_names:
+            break
+        keys.append(SortKey(tuple(path), item["descending"], item["nulls_first"]))
+    return tuple(keys)
 
 
 def _only_files(context: Context, table: Table, planned: ScanPlan, wanted: frozenset[str]) -> ScanPlan:
@@ -176,6 +192,7 @@ def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) ->
         remaining=offered.remaining(),
         columns=columns,
         limit=limit,
+        aggregates=context.brain.reports.aggregates(request["scan_id"]),
         notes=(*report.notes, *notes),
     )
 

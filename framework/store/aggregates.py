@@ -80,9 +80,9 @@ def answer_aggregates(
 ) -> AggregateAnswer:
     """Answer aggregates of a snapshot without opening a data file, or say why that would not be exact.
 
-    Raises what `scan.plan_scan` raises.
+    Snapshot 0 is the table before its first one. Raises what `scan.plan_scan` raises.
     """
-    snapshot = wanted_snapshot(table, snapshot_id, tag)
+    snapshot = None if snapshot_id == 0 else wanted_snapshot(table, snapshot_id, tag)
     schema = table.schema
     if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
         schema = table.schema_of(snapshot.schema_id)
@@ -100,10 +100,10 @@ def answer_aggregates(
         return _refused(aggregates, refusals, report)
     with paused_collector():
         answering = _Answering(table, schema, wanted, files_of(table, snapshot))
-        rows, reasons = answering.answer(aggregates, [path[0] for path in group_by])
+        rows, refusals = answering.answer(aggregates, group_by)
     report = replace(report, steps=answering.steps)
     if rows is None:
-        return _refused(aggregates, reasons, report)
+        return _refused(aggregates, refusals, report)
     return AggregateAnswer(
         AggregatePushDown(tuple(aggregates)),
         rows,
@@ -115,16 +115,21 @@ def answer_aggregates(
     )
 
 
-Refusals = dict[Aggregate, str]
+Refusals = tuple[RemainingAggregate, ...]
 
 
-def _refused(aggregates: Sequence[Aggregate], reasons: Refusals, report: ScanReport) -> AggregateAnswer:
-    remaining = tuple(
-        RemainingAggregate(str(each), reasons[each]) for each in dict.fromkeys(aggregates) if each in reasons
-    )
-    accepted = tuple(each for each in aggregates if each not in reasons)
+def _refused(aggregates: Sequence[Aggregate], refusals: Refusals, report: ScanReport) -> AggregateAnswer:
+    remaining = tuple(dict.fromkeys(refusals))
+    texts = {item.text for item in remaining}
+    accepted = tuple(each for each in aggregates if str(each) not in texts)
     shown = tuple((item.text, f"remains because {item.reason}") for item in remaining)
     return AggregateAnswer(AggregatePushDown(accepted, remaining), None, replace(report, aggregates=shown))
+
+
+def _all_refused(aggregates: Sequence[Aggregate], group_by: Sequence[FieldPath], reason: str) -> Refusals:
+    """Return the refusal of everything; a grouping without aggregates is refused as such."""
+    grouping = f"GROUP BY {', '.join(describe_field(path) for path in group_by)}"
+    return tuple(RemainingAggregate(str(each), reason) for each in aggregates or (grouping,))
 
 
 # --- what the schema alone tells ---------------------------------------------------------------------
@@ -135,10 +140,10 @@ def _refusals(
 ) -> Refusals:
     common = _common_refusal(schema, group_by, wanted)
     if common:
-        return dict.fromkeys(aggregates, common)
+        return _all_refused(aggregates, group_by, common)
     hidden = _encrypted(schema)
-    found = {each: _refusal(schema, hidden, each) for each in aggregates}
-    return {each: reason for each, reason in found.items() if reason}
+    found = [(each, _refusal(schema, hidden, each)) for each in aggregates]
+    return tuple(RemainingAggregate(str(each), reason) for each, reason in found if reason)
 
 
 def _common_refusal(schema: TableSchema, group_by: Sequence[FieldPath], wanted: Predicate) -> str:
@@ -203,28 +208,28 @@ class _Answering:
         self.steps = (step,)
 
     def answer(
-        self, aggregates: Sequence[Aggregate], group_by: Sequence[str]
+        self, aggregates: Sequence[Aggregate], group_by: Sequence[FieldPath]
     ) -> tuple[pa.Table | None, Refusals]:
         """Return the rows, or why there are none."""
         reason = self._merge_reason()
         if reason:
-            return None, dict.fromkeys(aggregates, reason)
-        keys, group = self._groups(group_by)
-        columns: dict[Aggregate, pa.Array] = {}
-        refusals: Refusals = {}
+            return None, _all_refused(aggregates, group_by, reason)
+        grouping = [path[0] for path in group_by]
+        keys, group = self._groups(grouping)
+        columns: list[pa.Array] = [
+            pa.array([key[place] for key in keys], to_arrow(self._schema.field(name).type))
+            for place, name in enumerate(grouping)
+        ]
+        refusals: list[RemainingAggregate] = []
         for each in aggregates:
             try:
-                columns[each] = self._column(each, group, len(keys))
+                columns.append(self._column(each, group, len(keys)))
             except _InexactError as error:
-                refusals[each] = str(error)
+                refusals.append(RemainingAggregate(str(each), str(error)))
         if refusals:
-            return None, refusals
-        names = [*group_by, *(str(each) for each in aggregates)]
-        arrays = [
-            pa.array([key[place] for key in keys], to_arrow(self._schema.field(name).type))
-            for place, name in enumerate(group_by)
-        ]
-        return pa.Table.from_arrays([*arrays, *(columns[each] for each in aggregates)], names=names), {}
+            return None, tuple(refusals)
+        names = [*grouping, *(str(each) for each in aggregates)]
+        return pa.Table.from_arrays(columns, names=names), ()
 
     def _merge_reason(self) -> str:
         if not self._schema.has_primary_key:

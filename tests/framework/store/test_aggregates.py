@@ -153,6 +153,17 @@ def test_filters_and_groups_of_rows_remain(make_table: MakeTable) -> None:
     assert "grouped by" in why(table, largest("id"), group_by=["id"])
 
 
+def test_a_grouping_without_aggregates(make_table: MakeTable) -> None:
+    table = make_table(columns=COLUMNS, partition_keys=("day",))
+    for day in DAYS:
+        table.append(rows([1], day=day))
+    found = answer(table, group_by=["day"], predicate=col("day") > DAYS[0])
+    assert sorted(row["day"] for row in found) == DAYS[1:]
+    refused = table.aggregate([], group_by=["id"])
+    assert refused.rows is None
+    assert str(refused.push_down.remaining[0]).startswith("GROUP BY id because files hold several values")
+
+
 def test_missing_statistics(make_table: MakeTable) -> None:
     plain = make_table("plain", columns=COLUMNS, metadata_stats__mode="counts")
     plain.append(rows([1, None]))

@@ -12,6 +12,11 @@ import scala.runtime.BoxedUnit;
 public final class Explainer {
   private Explainer() {}
 
+  /** A scan that Python has a report of. */
+  interface Reported {
+    String scanId();
+  }
+
   /** The ids of the scans of Lockgate tables in the query, each planned, in the order of the optimized plan. */
   public static String[] scans(SparkSession spark, String sql) throws Exception {
     LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
@@ -20,8 +25,10 @@ public final class Explainer {
     Set<String> ids = new LinkedHashSet<>();
     optimized.foreachWithSubqueries(
         node -> {
-          if (node instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof LockgateScan scan) {
-            scan.plan();
+          if (node instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof Reported scan) {
+            if (scan instanceof LockgateScan files) {
+              files.plan();
+            }
             ids.add(scan.scanId());
           }
           return BoxedUnit.UNIT;

@@ -30,7 +30,7 @@ import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.types.StructType;
 
 /** A scan whose files Python chooses. */
-final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering, Explainer.Reported {
   private static final String LOOKUP_OPTION = "lookup.spec";
 
   private final LockgateTable table;
@@ -52,6 +52,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
       Predicate[] offered,
       Predicate[] accepted,
       Integer limit,
+      ArrayNode order,
       boolean wholeFiles) {
     this.table = table;
     this.scanId = scanId;
@@ -68,9 +69,11 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
       }
     }
     this.request.put("limit", limit);
+    this.request.set("order", order);
   }
 
-  String scanId() {
+  @Override
+  public String scanId() {
     return scanId;
   }
 
@@ -134,7 +137,15 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
 
   @Override
   public String description() {
-    return table.name() + " snapshot=" + request.path("snapshot_id").asText() + " accepted=" + Arrays.toString(accepted);
+    return table.name() + " snapshot=" + request.path("snapshot_id").asText() + " accepted=" + Arrays.toString(accepted)
+        + (request.path("limit").isNull() ? "" : " limit=" + request.get("limit").asText())
+        + (request.path("order").isEmpty() ? "" : " order=" + orderText());
+  }
+
+  private String orderText() {
+    List<String> keys = new ArrayList<>();
+    request.get("order").forEach(key -> keys.add(key.get("text").asText()));
+    return keys.toString();
   }
 
   @Override

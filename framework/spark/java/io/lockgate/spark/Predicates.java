@@ -10,16 +10,20 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.aggregate.Count;
+import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
+import org.apache.spark.sql.connector.expressions.aggregate.Max;
+import org.apache.spark.sql.connector.expressions.aggregate.Min;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
-/** Spark's predicates as JSON: {"op","args"}, {"col":[..]}, {"value","type"}. */
+/** Spark's predicates and aggregates as JSON: {"op","args"}, {"col":[..]}, {"value","type"}. */
 final class Predicates {
   private Predicates() {}
 
-  static ArrayNode toJson(Predicate[] predicates) {
+  static ArrayNode toJson(Expression[] expressions) {
     ArrayNode out = Bridge.JSON.createArrayNode();
-    for (Predicate predicate : predicates) {
-      out.add(toJson(predicate));
+    for (Expression expression : expressions) {
+      out.add(toJson(expression));
     }
     return out;
   }
@@ -43,6 +47,14 @@ final class Predicates {
       out.put("op", "CAST");
       out.set("type", Values.typeToJson(cast.dataType()));
       out.putArray("args").add(toJson(cast.expression()));
+    } else if (expression instanceof CountStar) {
+      out.put("op", "COUNT").putArray("args");
+    } else if (expression instanceof Count count && !count.isDistinct()) {
+      out.put("op", "COUNT").putArray("args").add(toJson(count.column()));
+    } else if (expression instanceof Min min) {
+      out.put("op", "MIN").putArray("args").add(toJson(min.column()));
+    } else if (expression instanceof Max max) {
+      out.put("op", "MAX").putArray("args").add(toJson(max.column()));
     } else {
       out.put("op", "?").put("text", expression.toString());
     }

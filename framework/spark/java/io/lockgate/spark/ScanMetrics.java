@@ -20,7 +20,9 @@ public final class ScanMetrics {
       new SkippedByBuckets(),
       new SkippedByKeys(),
       new SkippedByStatistics(),
-      new SkippedByLimit()
+      new SkippedByLimit(),
+      new SkippedByOrder(),
+      new AnsweredFromMetadata()
     };
   }
 
@@ -128,6 +130,27 @@ public final class ScanMetrics {
     @Override
     String step() {
       return "limit";
+    }
+  }
+
+  /** By an ORDER BY with LIMIT whose first rows lie in others. */
+  public static final class SkippedByOrder extends Skipped {
+    @Override
+    String step() {
+      return "order";
+    }
+  }
+
+  /** Files that count in an answer although none of them was opened. */
+  public static final class AnsweredFromMetadata extends CustomSumMetric {
+    @Override
+    public String name() {
+      return "answered_from_metadata";
+    }
+
+    @Override
+    public String description() {
+      return "files answered for from metadata";
     }
   }
 }

@@ -1,0 +1,111 @@
+"""The operation on aggregates: what metadata answers of a query's COUNT, MIN and MAX."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.scan_operations import selected_by
+from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
+from lockgate.pushdown import Aggregate, Function, Predicate, all_of, describe_json, from_json
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.aggregates import AggregateAnswer
+    from lockgate.framework.store.schema import TableSchema
+    from lockgate.framework.store.table import Table
+
+_FUNCTIONS = {function.value: function for function in Function}
+
+
+def aggregates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Answer all aggregates of a query, or say that Spark must compute them."""
+    started = time.monotonic()
+    table = context.table()
+    shown, answer = _answer(context, table, request)
+    reports, scan_id = context.brain.reports, request["scan_id"]
+    reports.remember_aggregates(scan_id, shown)
+    if answer is None or answer.rows is None:
+        return {"applied": False}
+    reports.remember_report(scan_id, answer.report)
+    fields = _fields(table.schema, [path[0] for path in _paths(request["group_by"]) or ()], answer)
+    return {
+        "applied": True,
+        "snapshot_id": answer.report.snapshot_id or 0,
+        "schema": to_spark_json(fields),
+        "rows": [
+            [value_to_json(field.type, value) for field, value in zip(fields, row, strict=True)]
+            for row in zip(*(column.to_pylist() for column in answer.rows.columns), strict=True)
+        ],
+        "metrics": {
+            "planning_ms": round((time.monotonic() - started) * 1000),
+            "files": 0,
+            "bytes": 0,
+            "skipped_by_partitions": answer.report.total.files - answer.report.kept.files,
+            "answered_from_metadata": answer.report.kept.files,
+        },
+    }
+
+
+def _answer(
+    context: Context, table: Table, request: dict[str, Any]
+) -> tuple[tuple[tuple[str, str], ...], AggregateAnswer | None]:
+    """Return what is said of each aggregate, and the answer; None if the question cannot be expressed."""
+    from lockgate.framework.store.aggregates import answer_aggregates
+
+    group_by = _paths(request["group_by"])
+    asked = [_aggregate(node) for node in request["aggregates"]]
+    filters = [from_json(item) for item in request["filters"]]
+    known = [each for each in asked if each is not None]
+    named = [path[0] for path in (*(each.field for each in known), *(group_by or ())) if path]
+    unknown = any(name not in table.schema.field_names for name in named)  # metadata columns
+    if group_by is None or len(known) < len(asked) or None in filters or unknown:
+        reason = "remains because COUNT, MIN and MAX of columns, grouped by columns, are all that is answered"
+        return tuple((_text(node), reason) for node in request["aggregates"]), None
+    selected = selected_by(context, table, request)
+    if selected.between:
+        reason = "remains because a range of snapshots is read"
+        return tuple((str(each), reason) for each in known), None
+    answer = answer_aggregates(
+        table,
+        known,
+        group_by,
+        _joined(filters),
+        snapshot_id=selected.snapshot_id,
+        own_schema=False,
+    )
+    return answer.report.aggregates, answer
+
+
+def _joined(filters: list[Predicate | None]) -> Predicate:
+    return all_of(*(item for item in filters if item is not None))
+
+
+def _paths(nodes: list[dict[str, Any]]) -> list[tuple[str, ...]] | None:
+    """Return the columns of expressions; None unless all are columns."""
+    paths = [node.get("col") for node in nodes]
+    return None if None in paths else [tuple(path or ()) for path in paths]
+
+
+def _aggregate(node: dict[str, Any]) -> Aggregate | None:
+    function = _FUNCTIONS.get(node.get("op", ""))
+    paths = _paths(node.get("args", []))
+    if function is None or paths is None or len(paths) > 1:
+        return None
+    return Aggregate(function, paths[0] if paths else None)
+
+
+def _text(node: dict[str, Any]) -> str:
+    return str(node["text"]) if node.get("op") == "?" and "text" in node else describe_json(node)
+
+
+def _fields(schema: TableSchema, group_by: list[str], answer: AggregateAnswer) -> list[DataField]:
+    types: list[tuple[str, DataType]] = [(name, schema.field(name).type) for name in group_by]
+    for each in answer.push_down.accepted:
+        counted = each.function is Function.COUNT or each.field is None
+        kind = BIGINT if counted else schema.field(each.field[0]).type  # type: ignore[index]  # not counted
+        types.append((str(each), kind))
+    return [DataField(number, name, kind.with_nullable(True)) for number, (name, kind) in enumerate(types)]
+
+
+OPERATIONS = {"scan.aggregates": aggregates}
