@@ -26,6 +26,14 @@ def stored_type(field: DataField, written: TableSchema) -> DataType:
     return next((member.type for member in written.fields if member.id == field.id), field.type)
 
 
+def has_nanoseconds(kind: DataType) -> bool:
+    """Say whether values of a type have digits beyond microseconds."""
+    if kind.is_timestamp:
+        return (kind.precision or 0) > 6
+    inside = (kind.element, kind.key, kind.value, *(field.type for field in kind.fields))
+    return any(has_nanoseconds(part) for part in inside if part is not None)
+
+
 def convert(column: pa.ChunkedArray, written: DataType, current: DataType, name: str) -> pa.ChunkedArray:
     """Convert a column as read to the Arrow type of `current`.
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
-from lockgate.framework.store.evolution import convert, stored_name, stored_type
+from lockgate.framework.store.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.integrity import IntegrityPolicy
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, MergePlan, merge_tables
@@ -148,13 +148,15 @@ class FileReader:
         with self._open(path, self._schema, strict=True):
             pass
 
-    def _open(self, path: str, written: TableSchema, *, strict: bool) -> EncryptedOrcFile:
+    def _open(
+        self, path: str, written: TableSchema, *, strict: bool, nanoseconds: bool = False
+    ) -> EncryptedOrcFile:
         file = EncryptedOrcFile(
             (self._table.file_system, path),
             keys=self._table.keys,
             strict=strict,
             name=path,
-            timestamp_unit="us",
+            timestamp_unit="ns" if nanoseconds else "us",
             integrity="ignore" if self._integrity.mode(written) == "ignore" else "verify",
         )
         try:
@@ -185,7 +187,9 @@ class FileReader:
         written = self._schema
         if file.schema_id != self._schema.id:
             written = self._table.schema_of(file.schema_id)
-        with self._open(path, written, strict=self._strict) as source:
+        wanted = [field.type for field in self._schema.fields if field.name in names]
+        nanoseconds = any(has_nanoseconds(kind) for kind in wanted)
+        with self._open(path, written, strict=self._strict, nanoseconds=nanoseconds) as source:
             stored = {name: self._stored(name, written, source.schema) for name in names}
             present = list(dict.fromkeys(name for name in stored.values() if name is not None))
             self._note_masks(stored, source.schema)

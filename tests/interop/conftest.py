@@ -1,7 +1,7 @@
-"""pypaimon as referee: it reads what the store writes, and writes what the store reads.
+"""Two referees that read what is written here and write what is read here: pypaimon and Paimon's own Java.
 
-It pins an older pyarrow, so it lives in an environment of its own (`./dev test --interop` makes it) and is
-asked by subprocess; rows travel as Arrow files.
+pypaimon pins an older pyarrow, so it lives in an environment of its own (`./dev test --interop` makes it) and
+is asked by subprocess; rows travel as Arrow files. Paimon's Java core comes by Maven; see `paimon_java`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ import datetime
 import json
 import os
 import subprocess
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from both_engines import Both
+from paimon_java import PaimonJava, PaimonTable, missing_tool
 
+from lockgate.framework.keys import create_key_file
 from lockgate.framework.store import Catalog
+
+if TYPE_CHECKING:
+    from lockgate import Lake
 
 SCRIPT = Path(__file__).with_name("referee.py")
 
@@ -174,3 +182,47 @@ def same_rows() -> Callable[[pa.Table, pa.Table], None]:
         assert left.to_pylist() == right.sort_by(keys).to_pylist()
 
     return check
+
+
+@pytest.fixture(scope="session")
+def paimon_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaimonJava]:
+    """A JVM with Paimon's own core."""
+    tool = missing_tool()
+    if tool is not None:
+        pytest.skip(f"needs {tool}")
+    try:
+        java = PaimonJava(tmp_path_factory.mktemp("paimon-java"))
+    except OSError as error:
+        pytest.skip(str(error))
+    yield java
+    java.close()
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """A session of Spark with the catalog `lake`."""
+    import lockgate
+
+    folder = tmp_path_factory.mktemp("interop-lake")
+    create_key_file(str(folder / "keys.json"), ["pii"])
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
+    }
+    keys = f"file:{folder / 'keys.json'}"
+    lake = lockgate.connect(str(folder / "warehouse"), keys=keys, master="local[2]", conf=conf)
+    yield lake
+    lake.spark.stop()
+
+
+@pytest.fixture
+def both(lake: Lake, paimon_java: PaimonJava) -> Both:
+    """A table that does not exist yet, under both engines."""
+    database = f"db_{uuid.uuid4().hex[:8]}"
+    lake.catalog.create_namespace(database)
+    return Both(lake, f"{database}.t", PaimonTable(paimon_java, lake.catalog.warehouse, f"{database}.t"))
