@@ -1,0 +1,1 @@
+"""TPC-H: its tables in Lockgate, its queries, and DuckDB's answers to them."""
