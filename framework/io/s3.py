@@ -44,6 +44,8 @@ class S3FileSystem:
         self._made: tuple[int, Any] | None = None
         # Creations of which nobody knows whether they took place, or will.
         self._uncertain: set[str] = set()
+        # Who writes each upload in parts.
+        self._uploads: dict[str, str] = {}
 
     def __repr__(self) -> str:
         return f"S3FileSystem({self.bucket!r}, endpoint={self._settings.endpoint!r})"
@@ -170,29 +172,36 @@ class S3FileSystem:
 
     def _create(self, path: str, token: str, ask: Any) -> None:
         """Make a conditional request and find out whose the object is that it met."""
+        try:
+            self._ask_until_decided(path, ask)
+        except (FileExistsError, FileNotFoundError):
+            # It may be our own: an answer that got lost makes boto3 ask again, and an upload is no more then.
+            if not self._is_written_by(path, token):
+                raise
+        except UncertainWriteError:
+            if not self._is_surely_written_by(path, token):
+                self._uncertain.add(path)
+                raise
+        self._uncertain.discard(path)
+
+    def _ask_until_decided(self, path: str, ask: Any) -> None:
         from botocore.exceptions import ClientError
 
-        try:
-            for attempt in range(_CONFLICT_RETRIES):
+        for attempt in range(_CONFLICT_RETRIES):
+            with self._asking(path):
                 try:
-                    with self._asking(path):
-                        try:
-                            ask()
-                        except ClientError as error:
-                            if code_of(error) not in CONFLICT or attempt == _CONFLICT_RETRIES - 1:
-                                raise
-                            time.sleep(0.05 * 2**attempt)
-                            continue
-                    break
-                except FileExistsError:
-                    # It may be our own: an answer that got lost makes boto3 ask again.
-                    if not self._is_written_by(path, token):
+                    ask()
+                except ClientError as error:
+                    if code_of(error) not in CONFLICT or attempt == _CONFLICT_RETRIES - 1:
                         raise
-                    break
-        except UncertainWriteError:
-            self._uncertain.add(path)
-            raise
-        self._uncertain.discard(path)
+                    time.sleep(0.05 * 2**attempt)
+                else:
+                    return
+
+    def _is_surely_written_by(self, path: str, token: str) -> bool:
+        with suppress(OSError):
+            return self._is_written_by(path, token)
+        return False
 
     def _is_written_by(self, path: str, token: str) -> bool:
         try:
@@ -228,11 +237,14 @@ class S3FileSystem:
     def begin(self, path: str) -> str:
         """Begin an upload in parts and return its id."""
         self._try_out(path)
+        token = uuid.uuid4().hex
         with self._asking(path):
             answer = self._client.create_multipart_upload(
-                Bucket=self.bucket, Key=self._key(path), Metadata={_WRITER: uuid.uuid4().hex}
+                Bucket=self.bucket, Key=self._key(path), Metadata={_WRITER: token}
             )
-        return str(answer["UploadId"])
+        upload = str(answer["UploadId"])
+        self._uploads[upload] = token
+        return upload
 
     def put_part(self, path: str, upload: str, number: int, data: bytes) -> dict[str, Any]:
         """Send a part and return what completing needs to know of it."""
@@ -244,17 +256,16 @@ class S3FileSystem:
 
     def complete(self, path: str, upload: str, parts: Sequence[dict[str, Any]]) -> None:
         """Make the object of its parts; FileExistsError if there is one."""
-        with self._asking(path):
-            self._client.complete_multipart_upload(
-                Bucket=self.bucket,
-                Key=self._key(path),
-                UploadId=upload,
-                MultipartUpload={"Parts": [*parts]},
-                IfNoneMatch=_ANY,
-            )
+        request = {"Key": self._key(path), "UploadId": upload, "MultipartUpload": {"Parts": [*parts]}}
+        self._create(
+            path,
+            self._uploads.pop(upload),
+            lambda: self._client.complete_multipart_upload(Bucket=self.bucket, IfNoneMatch=_ANY, **request),
+        )
 
     def give_up(self, path: str, upload: str) -> None:
         """Drop the parts of an upload."""
+        self._uploads.pop(upload, None)
         with self._asking(path):
             self._client.abort_multipart_upload(Bucket=self.bucket, Key=self._key(path), UploadId=upload)
 

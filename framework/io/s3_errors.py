@@ -8,7 +8,7 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError
 
-_MISSING = {"404", "NoSuchKey", "NotFound"}
+_MISSING = {"404", "NoSuchKey", "NotFound", "NoSuchUpload"}
 _DENIED = {"401", "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
 _EXISTS = {"412", "PreconditionFailed"}
 _NOT_KNOWN_TO_STORE = {"501", "NotImplemented"}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
+from faults import Killed, contents, through
 from s3_server import S3Server
+from table_work import WORK, check_no_orphans, check_state, repeat
 
 from lockgate.errors import LockgateError
 from lockgate.framework.io import S3FileSystem, resolve
@@ -21,10 +26,6 @@ from lockgate.framework.store.schema import now_millis
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
 
 
-class Killed(BaseException):
-    """What a dead process does next: nothing."""
-
-
 class Failing:
     """A client whose `point`-th request fails.
 
@@ -32,13 +33,13 @@ class Failing:
     answer gets lost; `killed`: the writer dies before it asks, so no other request follows.
     """
 
-    def __init__(self, inner: Any, point: int, how: str) -> None:
-        self._inner, self._point, self._how = inner, point, how
-        self._asked = 0
+    def __init__(self, inner: Any, point: int, how: str, *, changes_only: bool = False) -> None:
+        self._inner, self._point, self._how, self._changes_only = inner, point, how, changes_only
+        self.asked = 0
 
     @property
     def failed(self) -> bool:
-        return self._asked > self._point
+        return self.asked > self._point
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._inner, name)
@@ -47,7 +48,9 @@ class Failing:
         return lambda **request: self.ask(name, lambda: call(**request))
 
     def ask(self, name: str, call: Callable[[], Any]) -> Any:
-        number, self._asked = self._asked, self._asked + 1
+        if self._changes_only and name.startswith(("get", "head", "list")) and not self.failed:
+            return call()
+        number, self.asked = self.asked, self.asked + 1
         if number < self._point or (number > self._point and self._how != "killed"):
             return call()
         if self._how == "killed":
@@ -88,6 +91,10 @@ def overwrite(table: Table, number: int) -> None:
     table.overwrite(one(number))
 
 
+def commit_of_a_stream(table: Table, number: int) -> None:
+    table.commit(table.write(one(number)), user="stream", identifier=number)
+
+
 def tag_and_expire(table: Table, number: int) -> None:
     table.create_tag(f"tag-{number}")
     expire_snapshots(table, retain_min=2, retain_max=2)
@@ -103,6 +110,9 @@ def ids(table: Table, **how: Any) -> list[int]:
         (append, "refused"),
         (append, "lost"),
         (append, "killed"),
+        (commit_of_a_stream, "lost"),
+        pytest.param(commit_of_a_stream, "refused", marks=pytest.mark.slow),
+        pytest.param(commit_of_a_stream, "killed", marks=pytest.mark.slow),
         pytest.param(overwrite, "lost", marks=pytest.mark.slow),
         pytest.param(tag_and_expire, "refused", marks=pytest.mark.slow),
         pytest.param(tag_and_expire, "killed", marks=pytest.mark.slow),
@@ -116,7 +126,8 @@ def test_a_failure_at_any_request(
         table.overwrite(one(-1))
         if work is tag_and_expire:
             clear(table)
-        wanted = {append: [-1, point], overwrite: [point]}.get(work, [-1])
+        added = [-1, point]
+        wanted = {append: added, commit_of_a_stream: added, overwrite: [point]}.get(work, [-1])
         broken, client = failing(table, s3.options(), point, how)
         try:
             work(broken, point)
@@ -124,6 +135,10 @@ def test_a_failure_at_any_request(
             # Nothing half: as before, or as wanted.
             assert ids(table) in ([-1], wanted)
         else:
+            assert ids(table) == wanted
+        if work is commit_of_a_stream:
+            # Whoever does not know whether it came through commits again; each row is there once.
+            work(table, point)
             assert ids(table) == wanted
         if not client.failed:
             break
@@ -153,3 +168,84 @@ def check_orphans(table: Table) -> None:
         infos = table.file_system.list(f"{table.location}/{folder}")
         assert infos
         assert [info.name for info in infos if info.name not in needed and info.modified_millis < later] == []
+
+
+def test_a_large_file_whose_last_answer_is_lost(s3: S3Server, bucket: str) -> None:
+    """Its parts are put together, and boto3 asks again, or gives up: it is our file in any case."""
+    for how in ("lost", "lost and asked again"):
+        files, path = resolve(f"s3://{bucket}/{how.replace(' ', '-')}", s3.options())
+        assert isinstance(files, S3FileSystem)
+        pid, inner = (files._client and files._made) or (0, None)
+        files._made = (pid, LosingCompletion(inner, again="again" in how))
+        with files.create(path) as file:
+            file.write(bytes(17 * 2**20))
+        assert files.size(path) == 17 * 2**20
+        with pytest.raises(FileExistsError), files.create(path) as file:
+            file.write(b"other")
+
+
+class LosingCompletion:
+    """A client that loses the answer to the completion of an upload."""
+
+    def __init__(self, inner: Any, *, again: bool) -> None:
+        self._inner, self._again = inner, again
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def complete_multipart_upload(self, **request: Any) -> Any:
+        done = self._inner.complete_multipart_upload(**request)
+        if self._again:
+            return self._inner.complete_multipart_upload(**request)
+        assert done
+        raise ReadTimeoutError(endpoint_url="http://store")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["lost", "killed"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "compact",
+        "expire",
+        "remove orphans",
+        "replace tag",
+        "create branch",
+        "rename branch",
+        "rollback",
+        "alter",
+    ],
+)
+def test_a_failure_at_any_change(s3: S3Server, name: str, how: str) -> None:
+    """What `test_failures_everywhere` does on a disk."""
+    work = WORK[name]
+
+    def start() -> tuple[Catalog, S3FileSystem]:
+        bucket = f"bucket-{uuid.uuid4().hex[:12]}"
+        s3.make_bucket(bucket)
+        catalog = Catalog(f"s3://{bucket}/warehouse", options=s3.options())
+        catalog.create_namespace("db")
+        work.start(catalog)
+        assert isinstance(catalog.file_system, S3FileSystem)
+        return catalog, catalog.file_system
+
+    def broken(catalog: Catalog, files: S3FileSystem, point: int) -> tuple[Catalog, Failing]:
+        other, _ = resolve(f"s3://{files.bucket}/warehouse", s3.options())
+        assert isinstance(other, S3FileSystem)
+        client = Failing(files._client, point, how, changes_only=True)
+        other._made = (os.getpid(), client)
+        return through(catalog, other), client
+
+    catalog, files = start()
+    before = contents(catalog)
+    counting, client = broken(catalog, files, 10**6)
+    work.done(counting)
+    after = contents(catalog)
+    for point in range(client.asked):
+        catalog, files = start()
+        failing_catalog, client = broken(catalog, files, point)
+        with suppress(OSError, LockgateError, Killed):
+            work.done(failing_catalog)
+        check_state(name, catalog, before, after)
+        repeat(work, catalog, after)
+        check_no_orphans(catalog)
