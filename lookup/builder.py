@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,14 @@ import pyarrow as pa
 from lockgate.errors import KeyMissingError, LookupCacheError, SnapshotNotFoundError
 from lockgate.framework.orc import MASKED
 from lockgate.framework.store.snapshot import Snapshot
+from lockgate.lookup.budget import DiskBudget
 from lockgate.lookup.cache_key import writer_cipher
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage
-from lockgate.lookup.options import CACHE_DISK, FULL_LOAD_THRESHOLD, lookup_options
-from lockgate.lookup.runs import RunHooks, Runs
-from lockgate.lookup.sealing import SpillCipher
-from lockgate.lookup.spec import CacheLayout, Kind, LookupSpec, cached_layout, masked_in
+from lockgate.lookup.loading import Loader, Progress
+from lockgate.lookup.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
+from lockgate.lookup.spec import CacheLayout, LookupSpec, cached_layout, masked_in
 from lockgate.lookup.steps import Step, make_step
-from lockgate.lookup.storage import WritableStore
+from lockgate.lookup.stores import Storage, Store, open_store, storage_of
 from lockgate.pushdown import filter_table
 
 if TYPE_CHECKING:
@@ -35,10 +34,8 @@ if TYPE_CHECKING:
 
 # Rows are encoded in slices of this many, which bounds the memory of a full load.
 _SLICE_ROWS = 1 << 17
-# What is left free on the disk in any case.
-_SPARE_BYTES = 64 << 20
-
-Progress = Callable[[int], None]
+# Layers of changes may make a cache so much larger than its rows are until they are merged.
+_LAYERS_SHARE = 1.25
 
 
 class _MustReload(Exception):  # noqa: N818 - a turn of events inside this module, not an error
@@ -65,7 +62,7 @@ def fingerprint(snapshot: Snapshot) -> str:
 class CacheBuilder:
     """Builds the generations of one cache; its caller holds the directory's lock.
 
-    `progress` is told the rows read so far while the table is read whole.
+    `progress` is told the rows done and the rows expected while the table is read whole (`loading.Loader`).
     """
 
     def __init__(
@@ -77,13 +74,16 @@ class CacheBuilder:
         layout = cached_layout(table, spec)
         self._masked = frozenset(masked_in(table, layout))
         self._options = lookup_options(table.options, spec.options)
-        self._progress = progress or (lambda rows: None)
-        self._store: WritableStore | None = None
+        self._store: Store | None = None
         if not directory.has_layout(layout):
             directory.clear()
             directory.write_layout(layout)
         self._cipher = writer_cipher(directory, layout, table.keys) if layout.keys else None
         self.layout: CacheLayout = layout.with_cipher(self._cipher)
+        self._budget = DiskBudget(directory.path.parent, self._options.get_option(CACHE_DISK))
+        self._loader = Loader(
+            self.layout, self._options, self._budget, self._cipher, progress or (lambda done, expected: None)
+        )
         directory.sweep_primaries()
 
     def close(self) -> None:
@@ -124,11 +124,11 @@ class CacheBuilder:
             snapshot, started, replace=cursor is None or serve or snapshot.id > cursor.snapshot_id
         )
 
-    def _open(self) -> tuple[WritableStore | None, _Cursor | None]:
+    def _open(self) -> tuple[Store | None, _Cursor | None]:
         path = self.directory.primary()
         if self._store is None and path is not None:
             try:
-                self._store = WritableStore(path, self._cipher)
+                self._store = open_store(path, storage_of(path), self._cipher, self._budget)
             except LookupCacheError:
                 # A database that cannot be opened is worth nothing: the table is read again.
                 shutil.rmtree(path, ignore_errors=True)
@@ -136,7 +136,7 @@ class CacheBuilder:
         return self._store, None if meta is None else _Cursor(**meta)
 
     def _publish(
-        self, store: WritableStore, snapshot: Snapshot, started: float, changes: int, *, full_load: bool
+        self, store: Store, snapshot: Snapshot, started: float, changes: int, *, full_load: bool
     ) -> GenerationInfo:
         meta = store.meta()
         assert meta is not None
@@ -152,13 +152,14 @@ class CacheBuilder:
                 full_load=full_load,
                 build_seconds=round(time.monotonic() - started, 4),
                 built_millis=time.time_ns() // 1_000_000,
+                storage=store.storage,
             )
 
         return self.directory.publish(make)
 
     # --- following changes ---------------------------------------------------------------------------
 
-    def _follow(self, store: WritableStore, cursor: _Cursor, target: Snapshot) -> int:
+    def _follow(self, store: Store, cursor: _Cursor, target: Snapshot) -> int:
         if target.id < cursor.snapshot_id:
             raise _MustReload("the wanted snapshot is older than the cache")
         if target.id - cursor.snapshot_id > self._options.get_option(FULL_LOAD_THRESHOLD):
@@ -183,23 +184,27 @@ class CacheBuilder:
                 self._ingest(store, step, cursor)
         except SnapshotNotFoundError:
             raise _MustReload("a snapshot in between has expired") from None
+        if self._is_outgrown(store):
+            raise _MustReload("the cache has become too large for mapped files")
         if cursor.snapshot_id != target.id:
             store.ingest([], _Cursor(target.id, fingerprint(target), cursor.rows).meta())
         return written
 
-    def _step(self, store: WritableStore, rows: pa.Table) -> Step:
+    def _is_outgrown(self, store: Store) -> bool:
+        if store.storage is not Storage.MEMORY or self._options.get_option(CACHE) != "auto":
+            return False
+        return store.size() > _LAYERS_SHARE * self._options.get_option(MEMORY_MAX)
+
+    def _step(self, store: Store, rows: pa.Table) -> Step:
         self._check_masks(rows.schema)
         kinds = rows.column("_VALUE_KIND")
         return make_step(self.layout, store, self._batch(rows), kinds, self._matching(rows))
 
-    def _ingest(self, store: WritableStore, step: Step, cursor: _Cursor) -> None:
-        files = []
-        if step.keys:
-            self._check_disk(sum(map(len, step.keys)) + sum(len(value or b"") for value in step.values))
-            file = store.sorted_file(self.directory.path / "step.sst")
-            file.put_or_delete(step.keys, step.values)
-            files.append(file.finish())
-        store.ingest(files, cursor.meta())
+    def _ingest(self, store: Store, step: Step, cursor: _Cursor) -> None:
+        coming = sum(map(len, step.keys)) + sum(len(value or b"") for value in step.values)
+        with self._budget.writing(coming):
+            files = store.step_files(step.keys, step.values) if step.keys else []
+            store.ingest(files, cursor.meta())
 
     def _matching(self, rows: pa.Table) -> pa.Array | None:
         # Which rows meet the condition; None: there is none.
@@ -221,9 +226,12 @@ class CacheBuilder:
     def _load(self, snapshot: Snapshot, started: float, *, replace: bool) -> GenerationInfo:
         folder = self.directory.new_primary()
         try:
-            loaded = WritableStore(folder, self._cipher)
-            with ExitStack() as stack:
-                rows = self._fill(loaded, folder, snapshot, stack)
+            loaded, rows = self._loader.load(
+                folder,
+                self._read(snapshot.id),
+                snapshot.total_record_count,
+                lambda rows: _Cursor(snapshot.id, fingerprint(snapshot), rows).meta(),
+            )
             if not replace:
                 info = self._publish(loaded, snapshot, started, rows, full_load=True)
                 loaded.close()
@@ -237,30 +245,6 @@ class CacheBuilder:
         self.directory.sweep_primaries()
         self._store = loaded
         return self._publish(loaded, snapshot, started, rows, full_load=True)
-
-    def _fill(self, store: WritableStore, folder: Path, snapshot: Snapshot, stack: ExitStack) -> int:
-        expected = snapshot.total_record_count
-        layout = self.layout
-        hooks = RunHooks(self._check_disk, store.sorted_file, None if self._cipher is None else SpillCipher())
-        runs = stack.enter_context(closing(Runs(folder, "rows", expected, many=layout.many, hooks=hooks)))
-        primary = None
-        if layout.kind is Kind.SECONDARY_INDEX:
-            primary = stack.enter_context(closing(Runs(folder, "primary", expected, many=False, hooks=hooks)))
-        read = 0
-        for batch in self._read(snapshot.id):
-            keys = layout.key_codec.encode([batch.column(name) for name in layout.key_schema.names])
-            valid = batch if keys.valid.all() else batch.filter(pa.array(keys.valid))
-            runs.add(keys.rows, layout.row_codec.encode(valid.select(layout.row_schema.names)))
-            if primary is not None:
-                assert layout.primary_schema is not None
-                names = layout.primary_schema.names
-                encoded = layout.primary_codec.encode([batch.column(name) for name in names])
-                primary.add(encoded.rows, layout.key_row_codec.encode(batch.select(layout.key_schema.names)))
-            read += batch.num_rows
-            self._progress(read)
-        files = runs.finish() + (primary.finish() if primary is not None else [])
-        store.ingest(files, _Cursor(snapshot.id, fingerprint(snapshot), runs.rows).meta())
-        return read
 
     def _read(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
         names = list(self.layout.read_columns)
@@ -283,20 +267,3 @@ class CacheBuilder:
                     f"column {member.name!r} of {self.spec.identifier} can only be read as its mask: the "
                     "version of its key that the files were written with is not held, or denied"
                 )
-
-    # --- disk --------------------------------------------------------------------------------------------
-
-    def _check_disk(self, coming: int) -> None:
-        root = self.directory.path.parent
-        free = shutil.disk_usage(root).free
-        if free < coming + _SPARE_BYTES:
-            raise LookupCacheError(
-                f"the disk of the lookup cache {root} has {free} bytes free and {coming} more are needed: "
-                "free some, or choose another folder with lookup.cache-dir"
-            )
-        limit = self._options.get_option(CACHE_DISK)
-        if limit and (used := disk_usage(root)) + coming > limit:
-            raise LookupCacheError(
-                f"the lookup caches in {root} take {used} bytes and {coming} more are needed, above the "
-                f"{limit} that lookup.cache-max-disk-size allows: raise it, or cache fewer columns (select=)"
-            )

@@ -46,7 +46,8 @@ class GenerationInfo:
     """What is known of one cached state.
 
     `changes` counts the rows written to reach it, `full_load` says that the table was read whole; `bytes` are
-    those of its files, shared with the generation before where unchanged.
+    those of its files, shared with the generation before where unchanged. `storage` says how it is kept:
+    `full` or `memory` (`stores.Storage`).
     """
 
     snapshot_id: int
@@ -57,6 +58,7 @@ class GenerationInfo:
     full_load: bool
     build_seconds: float
     built_millis: int
+    storage: str = "full"
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:

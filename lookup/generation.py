@@ -13,7 +13,10 @@ from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.lists import unpack
 from lockgate.lookup.rows import Bools, Int64s, Rows, offsets_of, ragged
 from lockgate.lookup.sealing import CacheCipher
-from lockgate.lookup.storage import ReadOnlyStore
+from lockgate.lookup.stores import Reader, open_reader
+
+# How many rows each key has where it has one at most: nobody asks.
+_ONE_EACH: Int64s = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class Generation:
         self.layout = directory.layout().with_cipher(cipher)
         if self.layout.keys and cipher is None:
             raise LookupCacheError(f"the lookup cache {directory.path} is encrypted: its key is needed")
-        self._store = ReadOnlyStore(directory.generation_path(snapshot_id) / "db", cache_bytes, cipher)
+        path = directory.generation_path(snapshot_id) / "db"
+        self._store: Reader = open_reader(path, info.storage, cache_bytes, cipher)
         self._answer = [self.layout.row_schema.get_field_index(name) for name in self.layout.columns]
 
     @property
@@ -96,14 +100,21 @@ class Generation:
         # many rows each of those keys has.
         encoded = self.layout.key_codec.encode(keys)
         groups = encoded.distinct()
-        values = self._store.get_many(encoded.rows.take(groups.first).to_bytes())
-        hit = np.fromiter((value is not None for value in values), bool, len(values))
-        place = np.where(hit, np.cumsum(hit) - 1, -1)
-        rows = Rows.from_values([value for value in values if value is not None])
-        counts = np.ones(len(rows), np.int64)
-        if self.layout.many:
-            rows, counts = unpack(rows)
+        place = np.full(len(groups), -1, np.int64)
+        batches, counts, end = [], [], 0
+        for found in self._store.find(encoded.rows.take(groups.first)):
+            place[found.at] = np.arange(end, end + len(found.at))
+            end += len(found.at)
+            rows, each = unpack(found.rows) if self.layout.many else (found.rows, _ONE_EACH)
+            batches.append(self.layout.row_codec.decode(rows).select(self._answer))
+            counts.append(each)
         at = np.full(len(encoded.valid), -1, np.int64)
         at[encoded.valid] = place[groups.inverse]
-        decoded = self.layout.row_codec.decode(rows)
-        return decoded.select(self._answer), at, counts
+        return self._joined(batches), at, np.concatenate([_ONE_EACH, *counts])
+
+    def _joined(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        if len(batches) == 1:
+            return batches[0]
+        if not batches:
+            return self.layout.row_codec.decode(Rows.empty()).select(self._answer)
+        return pa.concat_batches(batches)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedTypeError
+from lockgate.lookup.nested import is_nested
 from lockgate.lookup.rowcodec import RowCodec
 from lockgate.lookup.rows import Bools, Int64s, Rows, UInt64s
 
@@ -128,6 +129,11 @@ class KeyCodec:
         self.schema = schema
         self.space = space
         self._seal = seal
+        for field in schema:
+            if is_nested(field.type):
+                raise UnsupportedTypeError(
+                    f"cannot join on column {field.name!r} of type {field.type}: keys are of flat types"
+                )
         try:
             self._rows = RowCodec(schema)
         except UnsupportedTypeError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lockgate.lookup.rows import Int64s, Rows, offsets_of, ragged
+from lockgate.lookup.rows import Int64s, Rows, Scattered, offsets_of, ragged
 
 
 def _header(counts: Int64s) -> Int64s:
@@ -16,10 +16,10 @@ def _header(counts: Int64s) -> Int64s:
 
 
 def pack(rows: Rows, counts: Int64s) -> Rows:
-    """Pack consecutive rows into lists of `counts[0]`, `counts[1]`, ... rows, each of at least one."""
+    """Pack consecutive rows into lists of `counts[0]`, `counts[1]`, ... rows."""
     header = _header(counts)
     lengths = rows.lengths
-    bodies = np.add.reduceat(lengths, offsets_of(counts)[:-1]) if len(counts) else lengths
+    bodies = np.diff(rows.offsets[offsets_of(counts)])
     offsets = offsets_of(header + bodies)
     words = np.zeros(int(offsets[-1]), np.uint64)
     words[offsets[:-1]] = counts.astype(np.uint64)
@@ -28,11 +28,12 @@ def pack(rows: Rows, counts: Int64s) -> Rows:
     return Rows(words, offsets)
 
 
-def unpack(lists: Rows) -> tuple[Rows, Int64s]:
-    """Take packed lists apart: all rows one after another, and how many each list held."""
-    starts = lists.offsets[:-1]
-    counts = lists.words[starts].astype(np.int64)
-    lengths = lists.words.view(np.uint32)[ragged((starts + 1) * 2, counts)].astype(np.int64)
-    header = _header(counts)
-    words = lists.words[ragged(starts + header, lists.lengths - header)]
-    return Rows(words, offsets_of(lengths)), counts
+def unpack(lists: Rows | Scattered) -> tuple[Scattered, Int64s]:
+    """Take packed lists apart: all rows one after another, where they lie, and how many each list held."""
+    counts = lists.words[lists.starts].astype(np.int64)
+    lengths = lists.words.view(np.uint32)[ragged((lists.starts + 1) * 2, counts)].astype(np.int64)
+    before = offsets_of(lengths)
+    first = lists.starts + _header(counts)
+    # A row begins behind those of its list that precede it.
+    starts = np.repeat(first - before[offsets_of(counts)[:-1]], counts) + before[:-1]
+    return Scattered(lists.words, starts, lengths), counts

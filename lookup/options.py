@@ -25,9 +25,9 @@ from lockgate.lookup.periods import NO_PERIODS, parse_periods
 
 CACHE = Option(
     "lookup.cache",
-    one_of("auto", "full"),
+    one_of("auto", "full", "memory"),
     "auto",
-    "where rows are cached; full (and auto): all rows in RocksDB",
+    "how rows are cached: in RocksDB (full), in mapped files (memory), whichever suits the size (auto)",
 )
 STRATEGY = Option(
     "lookup.strategy",
@@ -43,6 +43,18 @@ CACHE_MEMORY = Option(
 )
 CACHE_DISK = Option(
     "lookup.cache-max-disk-size", parse_size, 0, "most that all caches of the folder may take; 0: no limit"
+)
+MEMORY_MAX = Option(
+    "lookup.memory-max-size",
+    parse_size,
+    1 << 30,
+    "largest cache that lookup.cache=auto keeps in mapped files, whose pages all workers of a host share",
+)
+BOOTSTRAP_PARALLELISM = Option(
+    "lookup.bootstrap-parallelism",
+    at_least(1),
+    4,
+    "threads that encode and sort while a table is read whole; no more than there are processors",
 )
 FILE_RETENTION = Option(
     "lookup.cache-file-retention",
@@ -123,6 +135,8 @@ ALL: tuple[Option[Any], ...] = (
     CACHE_DIR,
     CACHE_MEMORY,
     CACHE_DISK,
+    MEMORY_MAX,
+    BOOTSTRAP_PARALLELISM,
     FILE_RETENTION,
     REFRESH_ASYNC,
     REFRESH_INTERVAL,

@@ -202,11 +202,11 @@ class Owner:
         else:
             self._directory.refuse(snapshot_id, error_to_json(error))
 
-    def _progress(self, rows: int) -> None:
+    def _progress(self, rows: int, expected: int) -> None:
         now = time.monotonic()
         if now - self._reported > _PROGRESS_SECONDS:
             self._reported = now
-            self._send({"event": "progress", "rows": rows})
+            self._send({"event": "progress", "rows": rows, "expected": expected})
 
     # --- without it --------------------------------------------------------------------------------
 

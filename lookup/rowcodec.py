@@ -7,6 +7,8 @@ A row is a multiple of eight bytes, in the machine's byte order (little-endian; 
     lengths      four bytes for each column of variable length, padded to a word
     bytes        of the variable columns, one after another, padded to a word
 
+Columns of nested types are variable ones, whose bytes are rows in turn (`nested`).
+
 Decoding reads each column of all rows by one gather over the concatenated rows.
 """
 
@@ -21,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import UnsupportedError, UnsupportedTypeError
-from lockgate.lookup.rows import Bools, Int64s, Rows, UInt64s, offsets_of
+from lockgate.lookup.nested import NestedCodec, is_nested
+from lockgate.lookup.rows import Bools, Int64s, Rows, Scattered, UInt64s, offsets_of
 
 # Arrow's plain binary arrays count bytes in 32 bits; a batch that could exceed that is encoded in halves.
 _MOST_BYTES = 1 << 30
@@ -54,8 +57,8 @@ def _is_fixed(kind: pa.DataType) -> bool:
 class RowCodec:
     """Encodes and decodes the rows of one Arrow schema; its columns are the schema's, in order.
 
-    Types: boolean, integers, floats, decimals of up to 38 digits, date, time, timestamp, string and binary.
-    Raises `UnsupportedTypeError` for nested types, naming the column.
+    Types: boolean, integers, floats, decimals of up to 38 digits, date, time, timestamp, string, binary, and
+    lists, maps and structs of these. Raises `UnsupportedTypeError` for any other, naming the column.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -65,10 +68,14 @@ class RowCodec:
         self.null_words = max(1, -(-len(schema) // 64))
         self._fixed: list[tuple[int, int, bool]] = []
         self._variable: list[int] = []
+        self._nested: dict[int, NestedCodec] = {}
         word = self.null_words
         for index, field in enumerate(schema):
             if is_variable(field.type):
                 self._variable.append(index)
+            elif is_nested(field.type):
+                self._variable.append(index)
+                self._nested[index] = NestedCodec(field.type, field.name)
             elif _is_fixed(field.type):
                 wide = pa.types.is_decimal(field.type) and field.type.precision > _WIDE_DECIMAL
                 self._fixed.append((index, word, wide))
@@ -92,7 +99,8 @@ class RowCodec:
         head = self._head(columns, batch.num_rows)
         if self.is_fixed:
             return Rows(head.ravel(), np.arange(batch.num_rows + 1, dtype=np.int64) * self.width)
-        if batch.nbytes + head.nbytes > _MOST_BYTES and batch.num_rows > 1:
+        held = head.nbytes + sum(columns[index].nbytes for index in self._variable)
+        if held > _MOST_BYTES and batch.num_rows > 1:
             middle = batch.num_rows // 2
             return Rows.concatenate([self.encode(batch.slice(0, middle)), self.encode(batch.slice(middle))])
         return self._join(head, columns)
@@ -101,6 +109,8 @@ class RowCodec:
         kind = self.schema.field(index).type
         if pa.types.is_dictionary(column.type) or column.type != kind:
             column = column.cast(kind)
+        if index in self._nested:
+            return self._nested[index].encode(column)
         if index in self._variable and not pa.types.is_binary(kind):
             column = column.cast(pa.binary())
         return column
@@ -130,7 +140,7 @@ class RowCodec:
         total = head[:, self._length_word :].view(np.uint32).astype(np.int64).sum(axis=1)
         padding = (-total) % 8
         pieces = [_binary(head.view(np.uint8).reshape(-1), np.arange(count + 1) * (self.width * 8))]
-        pieces += [pc.fill_null(columns[index], b"") for index in self._variable]
+        pieces += [pc.fill_null(columns[index].cast(pa.binary()), b"") for index in self._variable]
         pad_offsets = offsets_of(padding)
         pieces.append(_binary(np.zeros(int(pad_offsets[-1]), np.uint8), pad_offsets))
         joined = pc.binary_join_element_wise(*pieces, b"")
@@ -139,9 +149,9 @@ class RowCodec:
 
     # --- decode ----------------------------------------------------------------------------------
 
-    def decode(self, rows: Rows) -> pa.RecordBatch:
-        """Decode rows in the order given; the reverse of `encode`."""
-        starts = rows.offsets[:-1]
+    def decode(self, rows: Rows | Scattered) -> pa.RecordBatch:
+        """Decode rows in the order given, where they lie; the reverse of `encode`."""
+        starts = rows.starts
         nulls = [rows.words[starts + word] for word in range(self.null_words)]
         seen = [int(np.bitwise_or.reduce(word)) if len(word) else 0 for word in nulls]
         masks: list[Bools | None] = []
@@ -173,9 +183,11 @@ class RowCodec:
             buffer = values if width == 8 else values.astype(f"u{width}")
         return pa.Array.from_buffers(kind, len(at), [_validity(mask), pa.py_buffer(buffer)])
 
-    def _decode_variable(self, rows: Rows, masks: list[Bools | None], columns: list[pa.Array | None]) -> None:
+    def _decode_variable(
+        self, rows: Rows | Scattered, masks: list[Bools | None], columns: list[pa.Array | None]
+    ) -> None:
         count, slots = len(rows), len(self._variable)
-        starts = rows.offsets[:-1]
+        starts = rows.starts
         halves = rows.words.view(np.uint32)
         edges = np.empty((count, slots + 1), np.int64)
         edges[:, 0] = (starts + self.width) * 8
@@ -185,14 +197,19 @@ class RowCodec:
         # All strings of all rows are one binary array with gaps as elements; each column takes its own.
         flat = np.empty(count * (slots + 1) + 1, np.int64)
         flat[:-1] = edges.ravel()
-        flat[-1] = flat[-2] if count else 0
+        # The end of the last gap is never read, but Arrow guesses from it how much will be taken.
+        flat[-1] = min(int(flat[0]) + int(rows.lengths.sum()) * 8, rows.words.nbytes) if count else 0
         spread = pa.Array.from_buffers(
             pa.large_binary(), count * (slots + 1), [None, pa.py_buffer(flat), pa.py_buffer(rows.words)]
         )
         for slot, index in enumerate(self._variable):
             at = np.arange(slot, count * (slots + 1), slots + 1, dtype=np.int64)
             wanted = pa.Array.from_buffers(pa.int64(), count, [_validity(masks[index]), pa.py_buffer(at)])
-            columns[index] = _as_type(spread.take(wanted), self.schema.field(index).type)
+            taken = spread.take(wanted)
+            nested = self._nested.get(index)
+            columns[index] = (
+                _as_type(taken, self.schema.field(index).type) if nested is None else nested.decode(taken)
+            )
 
 
 def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -1,53 +1,72 @@
-"""Sorting more rows than memory holds: rows go to runs by their hash, each run becomes a sorted file.
+"""Sorting more rows than memory holds: rows go to runs by their hash, each run is sorted by itself.
 
-Runs cover disjoint ranges of keys, so their files are taken in without any compaction.
+Runs cover disjoint ranges of keys, so what they become is taken in without any compaction. Several threads
+work on them at once; numpy, Arrow and RocksDB leave the interpreter to each other for most of the work.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from lockgate.lookup.budget import DiskBudget
 from lockgate.lookup.keycodec import distinct
+from lockgate.lookup.layers import hashes_of
 from lockgate.lookup.lists import pack
-from lockgate.lookup.rows import Int64s, Rows, UInt64s, offsets_of
+from lockgate.lookup.rows import Rows, offsets_of
 from lockgate.lookup.sealing import SpillCipher
-from lockgate.lookup.storage import SortedFile
+from lockgate.lookup.stores import Piece, Sink
 
 ROWS_PER_RUN = 1 << 19
-SPILL_BYTES = 256 << 20
+SPILL_BYTES = 128 << 20
 _MOST_RUNS = 1 << 10
 # Keys and values become Python objects in slices of this many rows.
-_WRITE_ROWS = 1 << 16
+_WRITE_ROWS = 1 << 15
 
-Part = tuple[Rows, Rows]
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
-def hashes_of(keys: Rows) -> UInt64s:
-    """The hashes that encoded keys begin with."""
-    return keys.words[keys.offsets[:-1]].byteswap()
+def ahead(
+    pool: ThreadPoolExecutor, most: int, work: Callable[[_In], _Out], items: Iterable[_In]
+) -> Iterator[_Out]:
+    """Yield what `work` makes of each item, in order, with at most so many at work or waiting."""
+    waiting: deque[Future[_Out]] = deque()
+    try:
+        for item in items:
+            if len(waiting) >= most:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(work, item))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 @dataclass(frozen=True)
 class RunHooks:
     """How runs are written.
 
-    `before_write` is told the bytes about to be written, and may refuse by raising; `new_file` begins a
-    sorted file; with `cipher`, what is put aside meanwhile is encrypted.
+    All writing is within the budget, `row_bytes` a row beside keys and values; with `cipher`, what is put
+    aside meanwhile is encrypted.
     """
 
-    before_write: Callable[[int], None]
-    new_file: Callable[[Path], SortedFile]
+    budget: DiskBudget
+    row_bytes: int
     cipher: SpillCipher | None = None
 
 
 class Runs:
-    """Collects encoded keys and rows in any order and writes them as sorted files of distinct keys.
+    """Collects encoded keys and rows in any order and writes them sorted, each key once.
 
     With `many`, the rows of one key become a list in the order of their arrival; else the last one wins.
     """
@@ -59,36 +78,46 @@ class Runs:
         self._hooks = hooks
         wanted = max(1, -(-expected_rows // ROWS_PER_RUN))
         self._bits = min(wanted, _MOST_RUNS).bit_length() - 1 + (wanted & (wanted - 1) != 0)
-        self._parts: list[list[Part]] = [[] for _ in range(1 << self._bits)]
+        self._parts: list[list[Piece]] = [[] for _ in range(1 << self._bits)]
+        self._added = [0] * (1 << self._bits)
+        self._kept = [0] * (1 << self._bits)
         self._spills: dict[int, BinaryIO] = {}
         self._held = 0
+        self.bytes = 0
         self.rows = 0
 
-    def add(self, keys: Rows, rows: Rows) -> None:
-        """Add encoded keys with their rows."""
-        if len(keys) == 0:
-            return
-        if self._bits == 0:
-            self._parts[0].append((keys, rows))
-        else:
-            self._scatter(keys, rows)
-        self._held += keys.nbytes + rows.nbytes
+    def scatter(self, keys: Rows, rows: Rows) -> list[tuple[int, Piece]]:
+        """Part encoded keys and their rows by run; may be called by several threads."""
+        if self._bits == 0 or len(keys) == 0:
+            return [(0, (keys, rows))]
+        # The top bit is the key space, the same in all keys of these runs.
+        shift = np.uint64(63 - self._bits)
+        runs = (hashes_of(keys) >> shift & np.uint64((1 << self._bits) - 1)).astype(np.uint16)
+        order = np.argsort(runs, kind="stable")
+        edges = np.searchsorted(runs[order], np.arange((1 << self._bits) + 1))
+        keys, rows = keys.take(order), rows.take(order)
+        parts = []
+        for run in np.flatnonzero(np.diff(edges)).tolist():
+            span = slice(int(edges[run]), int(edges[run + 1]) + 1)
+            parts.append((run, (Rows(keys.words, keys.offsets[span]), Rows(rows.words, rows.offsets[span]))))
+        return parts
+
+    def add(self, parts: Iterable[tuple[int, Piece]]) -> None:
+        """Add what was parted, in the order of the rows' arrival."""
+        for run, (keys, rows) in parts:
+            if len(keys):
+                self._parts[run].append((keys, rows))
+                self._held += keys.nbytes + rows.nbytes
+                self.bytes += keys.nbytes + rows.nbytes
         if self._held > SPILL_BYTES:
             self._spill()
 
-    def _scatter(self, keys: Rows, rows: Rows) -> None:
-        # The top bit is the key space, the same in all keys of these runs.
-        shift = np.uint64(63 - self._bits)
-        runs = hashes_of(keys) >> shift & np.uint64((1 << self._bits) - 1)
-        order = np.argsort(runs, kind="stable")
-        edges = np.searchsorted(runs[order], np.arange((1 << self._bits) + 1, dtype=np.uint64))
-        for run in range(1 << self._bits):
-            chosen: Int64s = order[edges[run] : edges[run + 1]]
-            if len(chosen):
-                self._parts[run].append((keys.take(chosen), rows.take(chosen)))
-
     def _spill(self) -> None:
-        self._hooks.before_write(self._held)
+        with self._hooks.budget.writing(self._held):
+            self._spill_all()
+        self._held = 0
+
+    def _spill_all(self) -> None:
         for run, parts in enumerate(self._parts):
             if not parts:
                 continue
@@ -100,7 +129,6 @@ class Runs:
                     self._save(self._spills[run], piece.words[piece.offsets[0] : piece.offsets[-1]])
                     self._save(self._spills[run], piece.lengths)
             parts.clear()
-        self._held = 0
 
     def _save(self, file: BinaryIO, array: Any) -> None:
         if self._hooks.cipher is None:
@@ -118,8 +146,8 @@ class Runs:
         length = int.from_bytes(file.read(8), "little")
         return np.load(io.BytesIO(self._hooks.cipher.open(file.read(length))))
 
-    def _collect(self, run: int) -> Part:
-        parts: list[Part] = []
+    def _collect(self, run: int) -> Piece:
+        parts: list[Piece] = []
         spill = self._spills.pop(run, None)
         if spill is not None:
             end = spill.tell()
@@ -133,14 +161,30 @@ class Runs:
         self._parts[run] = []
         return Rows.concatenate([keys for keys, _ in parts]), Rows.concatenate([rows for _, rows in parts])
 
-    def finish(self) -> list[Path]:
-        """Write the sorted files; `rows` counts what they hold."""
-        files = []
-        for run in range(1 << self._bits):
-            keys, rows = self._collect(run)
-            if len(keys):
-                files.append(self._write(self._folder / f"{self._name}-{run}.sst", keys, rows))
-        return files
+    def finish(self, sink: Sink, pool: ThreadPoolExecutor, threads: int, done: Callable[[int], None]) -> None:
+        """Write all runs; `rows` counts what they hold, `done` is told the rows of each run once written."""
+        runs = range(1 << self._bits)
+        if sink.in_order:
+            prepared = ahead(pool, threads, lambda run: [*self._sorted(run, self._collect(run))], runs)
+            for run, pieces in enumerate(prepared):
+                with self._writing(pieces):
+                    sink.write(f"{self._name}-{run}", pieces)
+                done(self._added[run])
+        else:
+
+            def write(run: int) -> int:
+                part = self._collect(run)
+                with self._writing([part]):
+                    sink.write(f"{self._name}-{run}", self._sorted(run, part))
+                return self._added[run]
+
+            for added in ahead(pool, threads, write, runs):
+                done(added)
+        self.rows = sum(self._kept)
+
+    def _writing(self, pieces: Iterable[Piece]) -> AbstractContextManager[None]:
+        coming = sum(keys.nbytes + rows.nbytes + self._hooks.row_bytes * len(keys) for keys, rows in pieces)
+        return self._hooks.budget.writing(coming)
 
     def close(self) -> None:
         """Release what a load that failed had put aside."""
@@ -148,13 +192,15 @@ class Runs:
             spill.close()
         self._spills.clear()
 
-    def _write(self, path: Path, keys: Rows, rows: Rows) -> Path:
-        self._hooks.before_write(keys.nbytes + rows.nbytes)
+    def _sorted(self, run: int, part: Piece) -> Iterator[Piece]:
+        keys, rows = part
+        if len(keys) == 0:
+            return
         groups = distinct(keys, hashes_of(keys))
         firsts, lasts = groups.first, groups.last
         edges = np.append(groups.starts, len(groups.order))
-        self.rows += len(keys) if self._many else len(groups)
-        file = self._hooks.new_file(path)
+        self._added[run] = len(keys)
+        self._kept[run] = len(keys) if self._many else len(groups)
         for start in range(0, len(groups), _WRITE_ROWS):
             end = min(start + _WRITE_ROWS, len(groups))
             if self._many:
@@ -162,5 +208,4 @@ class Runs:
                 values = pack(rows.take(members), np.diff(edges[start : end + 1]))
             else:
                 values = rows.take(lasts[start:end])
-            file.put(keys.take(firsts[start:end]).to_bytes(), values.to_bytes())
-        return file.finish()
+            yield keys.take(firsts[start:end]), values

@@ -1,23 +1,23 @@
-"""What an encrypted cache keeps on disk: keys as MACs, values as AES-GCM.
+"""What an encrypted cache keeps on disk: keys as MACs, values as AES-CCM.
 
 A stored key is the AES-CMAC of the key's bytes: 127 bits of it behind the bit that names the key space. The
-key itself is authenticated with the value (GCM's additional data), so that a value is never taken for that of
+key itself is authenticated with the value (CCM's associated data), so that a value is never taken for that of
 another key, should two MACs be equal.
 
-A stored value is a nonce of 12 bytes (the number of a session, four bytes; a counter, eight), the ciphertext
-and the tag. Each process that writes to a database does it in a session of its own, whose key is derived
-(HKDF) from the cache's key and 16 random bytes; within a session the counter never repeats. So no nonce is
-used twice under a key, whatever crashes, is restored or copied. The random bytes of all sessions are in the
-record that the database takes in together with the values.
+A stored value is two words that have the nonce (a counter, eight bytes; the number of a session, three), the
+tag of 16 bytes and the ciphertext. Each process that writes to a database does it in a session of its own,
+whose key is derived (HKDF) from the cache's key and 16 random bytes; within a session the counter never
+repeats. So no nonce is used twice under a key, whatever crashes, is restored or copied. The random bytes of
+all sessions are in the record that the database takes in together with the values.
 """
 
 from __future__ import annotations
 
-import operator
 import os
 import struct
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -25,16 +25,17 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from lockgate.errors import LookupCacheError
+from lockgate.errors import LookupCacheError, UnsupportedError
+from lockgate.lookup.ccm import MOST_ASSOCIATED_WORDS, NONCE_BYTES, RowCcm
 from lockgate.lookup.cmac import RowMac
-from lockgate.lookup.rows import Rows, offsets_of, ragged
+from lockgate.lookup.rows import Rows, Scattered, UInt64s, offsets_of, ragged
 
-STORED_KEY_BYTES = 16
 KEY_BYTES = 32
 _SALT_BYTES = 16
-_NONCE_BYTES = 12
-_SESSION_BYTES = 4
+_SPILL_NONCE_BYTES = 12
 _MAC_WORDS = 2
+# Of a stored value: the nonce and the tag.
+_HEAD_WORDS = 4
 _SPACE = np.uint64(1 << 63)
 
 
@@ -73,52 +74,61 @@ class CacheCipher:
         words[ragged(offsets[:-1] + _MAC_WORDS, rest)] = keys.words[ragged(starts + 1, rest)]
         return Rows(words, offsets)
 
-    def session(self, salt: bytes) -> AESGCM:
+    def session(self, salt: bytes) -> RowCcm:
         """The cipher of the values written in one session."""
-        return AESGCM(derive(self._values, "session", salt))
+        return RowCcm(derive(self._values, "session", salt))
+
+
+def stored_keys(keys: Rows) -> Rows:
+    """What is stored of sealed keys: their MACs."""
+    words = keys.words[keys.starts[:, None] + np.arange(_MAC_WORDS)].reshape(-1)
+    return Rows(words, np.arange(len(keys) + 1, dtype=np.int64) * _MAC_WORDS)
 
 
 class Opener:
     """Decrypts values by the sessions that a database lists (`salts`, in hexadecimal)."""
 
     def __init__(self, cipher: CacheCipher, salts: Sequence[str]) -> None:
-        self._sessions = {
-            number.to_bytes(_SESSION_BYTES, "little"): cipher.session(bytes.fromhex(salt))
-            for number, salt in enumerate(salts)
-        }
+        self._sessions = {number: cipher.session(bytes.fromhex(salt)) for number, salt in enumerate(salts)}
 
-    def add(self, number: int, session: AESGCM) -> None:
+    def add(self, number: int, session: RowCcm) -> None:
         """Make a new session known."""
-        self._sessions[number.to_bytes(_SESSION_BYTES, "little")] = session
+        self._sessions[number] = session
 
-    def open(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[bytes | None]:
-        """Decrypt the values of sealed keys, None stays; LookupCacheError if one was tampered with."""
-        there = [at for at, value in enumerate(values) if value is not None]
-        if len(there) < len(values):
-            found: list[bytes | None] = [None] * len(values)
-            plain = self._open([keys[at] for at in there], [values[at] or b"" for at in there])
-            for at, value in zip(there, plain, strict=True):
-                found[at] = value
-            return found
-        return [*self._open(keys, [value or b"" for value in values])]
-
-    def _open(self, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
-        nonces = [value[:_NONCE_BYTES] for value in values]
-        bodies = [value[_NONCE_BYTES:] for value in values]
+    def open(self, keys: Rows, values: Rows) -> Rows | Scattered:
+        """Decrypt the values of sealed keys; raises LookupCacheError if one was tampered with."""
+        if len(values) == 0:
+            return values
         try:
-            used = {nonce[:_SESSION_BYTES] for nonce in nonces}
-            if len(used) == 1:
-                return list(map(self._sessions[used.pop()].decrypt, nonces, bodies, keys))
-            sessions = self._sessions
-            return [
-                sessions[nonce[:_SESSION_BYTES]].decrypt(nonce, body, key)
-                for nonce, body, key in zip(nonces, bodies, keys, strict=True)
-            ]
+            return self._open(keys, values)
         except (InvalidTag, KeyError, ValueError):
             raise LookupCacheError(
                 "a value of the encrypted lookup cache was changed, or belongs to another key: remove the "
                 "cache (lockgate lookup drop) and let it be built again"
             ) from None
+
+    def _open(self, keys: Rows, values: Rows) -> Rows | Scattered:
+        starts, lengths = values.starts, values.lengths
+        if int(lengths.min()) <= _HEAD_WORDS:
+            raise ValueError("too short")
+        head = values.words[starts[:, None] + np.arange(_HEAD_WORDS)]
+        bodies = Scattered(values.words, starts + _HEAD_WORDS, lengths - _HEAD_WORDS)
+        nonces, tags = head[:, :2].copy(), head[:, 2:]
+        sessions = np.unique(nonces[:, 1]).tolist()
+        if len(sessions) == 1:
+            return self._sessions[sessions[0]].open(_nonce_bytes(nonces), keys, bodies, tags)
+        words, opened = np.empty(int(bodies.lengths.sum()), np.uint64), np.empty(len(starts), np.int64)
+        end = 0
+        for session in sessions:
+            chosen = np.flatnonzero(nonces[:, 1] == session)
+            some = Scattered(bodies.words, bodies.starts[chosen], bodies.lengths[chosen])
+            plain = self._sessions[session].open(
+                _nonce_bytes(nonces[chosen]), keys.take(chosen), some, tags[chosen]
+            )
+            words[end : end + len(plain.words)] = plain.words
+            opened[chosen] = plain.starts + end
+            end += len(plain.words)
+        return Scattered(words, opened, bodies.lengths)
 
 
 class Sealer:
@@ -131,29 +141,43 @@ class Sealer:
         self._used = 0
         self._lock = threading.Lock()
 
-    def seal(self, keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
-        """Encrypt the values of sealed keys."""
-        nonces = self._nonces(len(values))
-        return list(map(operator.add, nonces, map(self.session.encrypt, nonces, values, keys)))
+    def seal(self, keys: Rows, values: Rows) -> Rows:
+        """Encrypt the values of sealed keys; those of no length, which delete a key, stay.
 
-    def seal_some(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[bytes | None]:
-        """Encrypt the values of sealed keys; None, which deletes a key, stays."""
-        there = [at for at, value in enumerate(values) if value is not None]
-        sealed: list[bytes | None] = [None] * len(values)
-        new = self.seal([keys[at] for at in there], [values[at] or b"" for at in there])
-        for at, value in zip(there, new, strict=True):
-            sealed[at] = value
-        return sealed
+        Raises UnsupportedError for keys of almost 64 KiB.
+        """
+        if len(keys) and int(keys.lengths.max()) >= MOST_ASSOCIATED_WORDS:
+            raise UnsupportedError("an encrypted lookup cache cannot have keys of 65,000 bytes or more")
+        lengths = values.lengths
+        there = np.flatnonzero(lengths)
+        if len(there) < len(values):
+            keys, values = keys.take(there), values.take(there)
+        nonces = self._nonces(len(there))
+        bodies, tags = (
+            self.session.seal(_nonce_bytes(nonces), keys, values) if len(there) else (values, nonces)
+        )
+        sealed = np.zeros(len(lengths), np.int64)
+        sealed[there] = bodies.lengths + _HEAD_WORDS
+        offsets = offsets_of(sealed)
+        words = np.empty(int(offsets[-1]), np.uint64)
+        head = offsets[there][:, None] + np.arange(_HEAD_WORDS)
+        words[head[:, :2]], words[head[:, 2:]] = nonces, tags
+        words[ragged(offsets[there] + _HEAD_WORDS, bodies.lengths)] = bodies.gather().words
+        return Rows(words, offsets)
 
-    def _nonces(self, count: int) -> list[bytes]:
+    def _nonces(self, count: int) -> UInt64s:
         with self._lock:
             start = self._used
             self._used += count
-        nonces = np.empty(count, np.dtype([("session", "<u4"), ("counter", "<u8")]))
-        nonces["session"] = self.number
-        nonces["counter"] = np.arange(start, start + count, dtype=np.uint64)
-        made: list[bytes] = nonces.view(f"V{_NONCE_BYTES}").tolist()
-        return made
+        nonces = np.empty((count, 2), np.uint64)
+        nonces[:, 0] = np.arange(start, start + count, dtype=np.uint64)
+        nonces[:, 1] = self.number
+        return nonces
+
+
+def _nonce_bytes(nonces: UInt64s) -> Any:
+    # The counter's eight bytes and three of the session's number, the least significant first.
+    return nonces.view(np.uint8).reshape(len(nonces), -1)[:, :NONCE_BYTES]
 
 
 class SpillCipher:
@@ -172,6 +196,6 @@ class SpillCipher:
     def open(self, piece: bytes) -> bytes:
         """The reverse of `seal`; LookupCacheError if the file was changed meanwhile."""
         try:
-            return self._cipher.decrypt(piece[:_NONCE_BYTES], piece[_NONCE_BYTES:], None)
+            return self._cipher.decrypt(piece[:_SPILL_NONCE_BYTES], piece[_SPILL_NONCE_BYTES:], None)
         except InvalidTag:
             raise LookupCacheError("a file of the lookup cache changed while it was built") from None

@@ -19,6 +19,7 @@ from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.keycodec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCodec
+from lockgate.lookup.options import CACHE, lookup_options
 from lockgate.lookup.rowcodec import RowCodec
 from lockgate.lookup.rows import Rows
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
@@ -221,7 +222,8 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
     """Name the cache of a lookup: equal for lookups that would store the same, across jobs and drivers.
 
     It covers the table, the ids, names and types of the columns read, which of them are read as masks, under
-    which keys the others are encrypted, the condition, and the formats.
+    which keys the others are encrypted, the condition, how it is to be kept (`lookup.cache`), and the
+    formats.
     """
     schema = table.schema
     layout = layout_of(spec, schema)
@@ -236,6 +238,7 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
         "read": [[schema.field(n).id, n, type_to_json(schema.field(n).type)] for n in layout.read_columns],
         "masked": masked_in(table, layout),
         "sealed": cached_layout(table, spec).keys,
+        "storage": lookup_options(table.options, spec.options).get_option(CACHE),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 

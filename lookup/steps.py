@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.lookup.keycodec import Distinct, KeyCodec, distinct
+from lockgate.lookup.layers import hashes_of
 from lockgate.lookup.lists import pack, unpack
 from lockgate.lookup.rows import Bools, Int64s, Rows
-from lockgate.lookup.runs import hashes_of
 from lockgate.lookup.spec import CacheLayout, Kind
-from lockgate.lookup.storage import WritableStore
+from lockgate.lookup.stores import Store
 
 # Kinds of change, as in the column _VALUE_KIND: +I, -U, +U, -D.
 _PRESENT = (0, 2)
@@ -30,7 +30,7 @@ class Step:
 
 def make_step(
     layout: CacheLayout,
-    store: WritableStore,
+    store: Store,
     batch: pa.RecordBatch,
     kinds: pa.ChunkedArray,
     matching: pa.Array | None,
@@ -54,7 +54,7 @@ def _columns(batch: pa.RecordBatch, codec: KeyCodec) -> list[pa.Array]:
     return [batch.column(name) for name in codec.schema.names]
 
 
-def _one_row(layout: CacheLayout, store: WritableStore, batch: pa.RecordBatch, present: Bools) -> Step:
+def _one_row(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> Step:
     encoded = layout.key_codec.encode(_columns(batch, layout.key_codec))
     groups = encoded.distinct()
     # Primary keys are not null, so encoded keys and rows of the batch have the same numbers.
@@ -74,7 +74,7 @@ def _changed(
     return Step([keys[n] for n in different], [new[n] for n in different], row_delta)
 
 
-def _appended(layout: CacheLayout, store: WritableStore, batch: pa.RecordBatch) -> Step:
+def _appended(layout: CacheLayout, store: Store, batch: pa.RecordBatch) -> Step:
     encoded = layout.key_codec.encode(_columns(batch, layout.key_codec))
     groups = encoded.distinct()
     keys = encoded.rows.take(groups.first).to_bytes()
@@ -90,7 +90,7 @@ def _lists(values: Sequence[bytes | None]) -> tuple[Rows, Int64s]:
     # The rows of packed lists one after another, and for each the number of its list.
     there = np.flatnonzero(np.fromiter((value is not None for value in values), bool, len(values)))
     rows, counts = unpack(Rows.from_values([value for value in values if value is not None]))
-    return rows, np.repeat(there, counts)
+    return rows.gather(), np.repeat(there, counts)
 
 
 def _regroup(
@@ -108,7 +108,7 @@ def _regroup(
     return values
 
 
-def _indexed(layout: CacheLayout, store: WritableStore, batch: pa.RecordBatch, present: Bools) -> Step:
+def _indexed(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> Step:
     """Rows found by something else than their primary key.
 
     The cache remembers the join key of each primary key: a changed row leaves the list it was in, wherever

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from rocksdict import (
     AccessType,
     BlockBasedOptions,
@@ -29,7 +30,9 @@ from rocksdict import (
 )
 
 from lockgate.errors import LookupCacheError
-from lockgate.lookup.sealing import STORED_KEY_BYTES, CacheCipher, Opener, Sealer
+from lockgate.lookup.rows import Rows, Scattered
+from lockgate.lookup.sealing import CacheCipher, Opener, Sealer, stored_keys
+from lockgate.lookup.stores import Found, Piece, Storage
 
 READ_CHUNK = 4096
 # Shorter than any key and sorting before all of them.
@@ -74,10 +77,14 @@ def _read(db: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
     return values
 
 
-def _read_sealed(db: Rdict, keys: Sequence[bytes], opener: Opener | None) -> list[bytes | None]:
-    if opener is None:
-        return _read(db, keys)
-    return opener.open(keys, _read(db, [key[:STORED_KEY_BYTES] for key in keys]))
+def _find(db: Rdict, keys: Rows, opener: Opener | None) -> list[Found]:
+    values = _read(db, (keys if opener is None else stored_keys(keys)).to_bytes())
+    hit = np.fromiter((value is not None for value in values), bool, len(values))
+    at = np.flatnonzero(hit)
+    rows: Rows | Scattered = Rows.from_values([value for value in values if value is not None])
+    if opener is not None:
+        rows = opener.open(keys if len(at) == len(keys) else keys.take(at), cast(Rows, rows))
+    return [Found(at, rows)]
 
 
 def _meta(db: Rdict) -> dict[str, Any] | None:
@@ -95,9 +102,9 @@ class ReadOnlyStore:
         )
         self._opener = None if cipher is None else Opener(cipher, (_meta(self._db) or {}).get(_SESSIONS, []))
 
-    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Read the values of `keys`, None where there is none; fastest when they are sorted and distinct."""
-        return _read_sealed(self._db, keys, self._opener)
+    def find(self, keys: Rows) -> list[Found]:
+        """Find the values of keys; fastest when they are sorted and distinct."""
+        return _find(self._db, keys, self._opener)
 
     def close(self) -> None:
         """Release the files."""
@@ -111,6 +118,8 @@ class WritableStore:
     after a crash at any moment the database holds a whole step or none of it. With `cipher`, keys and values
     are encrypted (`sealing`); keys are then given sealed.
     """
+
+    storage = Storage.FULL
 
     def __init__(self, path: Path, cipher: CacheCipher | None = None) -> None:
         options = _options(Cache(_WRITER_CACHE_BYTES))
@@ -131,7 +140,11 @@ class WritableStore:
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Read the values of `keys`, None where there is none."""
-        return _read_sealed(self._db, keys, self._opener)
+        values: list[bytes | None] = [None] * len(keys)
+        for at, rows in _find(self._db, Rows.from_values(list(keys)), self._opener):
+            for place, value in zip(at.tolist(), rows.gather().to_bytes(), strict=True):
+                values[place] = value
+        return values
 
     def meta(self) -> dict[str, Any] | None:
         """What the last step recorded; None before the first."""
@@ -140,15 +153,27 @@ class WritableStore:
             content.pop(_SESSIONS, None)
         return content
 
-    def sorted_file(self, path: Path) -> SortedFile:
-        """Begin a sorted file for this database, encrypted if it is."""
-        return SortedFile(path, self._sealer)
+    def size(self) -> int:
+        """The bytes of all sorted files."""
+        return sum(file.stat().st_size for file in self.path.glob("*.sst"))
+
+    def sink(self) -> SortedFiles:
+        """Begin to load sorted keys and values."""
+        return SortedFiles(self.path, self._sealer)
+
+    def step_files(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[Path]:
+        """Write the changes of a step aside; None deletes."""
+        file = SortedFile(self.path.parent / "step.sst", self._sealer)
+        file.put(Rows.from_values(list(keys)), Rows.from_values([value or b"" for value in values]))
+        return [file.finish()]
 
     def ingest(self, files: Iterable[Path], meta: dict[str, Any]) -> None:
         """Take in sorted files and record `meta`, all or nothing; the files are consumed."""
         mark = self.path.parent / f"meta-{os.getpid()}.sst"
         content = meta if self._sealer is None else {**meta, _SESSIONS: self._salts}
-        write_sorted(mark, [_META_KEY], [json.dumps(content).encode()])
+        file = SortedFile(mark)
+        file.put_bytes([_META_KEY], [json.dumps(content).encode()])
+        file.finish()
         options = IngestExternalFileOptions()
         options.set_move_files(True)
         paths = [mark, *files]
@@ -178,26 +203,20 @@ class SortedFile:
         self._writer = SstFileWriter(_options(Cache(1 << 20)))
         self._writer.open(str(path))
 
-    def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Add keys with their values."""
-        writer = self._writer
+    def put(self, keys: Rows, values: Rows) -> None:
+        """Add keys with their values; one of no length deletes what the database holds under its key."""
         if self._sealer is not None:
-            values = self._sealer.seal(keys, values)
-            keys = [key[:STORED_KEY_BYTES] for key in keys]
-        for key, value in zip(keys, values, strict=True):
-            writer[key] = value
+            keys, values = stored_keys(keys), self._sealer.seal(keys, values)
+        self.put_bytes(keys.to_bytes(), values.to_bytes())
 
-    def put_or_delete(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> None:
-        """Add keys with their values; None deletes what the database holds under the key."""
+    def put_bytes(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Add keys with their values as they are stored."""
         writer = self._writer
-        if self._sealer is not None:
-            values = self._sealer.seal_some(keys, values)
-            keys = [key[:STORED_KEY_BYTES] for key in keys]
         for key, value in zip(keys, values, strict=True):
-            if value is None:
-                del writer[key]
-            else:
+            if value:
                 writer[key] = value
+            else:
+                del writer[key]
 
     def finish(self) -> Path:
         """Complete the file, which must not be empty."""
@@ -205,8 +224,28 @@ class SortedFile:
         return self.path
 
 
-def write_sorted(path: Path, keys: Sequence[bytes], values: Sequence[bytes | None]) -> Path:
-    """Write a whole sorted file: `keys` strictly ascending, a value of None deletes its key."""
-    file = SortedFile(path)
-    file.put_or_delete(keys, values)
-    return file.finish()
+class SortedFiles:
+    """Takes in a load as sorted files, one a part; parts may be written by several threads."""
+
+    in_order = False
+
+    def __init__(self, folder: Path, sealer: Sealer | None) -> None:
+        self._folder = folder
+        self._sealer = sealer
+        self._paths: list[Path] = []
+
+    def write(self, name: str, pieces: Iterable[Piece]) -> None:
+        """Write one file of pieces, strictly ascending; none if there are none."""
+        file = None
+        for keys, values in pieces:
+            file = file or SortedFile(self._folder / f"{name}.sst", self._sealer)
+            file.put(keys, values)
+        if file is not None:
+            self._paths.append(file.finish())
+
+    def finish(self) -> list[Path]:
+        """The files written."""
+        return sorted(self._paths)
+
+    def close(self) -> None:
+        """Nothing is open between the files."""

@@ -111,8 +111,14 @@ class FakeTable:
                 yield FakeChange(number, snapshot.commit_kind, rows)
 
 
+@pytest.fixture(params=["full", "memory"])
+def storage(request: pytest.FixtureRequest) -> str:
+    """How caches are kept: tests that make tables run once for each."""
+    return str(request.param)
+
+
 @pytest.fixture
-def make_table(tmp_path: Path) -> Callable[..., Any]:
+def make_table(tmp_path: Path, storage: str) -> Callable[..., Any]:
     """Make a table in memory whose caches lie in the test's folder."""
 
     def make(
@@ -123,7 +129,8 @@ def make_table(tmp_path: Path) -> Callable[..., Any]:
     ) -> FakeTable:
         given = Schema.from_arrow(schema, primary_keys=primary_keys)
         described = TableSchema(0, given.fields, len(given.fields), primary_keys=primary_keys)
-        given_options = TableOptions({"lookup.cache-dir": str(tmp_path / "cache"), **options})
+        own = {"lookup.cache-dir": str(tmp_path / "cache"), "lookup.cache": storage}
+        given_options = TableOptions({**own, **options})
         return FakeTable(described, given_options, keys)
 
     return make

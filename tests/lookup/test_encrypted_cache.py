@@ -29,6 +29,14 @@ KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
 FIELDS = [pa.field("name", pa.string()), pa.field("n", pa.int64())]
 MakeTable = Callable[..., Any]
+
+
+@pytest.fixture
+def storage() -> str:
+    """Encrypted caches are not kept in mapped files."""
+    return "auto"
+
+
 ENCRYPTED = {"bucket": "1", "orc.encrypt": "pii:name", "orc.mask": "nullify:name"}
 
 
@@ -40,7 +48,10 @@ def assert_nothing_in_the_clear(folder: Path) -> int:
     """Search every file below a folder for names and ids; returns how many bytes were searched."""
     searched = 0
     for path in [path for path in folder.rglob("*") if path.is_file()]:
-        content = path.read_bytes()
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:  # a spill that was sorted meanwhile
+            continue
         searched += len(content)
         assert b"Secret-" not in content, path
         # The ids begin with these bytes, in one order of bytes or the other.
@@ -59,7 +70,7 @@ def test_no_file_ever_has_a_value_in_the_clear(
     table.commit([("+I", row) for row in secret_rows(range(400))])
     spied: list[str] = []
 
-    def spy(rows: int) -> None:
+    def spy(rows: int, expected: int) -> None:
         spied.extend(path.name for path in (tmp_path / "cache").rglob("*.spill"))
         assert_nothing_in_the_clear(tmp_path / "cache")
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import pickle
+from random import Random
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import algorithms
+from cryptography.hazmat.primitives.ciphers.aead import AESCCM
 from cryptography.hazmat.primitives.cmac import CMAC
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockgate.errors import KeyMissingError, LookupCacheError, WrongKeyError
+from lockgate.errors import KeyMissingError, LookupCacheError, UnsupportedError, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider, NoKeys
 from lockgate.lookup.cache_key import cipher_of, make_cache_key, open_cache_key
+from lockgate.lookup.ccm import NONCE_BYTES, RowCcm
 from lockgate.lookup.cmac import RowMac
 from lockgate.lookup.rows import Rows
-from lockgate.lookup.sealing import STORED_KEY_BYTES, CacheCipher, Opener, Sealer, SpillCipher
+from lockgate.lookup.sealing import CacheCipher, Opener, Sealer, SpillCipher, stored_keys
 
 SECRET = bytes(range(32))
 KEYS = MemoryKeyProvider({"pii@0": b"0123456789abcdef", "fin@0": bytes(range(32))})
@@ -59,35 +62,92 @@ def test_sealed_keys_keep_the_space_and_the_value_but_not_the_hash() -> None:
 def test_values_open_with_their_own_key_only() -> None:
     cipher = CacheCipher(SECRET)
     sealer = Sealer(cipher, 0)
-    keys, values = [b"k" * 24, b"l" * 24, b"m" * 24], [b"value one" * 9, b"", b"value one" * 9]
-    sealed = sealer.seal(keys, values)
+    keys = Rows.from_values([b"k" * 24, b"l" * 24, b"m" * 24, b"n" * 32])
+    values = [b"value one" * 8, b"", b"value one" * 8, b"a longer value!!" * 20]
+    sealed = sealer.seal(keys, Rows.from_values(values)).to_bytes()
+    assert sealed[1] == b"", "what deletes a key stays"
     assert not any(b"value" in value for value in sealed)
-    assert sealed[0][12:] != sealed[2][12:]
+    assert sealed[0][16:] != sealed[2][16:]
     opener = Opener(cipher, [sealer.salt.hex()])
-    assert opener.open(keys, [*sealed[:2], None]) == [*values[:2], None]
-    damaged = bytes([*sealed[0][:-1], sealed[0][-1] ^ 1])
-    for wrong in ([sealed[2]], [damaged], [b"short"], [b"\x07" + sealed[0][1:]]):
+    there = np.array([0, 2, 3])
+    opened = opener.open(keys.take(there), Rows.from_values([sealed[at] for at in there]))
+    assert opened.gather().to_bytes() == [values[at] for at in there]
+    first = keys.take(np.array([0]))
+    damaged = [
+        bytes([*sealed[0][:at], sealed[0][at] ^ 1, *sealed[0][at + 1 :]]) for at in (0, 8, 11, 20, 40, -1)
+    ]
+    for wrong in (sealed[2], *damaged, b"too short" + bytes(7), sealed[0][:-8], sealed[0] + bytes(8)):
         with pytest.raises(LookupCacheError, match="was changed, or belongs to another key"):
-            opener.open(keys[:1], wrong)
+            opener.open(first, Rows.from_values([wrong]))
     # Two keys with one MAC: the rest of the key is authenticated too.
-    alike = keys[0][:STORED_KEY_BYTES] + b"another!"
+    alike = Rows.from_values([stored_keys(first).to_bytes()[0] + b"another!"])
     with pytest.raises(LookupCacheError):
-        opener.open([alike], sealed[:1])
+        opener.open(alike, Rows.from_values(sealed[:1]))
     with pytest.raises(LookupCacheError):
-        Opener(CacheCipher(bytes(32)), [sealer.salt.hex()]).open(keys[:1], sealed[:1])
+        Opener(CacheCipher(bytes(32)), [sealer.salt.hex()]).open(first, Rows.from_values(sealed[:1]))
 
 
 def test_no_nonce_is_used_twice_in_a_session_and_no_session_has_the_key_of_another() -> None:
     cipher = CacheCipher(SECRET)
     one, two = Sealer(cipher, 3), Sealer(cipher, 3)
-    keys = [bytes([n]) * 16 for n in range(50)]
-    sealed = one.seal(keys, keys) + [value for value in one.seal_some(keys, [None, *keys[1:]]) if value]
-    assert len({value[:12] for value in sealed}) == 99
-    assert {value[:4] for value in sealed} == {b"\x03\0\0\0"}
+    keys = Rows.from_values([bytes([n]) * 16 for n in range(50)])
+    some = Rows.from_values([b"", *keys.to_bytes()[1:]])
+    sealed = one.seal(keys, keys).to_bytes() + [value for value in one.seal(keys, some).to_bytes() if value]
+    assert len({value[:11] for value in sealed}) == 99
+    assert {value[8:16] for value in sealed} == {(3).to_bytes(8, "little")}
     assert one.salt != two.salt
-    again = two.seal(keys, keys)
-    assert again[0][:12] == sealed[0][:12]
-    assert again[0][12:] != sealed[0][12:]
+    again = two.seal(keys, keys).to_bytes()
+    assert again[0][:16] == sealed[0][:16]
+    assert again[0][16:] != sealed[0][16:]
+
+
+def test_values_of_several_sessions_are_opened_together() -> None:
+    cipher = CacheCipher(SECRET)
+    sealers = [Sealer(cipher, number) for number in range(3)]
+    keys = Rows.from_values([bytes([n]) * 16 for n in range(30)])
+    values = [bytes([n]) * (8 + n % 5 * 8) for n in range(30)]
+    sealed = [
+        sealers[n % 3].seal(keys.take(np.array([n])), Rows.from_values([value])).to_bytes()[0]
+        for n, value in enumerate(values)
+    ]
+    opener = Opener(cipher, [sealer.salt.hex() for sealer in sealers])
+    assert opener.open(keys, Rows.from_values(sealed)).gather().to_bytes() == values
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(0, 40)), min_size=1, max_size=20), st.randoms())
+def test_sealed_rows_are_those_of_the_standard(sizes: list[tuple[int, int]], rng: Random) -> None:
+    keys = Rows.from_values([rng.randbytes(8 * key) for key, _ in sizes])
+    plain = Rows.from_values([rng.randbytes(8 * value) for _, value in sizes])
+    nonces = np.frombuffer(rng.randbytes(NONCE_BYTES * len(sizes)), np.uint8).reshape(-1, NONCE_BYTES)
+    sealed, tags = RowCcm(SECRET).seal(nonces, keys, plain)
+    library = AESCCM(SECRET)
+    lines = zip(keys.to_bytes(), plain.to_bytes(), sealed.gather().to_bytes(), tags, nonces, strict=True)
+    for key, value, body, tag, nonce in lines:
+        assert body + tag.tobytes() == library.encrypt(nonce.tobytes(), value, key)
+    assert RowCcm(SECRET).open(nonces, keys, sealed, tags).gather().to_bytes() == plain.to_bytes()
+
+
+def test_chunks_of_sealed_rows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Rows.from_values([bytes([n % 256]) * 8 * (n % 37) for n in range(500)])
+    keys = Rows.from_values([n.to_bytes(8) * (1 + n % 3) for n in range(500)])
+    nonces = np.arange(500 * NONCE_BYTES).astype(np.uint8).reshape(-1, NONCE_BYTES)
+    whole, tags = RowCcm(SECRET).seal(nonces, keys, plain)
+    monkeypatch.setattr("lockgate.lookup.ccm._CHUNK_WORDS", 100)
+    parts, others = RowCcm(SECRET).seal(nonces, keys, plain)
+    assert parts.gather().to_bytes() == whole.gather().to_bytes()
+    assert (tags == others).all()
+
+
+def test_keys_too_long_to_be_authenticated_are_refused() -> None:
+    keys, values = Rows.from_values([bytes(65_280)]), Rows.from_values([bytes(8)])
+    with pytest.raises(UnsupportedError, match="65,000"):
+        Sealer(CacheCipher(SECRET), 0).seal(keys, values)
+    with pytest.raises(ValueError, match="65,280"):
+        RowCcm(SECRET).seal(np.zeros((1, 11), np.uint8), keys, values)
+    shorter = Rows.from_values([bytes(65_272)])
+    sealed, _ = RowCcm(SECRET).seal(np.zeros((1, 11), np.uint8), shorter, values)
+    assert sealed.gather().to_bytes()[0] == AESCCM(SECRET).encrypt(bytes(11), bytes(8), bytes(65_272))[:8]
 
 
 def test_spills_are_encrypted() -> None:
