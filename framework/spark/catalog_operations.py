@@ -13,11 +13,13 @@ from lockgate.errors import (
     TableNotFoundError,
     nearest,
 )
+from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.store.defaults import default_sql
+from lockgate.framework.store.generations import GENERATION
 from lockgate.framework.store.moving import is_hidden
 from lockgate.framework.store.references import held_snapshot
 from lockgate.framework.store.schema import Schema
@@ -149,7 +151,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
             field["metadata"]["lockgate.masked"] = masked[field["name"]]
             field["nullable"] = True  # the mask may be null, and Spark believes NOT NULL
     buckets = schema.bucket_count
-    properties = dict(schema.options)
+    properties = {key: value for key, value in schema.options.items() if key != GENERATION}
     if schema.primary_keys:
         properties["primary-key"] = ",".join(schema.primary_keys)
     if schema.comment:
@@ -170,6 +172,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
             "is_managed_location": "true",
         },
         "location": table.location,
+        "target_file_size": table.options.get_option(TARGET_FILE_SIZE),
         "snapshot_id": snapshot_id,
         "commit_id": held_snapshot(table, snapshot_id).commit_id if snapshot_id else None,
         "schema_id": schema.id,
@@ -191,7 +194,7 @@ def create_table_like(context: Context, request: dict[str, Any]) -> dict[str, An
         tuple(replace(field, default=default_sql(field)) for field in like.fields),
         like.partition_keys,
         like.primary_keys,
-        {**like.options, **own},
+        {**{key: value for key, value in like.options.items() if key != GENERATION}, **own},
         request["properties"].get("comment", like.comment),
     )
     return describe(context, context.requested_catalog().create_table(context.identifier(), schema), 0)

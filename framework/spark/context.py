@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lockgate.errors import NamespaceNotFoundError, TableNotFoundError
+from lockgate.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockgate.framework.spark.brain import Brain
     from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.replace import Replacement
     from lockgate.framework.store.table import Table
 
 
@@ -74,6 +75,8 @@ class Context:
 
         Raises TableNotFoundError, with the nearest names, also if another table has taken its place since.
         """
+        if "replacement" in self._request:
+            return self.replacement()
         table = self.requested_catalog().load_table(self.identifier())
         if self._request.get("table_id", table.table_id) != table.table_id:
             raise TableNotFoundError(
@@ -81,6 +84,13 @@ class Context:
                 "make the DataFrame or start the stream anew"
             )
         return table.with_schema(self._request.get("schema_id", table.schema.id))
+
+    def replacement(self) -> Replacement:
+        """Return the table to come that the request is about; NotFoundError if it was made or given up."""
+        found = self.brain.replacements.get(self._request["replacement"])
+        if found is None:
+            raise NotFoundError(f"the replacement of table {self.full_name()} has ended already")
+        return found
 
 
 def split_name(name: str) -> tuple[str, str]:

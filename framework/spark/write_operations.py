@@ -10,6 +10,7 @@ from lockgate.errors import (
     ColumnNotFoundError,
     CommitConflictError,
     InputError,
+    OptionError,
     SnapshotNotFoundError,
     UnsupportedError,
     nearest,
@@ -28,6 +29,7 @@ from lockgate.framework.spark.encryption import java_options, require_write_keys
 from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.pruning import PartitionPruner
 from lockgate.framework.store.references import held_snapshot
+from lockgate.framework.store.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
@@ -39,6 +41,12 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 
+# Options of a write: by what its commit is known, so that a job that runs again commits nothing again.
+COMMIT_USER = "commit-user"
+COMMIT_IDENTIFIER = "commit-identifier"
+_SPARKS_OWN = ("path", "checkpointlocation", "queryname", "partitionoverwritemode")
+_OF_SCANS = ("scan.", "incremental-between", "lookup.")
+
 # Ways to write that leave the table as it is if there are no rows to write.
 _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
@@ -47,6 +55,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
     table = context.table()
     schema = table.schema
+    _check_options(request)
     _check_rows(table, request)
     _check_keys(schema)
     require_write_keys(table)
@@ -159,24 +168,53 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     # As it was when the write began: the files are of its schema, and not of a table made anew in its place.
     table = context.brain.writes.pop(request["write_id"], None) or context.table()
     messages = _messages(table, request)
-    epoch = request["epoch"]
+    if "replacement" in request:
+        context.replacement().hold(messages)
+        return {"snapshot_id": None}
+    user, identifier = _named(request)
     rewritten = _rewritten(table, request)
-    if not messages and not rewritten and epoch is None and request["mode"] in _NOTHING_WITHOUT_FILES:
+    if not messages and not rewritten and identifier is None and request["mode"] in _NOTHING_WITHOUT_FILES:
         return {"snapshot_id": None}
     before = table.latest_snapshot()
     snapshot = table.commit(
         [*messages, *rewritten],
         kind="APPEND" if request["mode"] in ("append", "delete") else "OVERWRITE",
-        user=None if epoch is None else request["query_id"],
-        identifier=epoch,
+        user=user,
+        identifier=identifier,
         base_snapshot_id=request.get("base_snapshot_id"),
         base_commit_id=request.get("base_commit_id"),
         overwrite=_overwritten(table, request, messages),
     )
-    if epoch is not None and before is not None and snapshot.id <= before.id:
-        # The epoch had been committed before this run of it: the table has the files of that run.
+    if identifier is not None and before is not None and snapshot.id <= before.id:
+        # It had been committed before this run of it: the table has the files of that run.
         table.abort(messages)
     return {"snapshot_id": snapshot.id}
+
+
+def _named(request: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """Return by what a commit is known if it comes again: an epoch of a stream, or what the options say."""
+    if request["epoch"] is not None:
+        return request["query_id"], request["epoch"]
+    options = {key.lower(): value for key, value in request["options"].items()}
+    user, text = options.get(COMMIT_USER), options.get(COMMIT_IDENTIFIER)
+    if (user is None) != (text is None):
+        raise OptionError(
+            f"{COMMIT_USER!r} and {COMMIT_IDENTIFIER!r} go together: whose commit it is, and which of theirs"
+        )
+    if text is not None and (not text.isdecimal() or int(text) >= BATCH_COMMIT_IDENTIFIER):
+        raise OptionError(
+            f"{COMMIT_IDENTIFIER!r} is a whole number that grows from commit to commit, not {text!r}"
+        )
+    return user, None if text is None else int(text)
+
+
+def _check_options(request: Mapping[str, Any]) -> None:
+    """Refuse options that no write has; Spark adds its own to those of a stream, and scans have theirs."""
+    known = (COMMIT_USER, COMMIT_IDENTIFIER)
+    for key in () if request["epoch"] is not None else request["options"]:
+        if key.lower() not in (*known, *_SPARKS_OWN) and not key.lower().startswith(_OF_SCANS):
+            raise OptionError(f"a write has no option {key!r}{nearest(key.lower(), known)}")
+    _named(request)
 
 
 def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:

@@ -104,7 +104,7 @@ class BucketWriter:
 
     def _open(self) -> _OneFile:
         name = new_data_file_name(len(self._done))
-        path = self._path(DataFileMeta(name, 0, 0))
+        path = self._path(DataFileMeta(name, 0, 0, schema_id=self._table.schema.id))
         return _OneFile(
             self._table, path, name, min(_STRIPE_SIZE, max(self._target // 2, _LEAST_STRIPE_SIZE))
         )

@@ -29,7 +29,7 @@ from lockgate.errors import (
 from lockgate.framework import options as known
 from lockgate.framework.store.basis import Basis, BasisCheck
 from lockgate.framework.store.conflicts import check_buckets, check_files, check_schema
-from lockgate.framework.store.generations import current_schema
+from lockgate.framework.store.generations import current_schema, same_partitions
 from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifest_files import partitions_in
 from lockgate.framework.store.manifest_merge import MergedManifests, merge_manifests
@@ -360,6 +360,8 @@ class _Attempts:
                 f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"
             )
         self._check_basis(head, schema)
+        if self._starts_afresh(head):
+            return request.changes
         fixed = schema.bucket_count > 0 and self._bucket_count_ever_changed(schema)
         if not request.deletes and not fixed and not self._adds_compacted():
             return request.changes
@@ -374,6 +376,12 @@ class _Attempts:
         if fixed and not overwrites:
             check_buckets(base, changes)
         return changes
+
+    def _starts_afresh(self, head: Snapshot | None) -> bool:
+        """Say whether the files before lie in other partitions, so that no manifest can hold both."""
+        if head is None or not self.request.replaces:
+            return False
+        return not same_partitions(self.table.schema_of(head.schema_id), self.table.schema)
 
     def _bucket_count_ever_changed(self, schema: TableSchema) -> bool:
         return any(
@@ -421,7 +429,8 @@ class _Attempts:
     ) -> tuple[Snapshot, str]:
         """Write manifests and lists; return the snapshot and the base list's name, which is this try's."""
         delta_list, delta_size = self._delta_list(changes)
-        base = [] if head is None else self.table.manifests.manifests(head)
+        afresh = head is None or self._starts_afresh(head)
+        base = [] if head is None or afresh else self.table.manifests.manifests(head)
         base_list, base_size = self.table.manifests.write_list(self._merged_base(base))
         self._written.append(base_list)
         added = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.ADD)
@@ -437,7 +446,7 @@ class _Attempts:
             commit_identifier=self.request.identifier,
             commit_kind=self.request.kind,
             time_millis=now_millis(),
-            total_record_count=(head.total_record_count if head else 0) + added - deleted,
+            total_record_count=(head.total_record_count if head and not afresh else 0) + added - deleted,
             delta_record_count=added - deleted,
             uuid=str(uuid.uuid4()),
             writer_version=f"lockgate-{VERSION}",

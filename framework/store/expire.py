@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from lockgate.errors import InputError, SnapshotNotFoundError
 from lockgate.framework import options as known
+from lockgate.framework.store.generations import generation_of, same_partitions
 from lockgate.framework.store.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.references import IndexManifest, protected_snapshots, read_index_manifest
 from lockgate.framework.store.schema import now_millis
@@ -176,6 +177,9 @@ class _Removal:
                 for meta in self.table.manifests.read_list(list_name, size):
                     if self._manifest_exists(meta.file_name):
                         self._add_data(self.table.manifests.read_manifest(meta), all_kinds=is_changelog)
+        if self._was_left_behind(snapshot):
+            live = self.table.manifests.live_files(snapshot)
+            self._add_data(live, all_kinds=True)
         for name, bytes_ in self._manifest_names(snapshot).items():
             if name not in self._kept_manifests:
                 self._manifests[self.table.paths.manifest(name)] = bytes_
@@ -185,6 +189,15 @@ class _Removal:
                     self._data[self.table.paths.index_file(name)] = bytes_
         if snapshot.statistics is not None and snapshot.statistics not in self._kept_statistics:
             self._manifests[self.table.paths.statistics_file(snapshot.statistics)] = 0
+
+    def _was_left_behind(self, snapshot: Snapshot) -> bool:
+        """Say whether the next one is of a table partitioned otherwise, which names no file of this one."""
+        try:
+            after = self.table.schema_of(self.table.snapshot(snapshot.id + 1).schema_id)
+        except SnapshotNotFoundError:
+            return False
+        before = self.table.schema_of(snapshot.schema_id)
+        return generation_of(before) != generation_of(after) and not same_partitions(before, after)
 
     def _add_data(self, entries: Iterable[ManifestEntry], *, all_kinds: bool = False) -> None:
         """Add files that were deleted; one that moved to another level was deleted and is still in use."""

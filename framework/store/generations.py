@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, OptionError
+from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +59,22 @@ def placed_after(files: SchemaFiles, changed: TableSchema, present: TableSchema)
         return changed
     options = {**changed.options, GENERATION: str(generation_of(present))}
     return replace(changed, id=newest.id + 1, options=options)
+
+
+def same_partitions(one: TableSchema, other: TableSchema) -> bool:
+    """Say whether the partitions of two schemas are of the same columns, in the same folders."""
+    types = [
+        [schema.field(name).type.with_nullable(True) for name in schema.partition_keys]
+        for schema in (one, other)
+    ]
+    options = [
+        [
+            schema.table_options.get_option(PARTITION_DEFAULT_NAME),
+            schema.table_options.get_option(PARTITION_LEGACY_NAME),
+        ]
+        for schema in (one, other)
+    ]
+    return one.partition_keys == other.partition_keys and types[0] == types[1] and options[0] == options[1]
 
 
 def check_generation(read_as: TableSchema, written: TableSchema, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables that move as a whole: renamed, or put in the place of another one.
+"""Tables that move as a whole: renamed, or set aside to be deleted.
 
 Only where a folder can be renamed at once: an object store would have to copy every file, and a reader would
 meet half a table.
@@ -50,25 +50,6 @@ def rename_table(catalog: Catalog, source: str | Identifier, target: str | Ident
         raise AlreadyExistsError(
             f"{catalog.location(new)} exists and is not empty; choose another name"
         ) from None
-
-
-def replace_table(catalog: Catalog, staged: str | Identifier, target: str | Identifier) -> None:
-    """Put one table in the place of another, which is dropped; for a moment there may be neither.
-
-    If there is none yet, this renames. Raises what `rename_table` raises.
-    """
-    old = Identifier.parse(target)
-    if not catalog.table_exists(old):
-        rename_table(catalog, staged, old)
-        return
-    mover = _mover(catalog, f"table {old} cannot be replaced")
-    dropped = set_aside(catalog, old)
-    try:
-        mover.move_folder(catalog.location(staged), catalog.location(old))
-    except BaseException:
-        mover.move_folder(dropped, catalog.location(old))
-        raise
-    catalog.file_system.delete_tree(dropped)
 
 
 def set_aside(catalog: Catalog, table: Identifier) -> str:

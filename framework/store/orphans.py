@@ -98,17 +98,18 @@ def _created_millis(table: Table) -> int:
 
 
 def _data_files(table: Table) -> Iterator[FileInfo]:
-    for folder in _bucket_folders(table, table.location, len(table.schema.partition_keys)):
+    for folder in _bucket_folders(table, table.location):
         yield from _files(table, folder)
 
 
-def _bucket_folders(table: Table, folder: str, levels: int) -> Iterator[str]:
+def _bucket_folders(table: Table, folder: str) -> Iterator[str]:
+    """Return the folders of buckets of any partitions: a table that was replaced may have had others."""
     for info in table.file_system.list(folder):
         if not info.is_directory:
             continue
-        if levels and "=" in info.name:
-            yield from _bucket_folders(table, info.path, levels - 1)
-        elif not levels and info.name.startswith("bucket-"):
+        if "=" in info.name:
+            yield from _bucket_folders(table, info.path)
+        elif info.name.startswith("bucket-"):
             yield info.path
 
 

@@ -9,7 +9,7 @@ import datetime
 import re
 import struct
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.io import join
 from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from lockgate.framework.store.generations import generation_of
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import DataType, Kind, days_of, millis_of_day
@@ -25,10 +26,17 @@ _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 
 
 class TablePaths:
-    """The paths in one table's folder; `schema` gives the partition columns."""
+    """The paths in one table's folder; `schema` gives the partition columns.
 
-    def __init__(self, location: str, schema: TableSchema) -> None:
+    `schema_of` gives the schema of an id: a table that was replaced may have been partitioned otherwise.
+    """
+
+    def __init__(
+        self, location: str, schema: TableSchema, schema_of: Callable[[int], TableSchema] | None = None
+    ) -> None:
         self.location = location.rstrip("/")
+        self._schema, self._schema_of = schema, schema_of
+        self._others: dict[int, TablePaths] = {}
         self._keys = schema.partition_keys
         self._types = schema.types_of(schema.partition_keys)
         self._default = schema.table_options.get_option(PARTITION_DEFAULT_NAME)
@@ -56,7 +64,19 @@ class TablePaths:
 
     def data_file(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file; one outside the table says itself where it is."""
-        return file.external_path or f"{self.bucket_path(partition, bucket)}/{file.file_name}"
+        if file.external_path:
+            return file.external_path
+        return f"{self._of_schema(file.schema_id).bucket_path(partition, bucket)}/{file.file_name}"
+
+    def _of_schema(self, schema_id: int) -> TablePaths:
+        """Return the paths by which files of a schema were written."""
+        if schema_id == self._schema.id or self._schema_of is None:
+            return self
+        if schema_id not in self._others:
+            other = self._schema_of(schema_id)
+            same = generation_of(other) == generation_of(self._schema)
+            self._others[schema_id] = self if same else TablePaths(self.location, other, self._schema_of)
+        return self._others[schema_id]
 
     def extra_files(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> list[str]:
         """Return the paths of the files that belong to a data file, such as its index."""

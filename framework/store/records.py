@@ -128,7 +128,9 @@ class EntryCodec:
         self._schema_of = schema_of
         self._types_cache: dict[tuple[int, tuple[str, ...] | None], tuple[DataType, ...]] = {}
         # A table has far fewer partitions than files.
-        self._partition = lru_cache(maxsize=4096)(lambda data: decode_row(data, self._partition_types))
+        self._partition = lru_cache(maxsize=4096)(
+            lambda data, schema_id: decode_row(data, self._partition_types_of(schema_id))
+        )
 
     def to_record(self, entry: ManifestEntry) -> dict[str, Any]:
         """Return the Avro record of an entry."""
@@ -140,7 +142,7 @@ class EntryCodec:
         return {
             "_VERSION": _RECORD_VERSION,
             "_KIND": int(entry.kind),
-            "_PARTITION": encode_row(entry.partition, self._partition_types),
+            "_PARTITION": encode_row(entry.partition, self._partition_types_of(file.schema_id)),
             "_BUCKET": entry.bucket,
             "_TOTAL_BUCKETS": entry.total_buckets,
             "_FILE": {
@@ -204,7 +206,7 @@ class EntryCodec:
             write_cols_sequences=_tuple_or_none(file.get("_WRITE_COLS_SEQUENCES")),
         )
         kind = FileKind.DELETE if record["_KIND"] else FileKind.ADD
-        partition = self._partition(record["_PARTITION"])
+        partition = self._partition(record["_PARTITION"], file["_SCHEMA_ID"])
         return _filled(
             ManifestEntry,
             kind=kind,
@@ -228,6 +230,13 @@ class EntryCodec:
         schema = self._schema_of(schema_id)
         return schema.types_of(schema.trimmed_primary_keys)
 
+    def _partition_types_of(self, schema_id: int) -> tuple[DataType, ...]:
+        """Return the partition columns under a schema; they too may be others where a table was replaced."""
+        if schema_id == self._schema_id:
+            return self._partition_types
+        schema = self._schema_of(schema_id)
+        return schema.types_of(schema.partition_keys)
+
     def meta_to_record(self, meta: ManifestFileMeta) -> dict[str, Any]:
         """Return the Avro record of a manifest's description."""
         return {
@@ -236,7 +245,9 @@ class EntryCodec:
             "_FILE_SIZE": meta.file_size,
             "_NUM_ADDED_FILES": meta.num_added_files,
             "_NUM_DELETED_FILES": meta.num_deleted_files,
-            "_PARTITION_STATS": stats_to_record(meta.partition_stats, self._partition_types),
+            "_PARTITION_STATS": stats_to_record(
+                meta.partition_stats, self._partition_types_of(meta.schema_id)
+            ),
             "_SCHEMA_ID": meta.schema_id,
             "_MIN_BUCKET": meta.min_bucket,
             "_MAX_BUCKET": meta.max_bucket,
@@ -257,7 +268,9 @@ class EntryCodec:
             file_size=record["_FILE_SIZE"],
             num_added_files=record["_NUM_ADDED_FILES"],
             num_deleted_files=record["_NUM_DELETED_FILES"],
-            partition_stats=stats_from_record(record["_PARTITION_STATS"], self._partition_types),
+            partition_stats=stats_from_record(
+                record["_PARTITION_STATS"], self._partition_types_of(record["_SCHEMA_ID"])
+            ),
             schema_id=record["_SCHEMA_ID"],
             min_bucket=record.get("_MIN_BUCKET"),
             max_bucket=record.get("_MAX_BUCKET"),

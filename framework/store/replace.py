@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lockgate.errors import CommitConflictError, LockgateError, UnsupportedError
-from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from lockgate.errors import CommitConflictError, LockgateError
 from lockgate.framework.store.generations import GENERATION, generation_of, placed_after
 from lockgate.framework.store.nested_fields import numbered
 from lockgate.framework.store.schema import Schema, TableSchema, now_millis
@@ -86,11 +85,10 @@ class Replacement(Table):
 def replacement(table: Table, schema: Schema) -> Replacement:
     """Return what is to replace `table`, a table that Python and Spark can write to before it is there.
 
-    Raises what `validation.first_schema` does, and UnsupportedError if partitions would lie elsewhere.
+    Raises what `validation.first_schema` does.
     """
     first = first_schema(schema)
     check_wrapped_keys(first)
-    _check_layout(table, first)
     known = [table.schema_files.load(schema_id) for schema_id in table.schema_files.ids()[-1:]]
     newest = max((table.schema, *known), key=lambda one: one.id)
     highest, fields = max(table.schema.highest_field_id, newest.highest_field_id), []
@@ -109,26 +107,3 @@ def replacement(table: Table, schema: Schema) -> Replacement:
             options={**first.options, GENERATION: str(own_id)},
         ),
     )
-
-
-def _check_layout(table: Table, later: TableSchema) -> None:
-    """Refuse what would leave older snapshots with partitions that the table cannot name any more."""
-    before = table.schema
-    instead = "DROP TABLE, then CREATE TABLE; or CREATE TABLE under another name"
-    if before.partition_keys != later.partition_keys:
-        raise UnsupportedError(
-            f"table {table.identifier} is partitioned by ({', '.join(before.partition_keys)}) and cannot be "
-            f"replaced by one partitioned by ({', '.join(later.partition_keys)}): {instead}"
-        )
-    for name in before.partition_keys:
-        old, new = (schema.field(name).type.with_nullable(True) for schema in (before, later))
-        if old != new:
-            raise UnsupportedError(
-                f"partition column {name!r} of table {table.identifier} cannot become {new} where it was "
-                f"{old}: {instead}"
-            )
-    names = [schema.table_options.get_option(PARTITION_DEFAULT_NAME) for schema in (before, later)]
-    legacy = [schema.table_options.get_option(PARTITION_LEGACY_NAME) for schema in (before, later)]
-    for key, values in ((PARTITION_DEFAULT_NAME.key, names), (PARTITION_LEGACY_NAME.key, legacy)):
-        if len(set(values)) > 1:
-            raise UnsupportedError(f"option {key!r} cannot change when a table is replaced: {instead}")

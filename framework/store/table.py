@@ -61,7 +61,7 @@ class Table:
         self.options: TableOptions = schema.table_options
         # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
         self.keys = None if keys is None else keys.for_table(self.options)
-        self.paths = TablePaths(location, schema)
+        self.paths = TablePaths(location, schema, self.schema_of)
         self.schema_files = SchemaFiles(file_system, self.line_location, branch=identifier.branch is not None)
         self.snapshot_files = SnapshotFiles(file_system, self.line_location)
         self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)

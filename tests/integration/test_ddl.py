@@ -249,7 +249,7 @@ def test_a_change_of_the_table_meanwhile_is_a_conflict(
         return replace_operations.commit_staged(context, request)
 
     monkeypatch.setitem(brain._OWN, "table.commit_staged", late)
-    with pytest.raises(AnalysisException, match="has changed"):
+    with pytest.raises(AnalysisException, match="repeat the statement"):
         spark.sql(f"CREATE OR REPLACE TABLE {sales} AS SELECT id FROM {sales}")
     assert sorted(row.id for row in spark.table(sales).collect()) == [1, 3, 4]
     assert tables(lake, database) == ["sales"]

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import CommitConflictError, InputError, OptionError, UnsupportedError
+from lockgate.errors import CommitConflictError, InputError, OptionError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.expire import expire_snapshots
@@ -99,21 +99,54 @@ def test_other_keys_and_buckets(
     assert catalog.load_table("db.t").read().num_rows == (1 if key else 2)
 
 
-def test_partitions_stay(catalog: Catalog) -> None:
-    schema = Schema.from_arrow(OLD, partition_keys=["v"])
-    catalog.create_table("db.t", schema).append(OLD_ROWS)
-    for partition_keys in ([], ["w"]):
-        with pytest.raises(UnsupportedError, match="partitioned by"):
-            catalog.replace_table("db.t", Schema.from_arrow(NEW, partition_keys=partition_keys))
-    with pytest.raises(UnsupportedError, match=r"'v'.*cannot become"):
-        catalog.replace_table("db.t", Schema.from_arrow(NEW, partition_keys=["v"]))
-    named = Schema.from_arrow(OLD, partition_keys=["v"], options={"partition.default-name": "none"})
-    with pytest.raises(UnsupportedError, match="default-name"):
-        catalog.replace_table("db.t", named)
-    rows = pa.table({"v": [10], "x": ["b"]}).cast(pa.schema([("v", pa.int64()), ("x", pa.string())]))
-    prepared(catalog, rows, partition_keys=["v"]).publish()
-    assert state(catalog) == (["v", "x"], rows.to_pylist())
-    assert catalog.load_table("db.t").read(snapshot_id=1).num_rows == 2
+@pytest.mark.parametrize(
+    ("before", "after"), [(["v"], ["v"]), (["v"], []), ([], ["w"]), (["id"], ["w"]), (["v", "id"], ["w"])]
+)
+def test_other_partitions(catalog: Catalog, before: list[str], after: list[str], tmp_path: Path) -> None:
+    old = pa.table({"id": [1, 2], "v": [10, None], "x": ["p", "q"]})
+    catalog.create_table("db.t", Schema.from_arrow(old.schema, partition_keys=before)).append(old)
+    catalog.load_table("db.t").append(old)
+    rows = pa.table({"v": ["a", "b", "b"], "w": [7, 8, 8], "y": [1, 2, 3]})
+    snapshot = prepared(catalog, rows, partition_keys=after).publish()
+    assert snapshot.total_record_count == 3
+    catalog.load_table("db.t").append(rows)
+    table = Catalog(str(tmp_path)).load_table("db.t")
+    assert table.read().num_rows == 6
+    old_rows = table.read(snapshot_id=2).sort_by("id").to_pylist()
+    assert old_rows == pa.concat_tables([old, old]).sort_by("id").to_pylist()
+    assert remove_orphan_files(table, dry_run=True, allow_recent=True).data_files == 0
+    before_expiry = len(list(tmp_path.rglob("data-*.orc")))
+    removed = expire_snapshots(table, retain_max=1, retain_min=1)
+    left = len(list(tmp_path.rglob("data-*.orc")))
+    live = len(table.manifests.live_files(table.latest_snapshot()))
+    assert (removed.data_files, left) == (before_expiry - live, live)
+    assert Catalog(str(tmp_path)).load_table("db.t").read().num_rows == 6
+
+
+def test_expiry_spares_what_tags_hold_of_other_partitions(catalog: Catalog, tmp_path: Path) -> None:
+    old = pa.table({"id": [1, 2], "v": [10, 20]})
+    catalog.create_table("db.t", Schema.from_arrow(old.schema, partition_keys=["v"])).append(old)
+    catalog.load_table("db.t").create_tag("old")
+    prepared(catalog).publish()
+    catalog.load_table("db.t").append(NEW_ROWS)
+    table = catalog.load_table("db.t")
+    assert expire_snapshots(table, retain_max=1, retain_min=1).data_files == 0
+    assert table.read(tag="old").num_rows == 2
+    table.delete_tag("old")
+    assert not list(tmp_path.rglob("v=*/bucket-0/*.orc"))
+    assert table.read().num_rows == 2
+
+
+def test_orphans_of_a_killed_replacement(catalog: Catalog, table: Table) -> None:
+    rows = pa.table({"v": ["a"], "w": [7]})
+    made = prepared(catalog, rows, partition_keys=["w"])
+    catalog.alter_table("db.t", [AddColumn(("x",), INT)])
+    with pytest.raises(CommitConflictError):
+        made.publish()
+    now = catalog.load_table("db.t")
+    assert remove_orphan_files(now, dry_run=True, allow_recent=True).young_files > 0
+    made.discard()
+    assert len(list(Path(table.location).rglob("data-*.orc"))) == 1
 
 
 def test_rows_are_never_read_by_columns_of_another_generation(catalog: Catalog, table: Table) -> None:

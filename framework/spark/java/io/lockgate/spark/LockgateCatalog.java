@@ -205,7 +205,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     Rewrites.install(SparkSession.active());
     ObjectNode request = definition(identifier, info.schema(), info.partitions(), info.properties());
     JsonNode spec = Bridge.ask("table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
-    return new StagedReplacement(at(identifier), spec, mayReplace);
+    return new StagedReplacement(at(identifier), spec);
   }
 
   private static String partitionColumn(Transform transform) {

@@ -2,37 +2,29 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.Set;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 
-/** A table that gets its rows out of sight, then takes its name at once: from no table, or from one that it replaces. */
+/**
+ * A table that gets its rows out of sight and takes its name at once. One that replaces another is written into its folder and is
+ * that same table afterwards, so all that holds for writes that read what they write holds for it too.
+ */
 final class StagedReplacement extends LockgateTable implements StagedTable {
   private final String target;
-  private final String replaced;
-  private final boolean mayReplace;
-  private volatile Long computedFrom;
 
-  StagedReplacement(ObjectNode request, JsonNode spec, boolean mayReplace) {
-    super(request.deepCopy().put("name", spec.get("staged").asText()), spec);
+  StagedReplacement(ObjectNode request, JsonNode spec) {
+    super(staged(request, spec), spec);
     this.target = request.get("name").asText();
-    this.replaced = spec.path("replaces").asText(null);
-    this.mayReplace = mayReplace;
   }
 
-  /** Whoever computes these rows from the table to be replaced must see true values, as if writing to it. */
-  @Override
-  Set<String> ids() {
-    return replaced == null ? super.ids() : Set.of(id(), replaced);
-  }
-
-  /** Snapshots are those of the table that is replaced: nothing that the write itself could be checked by. */
-  @Override
-  void computedFrom(LockgateTable read) {
-    long snapshotId = read.snapshotId();
-    computedFrom = computedFrom == null ? snapshotId : Math.min(computedFrom, snapshotId);
+  private static ObjectNode staged(ObjectNode request, JsonNode spec) {
+    ObjectNode out = request.deepCopy().put("name", spec.get("place").asText());
+    if (spec.has("replacement")) {
+      out.set("replacement", spec.get("replacement"));
+    }
+    return out;
   }
 
   /** None: under its name there still is the other table, and Spark would compare with that one. */
@@ -43,7 +35,9 @@ final class StagedReplacement extends LockgateTable implements StagedTable {
 
   @Override
   public void commitStagedChanges() {
-    Bridge.ask("table.commit_staged", request().put("target", target).put("may_replace", mayReplace).put("basis", computedFrom));
+    ObjectNode ask = request().put("target", target);
+    ask.put("base_snapshot_id", basis()).put("base_commit_id", basisCommit());
+    Bridge.ask("table.commit_staged", ask);
   }
 
   @Override
