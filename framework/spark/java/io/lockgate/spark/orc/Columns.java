@@ -7,6 +7,7 @@ import java.util.Map;
 import java.util.function.LongUnaryOperator;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.ColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.Decimal64ColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.DoubleColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
@@ -14,6 +15,7 @@ import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.TypeDescription.Category;
 import org.apache.spark.sql.types.ArrayType;
@@ -200,7 +202,26 @@ final class Columns {
     return wallClocks;
   }
 
-  /** Views over a batch of {@link #readType()}; {@code toInstant} turns the writer's wall clock into an instant. */
+  /** Vectors for rows of {@link #readType()}; short decimals that need no conversion are read as the numbers that they are. */
+  VectorizedRowBatch createBatch(int rows) {
+    VectorizedRowBatch batch = readType.createRowBatch(rows);
+    int next = 0;
+    for (TypeDescription file : inFile) {
+      if (file != null) {
+        if (isShortDecimal(file) && file.equals(readType.getChildren().get(next), false)) {
+          batch.cols[next] = new Decimal64ColumnVector(rows, file.getPrecision(), file.getScale());
+        }
+        next++;
+      }
+    }
+    return batch;
+  }
+
+  private static boolean isShortDecimal(TypeDescription type) {
+    return type.getCategory() == Category.DECIMAL && type.getPrecision() <= TypeDescription.MAX_DECIMAL64_PRECISION;
+  }
+
+  /** Views over a batch of {@link #createBatch}; {@code toInstant} turns the writer's wall clock into an instant. */
   Vectors.View[] views(ColumnVector[] vectors, LongUnaryOperator toInstant) {
     List<Vectors.View> views = new ArrayList<>();
     int next = 0;
@@ -223,6 +244,8 @@ final class Columns {
     if (vector instanceof TimestampColumnVector timestamps) {
       boolean adjust = type instanceof TimestampType && file.getCategory() == Category.TIMESTAMP;
       return new Vectors.Timestamps(type, timestamps, adjust ? place.toInstant() : null);
+    } else if (vector instanceof Decimal64ColumnVector decimals) {
+      return new Vectors.ShortDecimals(type, decimals);
     } else if (vector instanceof LongColumnVector longs) {
       return new Vectors.Longs(type, longs);
     } else if (vector instanceof DoubleColumnVector doubles) {

@@ -77,7 +77,7 @@ final class OrcFileReader implements BatchSource {
     }
     this.rows = reader.rows(options);
     this.pages = () -> {
-      VectorizedRowBatch vectors = columns.readType().createRowBatch(settings.batchRows());
+      VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
       return new Page(vectors, columns.views(vectors.cols, toInstant), constants);
     };
     this.row = rowsBefore(reader, settings.start());

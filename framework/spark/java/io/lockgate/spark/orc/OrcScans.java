@@ -6,15 +6,12 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
-import org.apache.spark.util.SerializableConfiguration;
-import scala.reflect.ClassTag$;
 
 /** The driver's entry to reading: the partitions and the reader factory of a planned scan. */
 public final class OrcScans {
@@ -76,9 +73,7 @@ public final class OrcScans {
   /** The factory of the scan's readers. */
   public static PartitionReaderFactory readerFactory(SparkSession spark, ScanSpec spec) {
     SQLConf conf = spark.sessionState().conf();
-    Broadcast<SerializableConfiguration> hadoop = spark.sparkContext().broadcast(
-        new SerializableConfiguration(spark.sessionState().newHadoopConf()), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
     Filter[] filters = conf.orcFilterPushDown() ? spec.filters() : new Filter[0];
-    return new ScanReaders(spec, hadoop, filters, conf.orcVectorizedReaderBatchSize());
+    return new ScanReaders(spec, SentConfiguration.of(spark), filters, conf.orcVectorizedReaderBatchSize());
   }
 }

@@ -2,6 +2,7 @@ package io.lockgate.spark.orc;
 
 import java.util.function.LongUnaryOperator;
 import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
+import org.apache.hadoop.hive.ql.exec.vector.Decimal64ColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.DecimalColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.DoubleColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
@@ -227,6 +228,21 @@ final class Vectors {
     @Override
     public Decimal getDecimal(int row, int precision, int scale) {
       return Decimal.apply(base.vector[at(row)].getHiveDecimal().bigDecimalValue(), precision, scale);
+    }
+  }
+
+  /** DECIMAL of few digits, as whole numbers of its last digit. */
+  static final class ShortDecimals extends View {
+    private final Decimal64ColumnVector base;
+
+    ShortDecimals(DataType type, Decimal64ColumnVector base) {
+      super(type, base);
+      this.base = base;
+    }
+
+    @Override
+    public Decimal getDecimal(int row, int precision, int scale) {
+      return Decimal.createUnsafe(base.vector[at(row)], precision, scale);
     }
   }
 
