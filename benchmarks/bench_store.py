@@ -2,7 +2,7 @@
 """The figures of the table store: planning scans of many files, scans and writes beside Spark's own, merging.
 
 Each is one JSON line on standard output. `--only` measures some parts only, `--rows` and `--files` make the
-scanned table smaller.
+scanned table smaller, `--scale` the tables of TPC-H.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from store import planning
 
 ROWS, FILES = 20_000_000, 200
 REPETITIONS = 7
-PARTS = ("plan", "spark-plan", "scan", "insert", "merge")
+PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch")
 
 
 def main() -> int:
@@ -41,9 +41,9 @@ def main() -> int:
 
 
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
-    from store import merging, scans, spark_planning
+    from store import merging, scans, spark_planning, tpch
 
-    lake = open_lake(folder)
+    lake = open_lake(folder, keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
     try:
         if "spark-plan" in wanted:
@@ -56,6 +56,8 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
                 scans.insert_ratio(facts, folder, repetitions)
         if "merge" in wanted:
             merging.merge_read(lake, rows, repetitions)
+        if "tpch" in wanted:
+            tpch.tpch(lake, folder, arguments.scale, repetitions)
     finally:
         lake.spark.stop()
 
@@ -67,6 +69,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--files", type=int, default=FILES, help=f"its files (default {FILES})")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
+    parser.add_argument("--scale", type=float, default=1, help="scale of TPC-H (default 1, about 1 GB)")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
     return parser.parse_args()
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import lockgate
 from lockgate import Lake
+from lockgate.framework.keys import create_key_file
 
 
-def open_lake(folder: Path, memory: str = "2g") -> Lake:
-    """A quiet session on two cores, with the warehouse `folder/lake` and a database `b`."""
+def open_lake(folder: Path, memory: str = "2g", keys: Sequence[str] = ()) -> Lake:
+    """A quiet session on two cores, with the warehouse `folder/lake`, a database `b` and new master keys."""
     conf = {
         "spark.driver.memory": memory,
         "spark.sql.session.timeZone": "UTC",
@@ -20,6 +22,10 @@ def open_lake(folder: Path, memory: str = "2g") -> Lake:
         # Queries that wait for their turn do not look for work all the time.
         "spark.sql.streaming.pollingDelay": "100ms",
     }
-    lake = lockgate.connect(folder / "lake", master="local[2]", conf=conf, app_name="bench")
+    held = None
+    if keys:
+        create_key_file(str(folder / "keys.json"), keys)
+        held = f"file:{folder / 'keys.json'}"
+    lake = lockgate.connect(folder / "lake", keys=held, master="local[2]", conf=conf, app_name="bench")
     lake.sql("CREATE NAMESPACE IF NOT EXISTS lake.b")
     return lake
