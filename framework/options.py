@@ -278,7 +278,17 @@ _FREE_KEYS = frozenset(
         "transient_lastDdlTime",
     }
 )
-_FREE_PREFIXES = ("lookup.", "option.", "lockgate.", "spark.")
+_FREE_PREFIXES = ("option.", "spark.")
+# Set by REPLACE TABLE alone; see `store.generations`.
+_KEPT_ACCOUNT = frozenset({"lockgate.generation"})
+
+# Options of lookups are known once lookups are loaded, and checked from then on. These are other engines'.
+_LOOKUPS = "lookup."
+_LOOKUPS_OF_OTHERS = re.compile(
+    r"lookup\.(async(-thread-number)?|cache-rows|cache-spill-compression|cache\.bloom\.filter\.(enabled|fpp)"
+    r"|continuous\.discovery-interval|dynamic-partition\.refresh-interval|max-retries|partial-cache\..+"
+    r"|hash-load-factor|merge-.+|remote-file\..+|local-file-type)"
+)
 
 # Apache ORC's own and Paimon's, after `orc.`: a misspelt `orc.encrypt` must not pass for one of them.
 _ORC_NAMES = """
@@ -352,10 +362,19 @@ def validate_option(key: str, value: str) -> None:
     option = KNOWN.get(key)
     if option is not None:
         option.value_of(value)
+    elif key.startswith(_LOOKUPS):
+        _validate_lookup(key)
     elif not (
         key in _FREE_KEYS
+        or key in _KEPT_ACCOUNT
         or key in _ORC_KEYS
         or key.startswith(_FREE_PREFIXES)
         or _COLUMN_STATS_MODE.fullmatch(key)
     ):
         raise OptionError(f"unknown option {key!r}{nearest(key, [*KNOWN, *_ORC_KEYS])}")
+
+
+def _validate_lookup(key: str) -> None:
+    registered = [name for name in KNOWN if name.startswith(_LOOKUPS)]
+    if registered and not _LOOKUPS_OF_OTHERS.fullmatch(key):
+        raise OptionError(f"unknown option {key!r}{nearest(key, registered)}")
