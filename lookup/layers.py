@@ -100,7 +100,7 @@ class Layer:
 
     def _key_places(self, at: Int64s) -> tuple[Int64s, Int64s]:
         if self._key_ends is None:
-            width = len(self._keys) // len(self)
+            width = len(self._keys) // max(1, len(self))
             return at * width, np.full(len(at), width, np.int64)
         starts = self._key_ends[at]
         return starts, self._key_ends[at + 1] - starts
@@ -137,6 +137,8 @@ class LayerWriter:
         self._width: int | None = None
         self._key_words = 0
         self._value_words = 0
+        # Those of a layer of this name that was never completed would be taken for this one's.
+        (folder / f"{name}.key-ends").unlink(missing_ok=True)
         self._write("value-ends", np.zeros(1, np.int64))
         for part in ("hashes", "keys", "values"):
             self._write(part, np.zeros(0, np.int64))
@@ -196,6 +198,8 @@ def merged(layers: Sequence[Layer], *, bottom: bool) -> Iterator[Piece]:
     for ranges in zip(*(list(pairwise(edge)) for edge in edges), strict=True):
         pieces = [layer.piece(*span) for layer, span in zip(layers, ranges, strict=True)]
         keys = Rows.concatenate([piece[0] for piece in pieces])
+        if len(keys) == 0:
+            continue
         values = Rows.concatenate([piece[1] for piece in pieces])
         groups = distinct(keys, hashes_of(keys))
         chosen: Int64s = groups.last
