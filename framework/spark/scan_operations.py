@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.split import Split
     from lockgate.framework.store.table import Table
 
+_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
 # Paimon's: data files keep keys in their value columns only.
 _THIN_MODE = "data-file.thin-mode"
 
@@ -75,7 +76,17 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
     context.brain.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     reply = _reply(context, table, planned, is_strict=is_strict)
+    if request.get("estimates"):
+        reply["columns"] = _estimates(planned, request["columns"])
     return {**reply, "metrics": _metrics(planned, time.monotonic() - started)}
+
+
+def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return what is known of columns for an optimizer that counts costs."""
+    from lockgate.framework.store.estimates import estimate_columns
+
+    estimates = estimate_columns(planned, columns)
+    return {name: dataclasses.asdict(estimate) for name, estimate in estimates.items()}
 
 
 def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
@@ -117,7 +128,7 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
 
 
 def _order(table: Table, request: Mapping[str, Any]) -> tuple[SortKey, ...]:
-    """Return the columns that rows are sorted by first, up to the first key that is not a column of the table."""
+    """Return the columns that rows are sorted by first, up to the first key that is another thing."""
     keys = []
     for item in request.get("order") or ():
         path = item["expression"].get("col")
@@ -243,6 +254,7 @@ def _split(context: Context, table: Table, schema: TableSchema, split: Split) ->
     types = {name: schema.field(name).type for name in schema.partition_keys}
     return {
         "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
+        "partition_text": _partition_text(split.partition),
         "bucket": split.bucket,
         "merge": split.merge,
         "files": [
@@ -255,6 +267,19 @@ def _split(context: Context, table: Table, schema: TableSchema, split: Split) ->
             for file, path in zip(split.files, split.paths, strict=True)
         ],
     }
+
+
+def _partition_text(partition: Mapping[str, Any]) -> str:
+    """Spell a partition as `day=2024-02-29/hour=3`; in names and texts `%`, `/` and `=` are escaped."""
+    return "/".join(f"{name.translate(_ESCAPED)}={_value_text(value)}" for name, value in partition.items())
+
+
+def _value_text(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.hex() if isinstance(value, bytes) else str(value).translate(_ESCAPED)
 
 
 def system_rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:

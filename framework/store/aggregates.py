@@ -22,6 +22,7 @@ from lockgate.framework.orc.column_paths import split as split_path
 from lockgate.framework.store.collector import paused_collector
 from lockgate.framework.store.column_bounds import ABSENT, is_bounded, stats_position
 from lockgate.framework.store.file_table import FileTable, Mask, Numbers
+from lockgate.framework.store.generations import check_generation
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.merge import merge_plan
 from lockgate.framework.store.pruning import PartitionPruner
@@ -91,6 +92,8 @@ def answer_aggregates(
     for path in (*(each.field for each in aggregates if each.field), *group_by):
         schema.field(path[0])
     check_readable(schema)
+    if snapshot is not None:
+        check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     merge_plan(schema)
     report = ScanReport(
         str(table.identifier), snapshot.id if snapshot else None, all_columns=schema.field_names

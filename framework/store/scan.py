@@ -169,12 +169,12 @@ def plan_scan(
         schema.field(name)
     plan = merge_plan(schema)
     check_readable(schema)
+    if snapshot is not None:
+        check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     push_down = push_down or apply_filters(table, conjuncts(wanted))
     funnel = _Funnel(table, schema, wanted, limit, order)
     with paused_collector():
         splits = funnel.run(files_of(table, snapshot, between))
-    if snapshot is not None:
-        check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
     return ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from lockgate.errors import LockgateError
-from lockgate.framework.io import LocalFileSystem
+from lockgate.framework.io import FileSystem, LocalFileSystem
 from lockgate.framework.store import Catalog, Table
 
 READS = ("read_bytes", "open_input", "list", "exists", "size")
@@ -74,9 +75,9 @@ class FaultyFileSystem(LocalFileSystem):
             raise
 
 
-def through(catalog: Catalog, files: LocalFileSystem) -> Catalog:
+def through(catalog: Catalog, files: FileSystem) -> Catalog:
     """The same warehouse, reached through another file system."""
-    other = Catalog(catalog.warehouse, keys=catalog.keys)
+    other = copy.copy(catalog)
     other.file_system = files
     return other
 

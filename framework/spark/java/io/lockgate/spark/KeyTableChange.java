@@ -1,6 +1,7 @@
 package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.orc.FileColumns;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;
@@ -20,6 +21,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** DELETE, UPDATE and MERGE on a table with a primary key: the new state of each changed key is appended. */
 record KeyTableChange(KeyTable table, Command command) implements SupportsDelta {
+  private static final List<String> PLACES =
+      List.of(FileColumns.PATH, FileColumns.PARTITION, FileColumns.BUCKET, FileColumns.SEQUENCE_NUMBER);
+
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     // Strict: what is read here decides what is written, so a masked value must not be taken for the truth.
@@ -34,10 +38,19 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
     return LockgateTable.references(id);
   }
 
-  /** Columns that may be null cannot be part of a row's id; DELETE, and it alone, can have them as metadata. */
+  /**
+   * Columns that may be null cannot be part of a row's id; DELETE, and it alone, can have them as metadata. Spark knows the
+   * columns that say where a row lies in the condition of a DELETE only if they are here. Row numbers are not: readers that
+   * count rows cannot skip any.
+   */
   @Override
   public NamedReference[] requiredMetadataAttributes() {
-    return LockgateTable.references(command == Command.DELETE ? ages(true) : List.of());
+    if (command != Command.DELETE) {
+      return new NamedReference[0];
+    }
+    List<String> columns = new ArrayList<>(ages(true));
+    columns.addAll(PLACES.stream().filter(name -> FileColumns.has(name, table.structType())).toList());
+    return LockgateTable.references(columns);
   }
 
   /** The columns of 'sequence.field' besides the key, either those that may be null or the others. */

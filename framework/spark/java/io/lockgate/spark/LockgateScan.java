@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
@@ -26,6 +27,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.types.StructType;
 
@@ -89,6 +91,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
         // The scan of a lookup join reads the snapshot that its micro-batch was given.
         SystemTable.putBatch(ask, SparkSession.active().sparkContext());
       }
+      ask.put("estimates", ColumnEstimates.areWanted());
       plan = Bridge.ask("scan.plan", ask);
       if (first == null) {
         first = plan;
@@ -190,6 +193,11 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
       @Override
       public OptionalLong numRows() {
         return OptionalLong.of(planned.get("rows").asLong());
+      }
+
+      @Override
+      public Map<NamedReference, ColumnStatistics> columnStats() {
+        return ColumnEstimates.of(planned.path("columns"), table.structType());
       }
     };
   }

@@ -10,8 +10,10 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsAtomicPartitionManagement;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -30,7 +32,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table as Spark sees it, at the snapshot that was the newest when it was loaded. */
 abstract class LockgateTable
-    implements SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, SupportsAtomicPartitionManagement {
+    implements SupportsRead,
+        SupportsMetadataColumns,
+        SupportsWrite,
+        SupportsDeleteV2,
+        SupportsRowLevelOperations,
+        SupportsAtomicPartitionManagement {
   private final ObjectNode request;
   private final JsonNode spec;
   private final StructType schema;
@@ -87,6 +94,11 @@ abstract class LockgateTable
   /** The number of buckets, or 0 if the table has no fixed buckets. */
   int bucketCount() {
     return spec.path("bucket").path("count").asInt(0);
+  }
+
+  /** The bytes at which a writer starts a new file. */
+  long targetFileSize() {
+    return spec.path("target_file_size").asLong();
   }
 
   StructType structType() {
@@ -155,6 +167,11 @@ abstract class LockgateTable
   @Override
   public Column[] columns() {
     return Values.columns(schema);
+  }
+
+  @Override
+  public MetadataColumn[] metadataColumns() {
+    return FileColumn.of(this);
   }
 
   @Override

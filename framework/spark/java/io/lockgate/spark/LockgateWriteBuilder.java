@@ -73,13 +73,19 @@ final class LockgateWriteBuilder
 
     @Override
     public boolean distributionStrictlyRequired() {
-      // A skewed partition of a table without a key may be split over tasks; the rows of a key must not.
-      return !table.primaryKey().isEmpty();
+      // A skewed partition of a table without a key may be split over tasks; the rows of a key must not. Nor buckets alone: where
+      // Spark need not keep to them it reads its shuffle by the tasks that made it, and each of those has rows of every bucket.
+      return !table.primaryKey().isEmpty() || table.partitionKeys().isEmpty();
     }
 
     @Override
     public int requiredNumPartitions() {
       return Distributing.tasks(table);
+    }
+
+    @Override
+    public long advisoryPartitionSizeInBytes() {
+      return Distributing.bytesOfTask(table);
     }
 
     @Override

@@ -4,8 +4,10 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.orc.FileColumns;
 import io.lockgate.spark.orc.FilesWritten;
 import io.lockgate.spark.orc.WriteSpec;
+import java.util.Arrays;
 import java.util.function.Supplier;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -60,10 +62,18 @@ final class WriteJob {
     } else {
       request.put("epoch", Long.parseLong(epoch));
     }
-    request.set("schema", Values.typeToJson(info.schema()));
+    request.set("schema", Values.typeToJson(written()));
     JsonNode reply = Bridge.ask("write.begin", request);
     writeId = reply.get("write_id").asText();
     return reply;
+  }
+
+  /** The columns that come; those that say where a changed row was, which Spark sends along, are not written. */
+  private StructType written() {
+    boolean changes = mode.equals("rewrite") || mode.equals("delete");
+    return new StructType(Arrays.stream(info.schema().fields())
+        .filter(field -> !changes || !FileColumns.has(field.name(), table.structType()))
+        .toArray(StructField[]::new));
   }
 
   Writers writers(JsonNode reply) {

@@ -2,7 +2,7 @@ package io.lockgate.spark.orc;
 
 import java.util.Set;
 
-/** Columns that say where a row lies. No file holds them. */
+/** Columns that say where a row lies, or when it was written. Queries may ask for them; no schema has them. */
 public final class FileColumns {
   /** The URI of the row's file, as the plan of a scan names it. */
   public static final String PATH = "_FILE_PATH";
@@ -10,7 +10,16 @@ public final class FileColumns {
   /** How many rows of the file come before the row. */
   public static final String ROW_INDEX = "_ROW_INDEX";
 
-  private static final Set<String> NAMES = Set.of(PATH, ROW_INDEX);
+  /** The row's partition, spelled {@code day=2024-02-29/hour=3}; empty where there are none. */
+  public static final String PARTITION = "_PARTITION";
+
+  /** The number of the row's bucket. */
+  public static final String BUCKET = "_BUCKET";
+
+  /** Of a table with a primary key: what its writer numbered the row with. Files hold it. */
+  public static final String SEQUENCE_NUMBER = "_SEQUENCE_NUMBER";
+
+  private static final Set<String> NAMES = Set.of(PATH, ROW_INDEX, PARTITION, BUCKET, SEQUENCE_NUMBER);
 
   private FileColumns() {}
 

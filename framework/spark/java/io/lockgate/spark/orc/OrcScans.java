@@ -12,6 +12,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** The driver's entry to reading: the partitions and the reader factory of a planned scan. */
 public final class OrcScans {
@@ -36,6 +37,12 @@ public final class OrcScans {
 
   private static void cut(JsonNode split, ScanSpec spec, long most, List<SplitSpec> pieces) {
     Map<String, Serializable> partition = SplitSpec.partition(split.path("partition"), spec.tableSchema());
+    if (spec.isOfFile(FileColumns.PARTITION)) {
+      partition.put(FileColumns.PARTITION, UTF8String.fromString(split.path("partition_text").asText()));
+    }
+    if (spec.isOfFile(FileColumns.BUCKET)) {
+      partition.put(FileColumns.BUCKET, split.path("bucket").asInt());
+    }
     List<SplitSpec.DataFile> files = SplitSpec.files(split.get("files"));
     if (split.path("merge").asBoolean()) {
       if (spec.mergePlan() == null) {

@@ -78,13 +78,14 @@ final class ScanReaders implements PartitionReaderFactory {
       String name = fields[i].name();
       if (split.partition().containsKey(name)) {
         constants[before.size() + i] = constant(fields[i], split.partition());
-      } else if (!spec.isOfFile(name)) {
+      } else if (spec.isOfFile(name)) {
+        if (name.equals(FileColumns.SEQUENCE_NUMBER)) {
+          wanted.add(new Columns.Wanted(name, null, fields[i].dataType()));
+        } else {
+          constants[before.size() + i] = ofFile(fields[i], file);
+        }
+      } else {
         wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType(), spec.inside(name)));
-      }
-    }
-    for (int i = 0; i < fields.length; i++) {
-      if (spec.isOfFile(fields[i].name())) {
-        constants[before.size() + i] = ofFile(fields[i], file);
       }
     }
     OrcFileReader.Trust trust = new OrcFileReader.Trust(spec.keyScope(), spec.integrity());
