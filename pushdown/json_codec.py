@@ -54,6 +54,11 @@ _NAMES = {kind: name for name, kind in _SIMPLE.items()}
 _MIRRORED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 _SYMMETRIC = frozenset({Op.EQ, Op.NE, Op.EQ_NULL_SAFE})
 _OPS = {op.value: op for op in Op}
+# Spark writes the literals TRUE and FALSE as predicates wherever they stand.
+_BOOLEANS: dict[str, Mapping[str, Any]] = {
+    "ALWAYS_TRUE": {"value": True, "type": "boolean"},
+    "ALWAYS_FALSE": {"value": False, "type": "boolean"},
+}
 
 
 class _UnsupportedError(Exception):
@@ -142,6 +147,7 @@ def _node(node: object) -> Predicate:
 
 
 def _comparison(op: Op, arguments: Sequence[object]) -> Predicate:
+    arguments = [_BOOLEANS.get(_constant(argument), argument) for argument in arguments]
     if len(arguments) == 2 and _is_literal(arguments[0]) and (op in _MIRRORED or op in _SYMMETRIC):
         op, arguments = _MIRRORED.get(op, op), arguments[::-1]
     if not arguments:
@@ -151,6 +157,10 @@ def _comparison(op: Op, arguments: Sequence[object]) -> Predicate:
     if op is not Op.IN and len(rest) != wanted:
         raise _UnsupportedError(f"{op.value} with {len(arguments)} arguments")
     return Comparison(op, _path(field), tuple(_literal(item) for item in rest))
+
+
+def _constant(argument: object) -> str:
+    return str(argument.get("op", "")) if isinstance(argument, Mapping) else ""
 
 
 def _is_literal(argument: object) -> bool:

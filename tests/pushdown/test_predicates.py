@@ -104,6 +104,15 @@ def test_json_of_the_connector() -> None:
     assert describe(predicate) == "a.b = 12.30 AND c < 5 AND d IN (DATE '1970-01-01', NULL)"
 
 
+@pytest.mark.parametrize("arguments", ["literal first", "column first"])
+def test_json_of_a_boolean_literal(arguments: str) -> None:
+    sides: list[object] = [{"col": ["b"]}, {"op": "ALWAYS_FALSE", "args": []}]
+    sides = sides[::-1] if arguments == "literal first" else sides
+    predicate = from_json({"op": "<=>", "args": sides})
+    assert predicate is not None
+    assert describe(predicate) == "b <=> FALSE"
+
+
 @pytest.mark.parametrize(
     ("node", "why"),
     [

@@ -209,6 +209,10 @@ class PaimonTable:
         """The bucket that each row belongs to."""
         return list(self._ask("buckets", rows=rows))
 
+    def of_branch(self, branch: str) -> PaimonTable:
+        """A branch of it."""
+        return PaimonTable(self.java, self.warehouse, f"{self.name}$branch_{branch}")
+
     def compact(self, options: Mapping[str, str] | None = None) -> None:
         """Compact it fully."""
         self._ask("compact", options=dict(options or {}))
