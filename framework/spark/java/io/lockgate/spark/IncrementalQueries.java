@@ -32,6 +32,7 @@ final class IncrementalQueries {
         (name, option) -> functions.createOrReplaceTempFunction(name, new Query(session, name, option), "scala_udf"));
   }
 
+  /** Throws IllegalArgumentException: Spark adds a place to AnalysisException, which PySpark cannot print without a class of error. */
   private static final class Query extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
     private final SparkSession session;
     private final String name;
@@ -47,7 +48,7 @@ final class IncrementalQueries {
     public LogicalPlan apply(Seq<Expression> given) {
       List<Expression> arguments = CollectionConverters.asJava(given);
       if (arguments.size() != 3) {
-        throw Bridge.failure(name + " takes a table's name and two ends, such as " + name + "('lake.db.t', 3, 5)");
+        throw new IllegalArgumentException(name + " takes a table's name and two ends, such as " + name + "('lake.db.t', 3, 5)");
       }
       Map<String, String> options = Map.of(option, text(arguments.get(1)) + "," + text(arguments.get(2)));
       return new UnresolvedRelation(tableName(text(arguments.get(0))), new CaseInsensitiveStringMap(options), false);
@@ -57,13 +58,13 @@ final class IncrementalQueries {
       try {
         return session.sessionState().sqlParser().parseMultipartIdentifier(table);
       } catch (Exception malformed) {
-        throw Bridge.failure(name + ": " + table + " is not the name of a table such as lake.db.t");
+        throw new IllegalArgumentException(name + ": " + table + " is not the name of a table such as lake.db.t");
       }
     }
 
     private String text(Expression argument) {
       if (!argument.foldable()) {
-        throw Bridge.failure(name + " takes constants, not " + argument.sql());
+        throw new IllegalArgumentException(name + " takes constants, not " + argument.sql());
       }
       return String.valueOf(argument.eval(InternalRow.empty()));
     }
