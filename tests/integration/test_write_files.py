@@ -42,7 +42,7 @@ def wide(spark: SparkSession) -> DataFrame:
     spark.conf.set("spark.sql.shuffle.partitions", "200")
     yield (
         spark.range(0, 60_000, 1, 4)
-        .groupBy("id")
+        .groupBy(f.expr("id * 7919 % 60000").alias("id"))
         .agg(f.count("*").alias("n"))
         .withColumn("p", f.expr("id % 3"))
     )
