@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from pyspark.sql import functions
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, StructType
 
+from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up
 from lockgate.lookup.counting import SNAPSHOT_MASK
@@ -114,9 +115,11 @@ def by_cache(join: Join) -> DataFrame:
     return rows.drop(pinned, matched, own, *(f"{pinned}_{column}" for column in state))
 
 
-def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructType:
+def _struct_type(names: Sequence[str], fields: Sequence[DataField], masked: Mapping[str, str]) -> StructType:
     described = to_spark_json(fields)
     for name, field in zip(names, described["fields"], strict=True):
+        if field["name"] in masked:
+            field["metadata"]["lockgate.masked"] = masked[field["name"]]
         # A row without a match is null in every column, whatever the dimension promises of its own rows.
         field["name"], field["nullable"] = name, True
     return StructType.fromJson(described)
@@ -134,7 +137,7 @@ def _function(join: Join, options: TableOptions) -> Callable[..., Column]:
         retry=retry_of(options),
     )
     counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
-    struct = _struct_type(join.names, fields)
+    struct = _struct_type(join.names, fields, masked_columns(join.dimension))
     if asking.retry is not None:
         struct = struct.add(SNAPSHOT_FIELD.name, "bigint")
 

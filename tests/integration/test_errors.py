@@ -52,7 +52,7 @@ def test_unknown_column(spark: SparkSession, table: Named) -> None:
 
 def test_what_is_not_supported_names_the_alternative(spark: SparkSession, table: Named) -> None:
     spark.sql(f"CREATE TABLE {table('t')} (id INT)")
-    assert "UPDATE the rows" in message_of(spark, f"ALTER TABLE {table('t')} ADD COLUMN x INT DEFAULT 5")
+    assert "SET DEFAULT" in message_of(spark, f"ALTER TABLE {table('t')} ADD COLUMN x INT DEFAULT 5")
     buckets = f"CREATE TABLE {table('u')} (id INT) PARTITIONED BY (bucket(4, id))"
     assert "'bucket-key'" in message_of(spark, buckets)
 

@@ -48,7 +48,7 @@ def test_rebuild_and_drop(caches: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["lookup", "rebuild", str(secret)]) == 0
     assert "will be built again" in capsys.readouterr().out
     assert not secret.exists()
-    (plain,) = caches.iterdir()
+    (plain,) = caches.glob("db.*")
     lock = CacheDirectory(plain).try_lock()
     assert lock is not None
     with lock:
@@ -57,6 +57,6 @@ def test_rebuild_and_drop(caches: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert plain.exists()
         assert main(["lookup", "drop", str(caches), "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["directory"] == str(plain)
-    assert list(caches.iterdir()) == []
+    assert list(caches.glob("db.*")) == []
     assert main(["lookup", "drop", str(caches)]) == 1
     assert "there is no lookup cache" in capsys.readouterr().err

@@ -33,7 +33,7 @@ MONDAY = datetime.date(2026, 3, 2)
             "orc.encrypt=pii:a,b;x:c,orc.mask=nullify:a",
             {"orc.encrypt": "pii:a,b;x:c", "orc.mask": "nullify:a"},
         ),
-        ("lookup.x=a=b", {"lookup.x": "a=b"}),
+        ("lookup.cache-dir=a=b", {"lookup.cache-dir": "a=b"}),
     ],
 )
 def test_options(text: str | None, options: dict[str, str]) -> None:

@@ -25,7 +25,7 @@ def opened(brain: Brain, folder: Path) -> tuple[Catalog, dict[str, Any]]:
     catalog = Catalog(warehouse)
     catalog.create_namespace("db")
     request = {"catalog": handle["handle"], "namespace": ["db"], "name": "t", "mode": "append"}
-    return catalog, {**request, "filters": [], "query_id": "q"}
+    return catalog, {**request, "filters": [], "query_id": "q", "epoch": None, "options": {}}
 
 
 def test_a_key_of_coarse_times_is_refused(tmp_path: Path) -> None:
