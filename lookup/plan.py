@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,14 +112,16 @@ def by_cache(join: Join) -> DataFrame:
         snapshot = functions.coalesce(functions.col(own), snapshot)
     if join.snapshot_column is not None:
         rows = rows.withColumn(join.snapshot_column, snapshot)
+    masked = masked_columns(join.dimension)
+    for name, column in zip(join.names, join.spec.columns, strict=True):
+        if column in masked:
+            rows = rows.withMetadata(name, {"lockgate.masked": masked[column]})
     return rows.drop(pinned, matched, own, *(f"{pinned}_{column}" for column in state))
 
 
-def _struct_type(names: Sequence[str], fields: Sequence[DataField], masked: Mapping[str, str]) -> StructType:
+def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructType:
     described = to_spark_json(fields)
     for name, field in zip(names, described["fields"], strict=True):
-        if field["name"] in masked:
-            field["metadata"]["lockgate.masked"] = masked[field["name"]]
         # A row without a match is null in every column, whatever the dimension promises of its own rows.
         field["name"], field["nullable"] = name, True
     return StructType.fromJson(described)
@@ -137,7 +139,7 @@ def _function(join: Join, options: TableOptions) -> Callable[..., Column]:
         retry=retry_of(options),
     )
     counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
-    struct = _struct_type(join.names, fields, masked_columns(join.dimension))
+    struct = _struct_type(join.names, fields)
     if asking.retry is not None:
         struct = struct.add(SNAPSHOT_FIELD.name, "bigint")
 
