@@ -17,6 +17,7 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.counting import unpack
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.options import Retry
+from lockgate.lookup.places import local_path
 from lockgate.lookup.worker import answer
 
 if TYPE_CHECKING:
@@ -35,29 +36,40 @@ _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 class Asking:
     """What a task must know to ask a cache.
 
-    `fields` name and type the members of the answer, in the order of the cache's columns; `many` says whether
-    a key may have several rows. With `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
+    `places` are the caches (see `places`), one for each group of buckets. `fields` name and type the members
+    of the answer, in the order of the cache's columns; `many` says whether a key may have several rows. With
+    `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
     """
 
-    path: str
+    places: tuple[str, ...]
     fields: tuple[pa.Field, ...]
     many: bool
     cache_bytes: int
     retry: Retry | None = None
 
 
-def look_up(asking: Asking, counter: Counter | None, pins: pa.Array, keys: Sequence[pa.Array]) -> pa.Array:
+def look_up(
+    asking: Asking,
+    counter: Counter | None,
+    pins: pa.Array,
+    keys: Sequence[pa.Array],
+    groups: pa.Array | None = None,
+) -> pa.Array:
     """Answer one batch of keys, all of one pin (see `pin`): one struct a key, or a list of structs.
 
-    Raises LookupCacheError if the pinned snapshot is not cached here.
+    `groups` are the keys' groups of buckets, where there are several. Raises LookupCacheError if the pinned
+    snapshot is not cached here.
     """
     started = time.perf_counter_ns()
     snapshot_id, token = unpack(pins[0].as_py()) if len(pins) else (0, 0)
-    found = _ask(asking, snapshot_id, keys)
-    retried = 0
-    if asking.retry is not None:
-        found = _with_snapshot(found, snapshot_id, many=asking.many)
-        found, retried = _ask_again(asking, asking.retry, (snapshot_id, token), keys, found)
+    parts = _parts(groups)
+    answers, retried = [], 0
+    for group, where in parts:
+        chosen = keys if where is None else [key.take(where) for key in keys]
+        found, again = _answer(asking, asking.places[group], (snapshot_id, token), chosen)
+        answers.append(found)
+        retried += again
+    found = answers[0] if len(parts) == 1 else _in_order(parts, answers)
     if counter is not None and len(pins):
         matched = int(np.count_nonzero(_matched(found, many=asking.many)))
         # The time that a retry waits is not the cache's.
@@ -65,8 +77,35 @@ def look_up(asking: Asking, counter: Counter | None, pins: pa.Array, keys: Seque
     return found
 
 
-def _ask(asking: Asking, snapshot_id: int, keys: Sequence[pa.Array]) -> pa.Array:
-    return answer(asking.path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes)
+def _parts(groups: pa.Array | None) -> list[tuple[int, pa.Array | None]]:
+    # The rows of each group; a task has those of one, unless somebody merges Spark's partitions.
+    if groups is None or len(groups) == 0:
+        return [(0, None)]
+    numbers = np.asarray(groups)
+    there = np.unique(numbers).tolist()
+    if len(there) == 1:
+        return [(there[0], None)]
+    return [(group, pa.array(np.flatnonzero(numbers == group))) for group in there]
+
+
+def _in_order(parts: Sequence[tuple[int, pa.Array | None]], answers: Sequence[pa.Array]) -> pa.Array:
+    order = np.concatenate([np.asarray(where) for _, where in parts])
+    return pa.concat_arrays(answers).take(pa.array(np.argsort(order)))
+
+
+def _answer(
+    asking: Asking, place: str, pin: tuple[int, int], keys: Sequence[pa.Array]
+) -> tuple[pa.Array, int]:
+    path = str(local_path(place))
+    found = _ask(asking, path, pin[0], keys)
+    if asking.retry is None:
+        return found, 0
+    found = _with_snapshot(found, pin[0], many=asking.many)
+    return _ask_again(asking, asking.retry, path, pin, keys, found)
+
+
+def _ask(asking: Asking, path: str, snapshot_id: int, keys: Sequence[pa.Array]) -> pa.Array:
+    return answer(path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes)
 
 
 def _matched(found: pa.Array, *, many: bool) -> Bools:
@@ -85,7 +124,12 @@ def _with_snapshot(found: pa.Array, snapshot_id: int, *, many: bool) -> pa.Array
 
 
 def _ask_again(
-    asking: Asking, retry: Retry, pin: tuple[int, int], keys: Sequence[pa.Array], found: pa.Array
+    asking: Asking,
+    retry: Retry,
+    path: str,
+    pin: tuple[int, int],
+    keys: Sequence[pa.Array],
+    found: pa.Array,
 ) -> tuple[pa.Array, int]:
     # Only what has a key and no match, only of newer states, until the batch's attempts are used up: a task's
     # later keys do not wait again for what its first ones waited for.
@@ -95,8 +139,8 @@ def _ask_again(
         valid &= np.asarray(key.is_valid())
     before = _matched(found, many=asking.many)
     missed = np.flatnonzero(valid & ~before)
-    first = _first_miss(asking.path, token) if len(missed) else 0.0
-    directory = CacheDirectory(Path(asking.path))
+    first = _first_miss(path, token) if len(missed) else 0.0
+    directory = CacheDirectory(Path(path))
     for attempt in range(1, retry.attempts + 1):
         if len(missed) == 0:
             break
@@ -105,7 +149,7 @@ def _ask_again(
         if newest is None or newest <= asked:
             continue
         try:
-            again = _ask(asking, newest, [key.take(pa.array(missed)) for key in keys])
+            again = _ask(asking, path, newest, [key.take(pa.array(missed)) for key in keys])
         except LookupCacheError:  # a newer one has replaced it meanwhile: that is asked next
             continue
         asked = newest

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,13 @@ from lockgate.framework.orc import MASKED
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.budget import DiskBudget
 from lockgate.lookup.cache_key import writer_cipher
+from lockgate.lookup.chosen import Chosen, RowChoice
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage
 from lockgate.lookup.loading import Loader, Progress
 from lockgate.lookup.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
 from lockgate.lookup.spec import CacheLayout, LookupSpec, cached_layout, masked_in
 from lockgate.lookup.steps import Step, make_step
 from lockgate.lookup.stores import Storage, Store, open_store, storage_of
-from lockgate.pushdown import filter_table
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -49,9 +49,10 @@ class _Cursor:
     snapshot_id: int
     fingerprint: str
     rows: int
+    chosen: str = ""
 
     def meta(self) -> dict[str, Any]:
-        return {"snapshot_id": self.snapshot_id, "fingerprint": self.fingerprint, "rows": self.rows}
+        return asdict(self)
 
 
 def fingerprint(snapshot: Snapshot) -> str:
@@ -74,6 +75,8 @@ class CacheBuilder:
         layout = cached_layout(table, spec)
         self._masked = frozenset(masked_in(table, layout))
         self._options = lookup_options(table.options, spec.options)
+        self._choice = RowChoice(table, spec)
+        self._chosen = Chosen(spec.where)
         self._store: Store | None = None
         if not directory.has_layout(layout):
             directory.clear()
@@ -104,6 +107,7 @@ class CacheBuilder:
         snapshot = self.table.snapshot(snapshot_id)
         known = self.directory.generation(snapshot_id)
         if known is None or known.fingerprint != fingerprint(snapshot):
+            self._chosen = self._choice.at(snapshot)
             known = self._make(snapshot, serve)
         current = self.directory.current()
         if current is None or snapshot_id > current or (serve and snapshot_id != current):
@@ -171,6 +175,8 @@ class CacheBuilder:
             raise _MustReload("the snapshot of the cache has expired") from None
         if mark != cursor.fingerprint:
             raise _MustReload("the snapshot of the cache was rolled back")
+        if cursor.chosen != self._chosen.mark:
+            raise _MustReload("other partitions are chosen now")
         written = 0
         try:
             steps = self.table.changes(cursor.snapshot_id, target.id, columns=list(self.layout.read_columns))
@@ -180,14 +186,14 @@ class CacheBuilder:
                 step = self._step(store, change.rows)
                 written += len(step.keys)
                 mark = fingerprint(self.table.snapshot(change.snapshot_id))
-                cursor = _Cursor(change.snapshot_id, mark, cursor.rows + step.row_delta)
+                cursor = _Cursor(change.snapshot_id, mark, cursor.rows + step.row_delta, self._chosen.mark)
                 self._ingest(store, step, cursor)
         except SnapshotNotFoundError:
             raise _MustReload("a snapshot in between has expired") from None
         if self._is_outgrown(store):
             raise _MustReload("the cache has become too large for mapped files")
         if cursor.snapshot_id != target.id:
-            store.ingest([], _Cursor(target.id, fingerprint(target), cursor.rows).meta())
+            store.ingest([], _Cursor(target.id, fingerprint(target), cursor.rows, cursor.chosen).meta())
         return written
 
     def _is_outgrown(self, store: Store) -> bool:
@@ -207,12 +213,8 @@ class CacheBuilder:
             store.ingest(files, cursor.meta())
 
     def _matching(self, rows: pa.Table) -> pa.Array | None:
-        # Which rows meet the condition; None: there is none.
-        if self.spec.where is None:
-            return None
-        numbered = rows.append_column("_row", pa.array(range(rows.num_rows), pa.int64()))
-        kept = filter_table(numbered, self.spec.where).column("_row")
-        return pa.compute.is_in(numbered.column("_row"), value_set=kept).combine_chunks()
+        # Which rows the cache holds; None: all.
+        return self._choice.matching(rows, self._chosen)
 
     def _batch(self, rows: pa.Table) -> pa.RecordBatch:
         chosen = rows.select(list(self.layout.read_columns)).combine_chunks()
@@ -230,7 +232,7 @@ class CacheBuilder:
                 folder,
                 self._read(snapshot.id),
                 snapshot.total_record_count,
-                lambda rows: _Cursor(snapshot.id, fingerprint(snapshot), rows).meta(),
+                lambda rows: _Cursor(snapshot.id, fingerprint(snapshot), rows, self._chosen.mark).meta(),
             )
             if not replace:
                 info = self._publish(loaded, snapshot, started, rows, full_load=True)
@@ -249,14 +251,12 @@ class CacheBuilder:
     def _read(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
         names = list(self.layout.read_columns)
         # The cache was laid out by the table's schema, which may be newer than the snapshot's.
-        batches = self.table.read_batches(
-            columns=names, predicate=self.spec.where, snapshot_id=snapshot_id, own_schema=False
-        )
-        for batch in batches:
+        for batch in self._choice.read(self._chosen, names, snapshot_id):
             self._check_masks(batch.schema)
             rows = pa.Table.from_batches([batch]).select(names)
-            if self.spec.where is not None:
-                rows = filter_table(rows, self.spec.where)
+            kept = self._matching(rows)
+            if kept is not None:
+                rows = rows.filter(kept)
             yield from rows.combine_chunks().to_batches(max_chunksize=_SLICE_ROWS)
 
     def _check_masks(self, schema: pa.Schema) -> None:

@@ -18,13 +18,12 @@ Counter: TypeAlias = "Accumulator[Counts]"
 # A batch's snapshot and its token go to the tasks in one number, which costs the rows no more than one.
 _SNAPSHOT_BITS = 40
 SNAPSHOT_MASK = (1 << _SNAPSHOT_BITS) - 1
-TOKENS = 1 << 22
 
 _lock = threading.Lock()
 
 
 def pack(snapshot_id: int, token: int) -> int:
-    """Put a snapshot's id and a batch's token (less than `TOKENS`) into one number of 64 bits."""
+    """Put a snapshot's id and a batch's token (of 22 bits) into one number of 64 bits."""
     return token << _SNAPSHOT_BITS | snapshot_id
 
 

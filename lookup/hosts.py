@@ -150,6 +150,11 @@ class Hosts:
             return next(iter(self._broken.values()))
         return None
 
+    def loaded(self) -> tuple[int | None, int | None]:
+        """Rows done and expected where a load has come the least far; None where nothing is loaded."""
+        loads = [(host.loading, host.expected) for host in self._hosts.values() if host.loading is not None]
+        return min(loads, key=lambda load: load[0] or 0, default=(None, None))
+
     def troubles(self) -> list[tuple[str, LockgateError, int]]:
         """What the latest refreshes failed with, how often in a row, and where."""
         found = [(host.name, host.error, host.failures) for host in self.all() if host.error is not None]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +19,9 @@ from lockgate.framework.options import (
     parse_size,
     register_option,
 )
+from lockgate.lookup.partitions import PartitionChoice, parse_partitions
 from lockgate.lookup.periods import NO_PERIODS, parse_periods
+from lockgate.lookup.places import local_root
 
 CACHE = Option(
     "lookup.cache",
@@ -107,6 +107,24 @@ UNUSED_RETENTION = Option(
     timedelta(days=7),
     "time after which a cache that no lookup used is removed by the next owner in the same folder",
 )
+SCAN_PARTITIONS = Option(
+    "scan.partitions",
+    parse_partitions,
+    PartitionChoice(),
+    "partitions that lookups read: `dt=2024-01-01;dt=2024-01-02`, `max_pt()`, `max_two_pt()`, `dt=max_pt()`",
+)
+PARTITION_INTERVAL = Option(
+    "lookup.dynamic-partition.refresh-interval",
+    parse_duration,
+    timedelta(0),
+    "least time between looks for a new partition of max_pt(); 0: at every snapshot",
+)
+SHUFFLE = Option(
+    "lookup.shuffle",
+    parse_bool,
+    False,
+    "true: bring the stream's rows to tasks by the table's buckets, each with a cache of these only",
+)
 RETRY_PREDICATE = Option(
     "lookup.retry-predicate",
     one_of("", "lookup_miss"),
@@ -146,17 +164,20 @@ ALL: tuple[Option[Any], ...] = (
     BLACKLIST,
     PIN_RETENTION,
     UNUSED_RETENTION,
+    SCAN_PARTITIONS,
+    PARTITION_INTERVAL,
+    SHUFFLE,
     RETRY_PREDICATE,
     RETRY_STRATEGY,
     FIXED_DELAY,
     MAX_ATTEMPTS,
     TIMEOUT,
 )
-# As Flink's LOOKUP hint spells them.
-_HINTS = {
+# As Flink's LOOKUP hint, and older versions of Paimon, spell them.
+_ALIASES = {
     option.key.removeprefix("lookup."): option.key
     for option in (RETRY_PREDICATE, RETRY_STRATEGY, FIXED_DELAY, MAX_ATTEMPTS)
-}
+} | {"lookup.dynamic-partition": SCAN_PARTITIONS.key}
 
 
 @dataclass(frozen=True)
@@ -179,7 +200,7 @@ def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableO
     Raises OptionError for an unknown key (with the nearest names) or a malformed value.
     """
     known = {option.key: option for option in ALL}
-    given = {_HINTS.get(key, key): value for key, value in given.items()}
+    given = {_ALIASES.get(key, key): value for key, value in given.items()}
     for key, value in given.items():
         if key not in known:
             raise OptionError(f"unknown lookup option {key!r}{nearest(key, known)}")
@@ -197,5 +218,4 @@ def retry_of(options: TableOptions) -> Retry | None:
 
 def cache_root(options: TableOptions) -> Path:
     """The folder of the caches: the option, or one under the system's folder for temporary files, by user."""
-    given = options.get_option(CACHE_DIR)
-    return Path(given) if given else Path(tempfile.gettempdir()) / f"lockgate-lookup-{os.getuid()}"
+    return local_root(options.get_option(CACHE_DIR))

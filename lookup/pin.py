@@ -18,6 +18,7 @@ from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.types import BIGINT, DataField
 from lockgate.lookup.counting import pack
 from lockgate.lookup.reports import REPORTS, report_of
+from lockgate.lookup.shuffle import pin_groups
 from lockgate.lookup.spec import LookupSpec, cache_id
 from lockgate.lookup.strategy import snapshot_for_spark
 
@@ -31,6 +32,8 @@ SPEC_OPTION = "lookup.spec"
 CACHE_OPTION = "lookup.cache-id"
 # The read option that says who answers: `cache`, or `spark`, for which nothing needs to be cached.
 ANSWER_OPTION = "lookup.answer"
+# The read option with the number of groups that `lookup.shuffle` makes of the buckets.
+GROUPS_OPTION = "lookup.groups"
 SNAPSHOT_COLUMN = "snapshot_id"
 _STATE_COLUMNS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis")
 
@@ -71,12 +74,16 @@ class PinTable:
         batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
         if options.get(ANSWER_OPTION) == "spark":
             return _row(*snapshot_for_spark(table, spec, query, batch))
-        lookup = lookup_for(context.catalog(context.request["catalog"]), table, spec)
-        snapshot_id = lookup.pin(query, batch)
-        report = report_of(lookup.status(), query, batch, snapshot_id)
-        token = REPORTS.planned(lookup.id, report)
+        catalog = context.catalog(context.request["catalog"])
+        if GROUPS_OPTION in options:
+            lookup_id, report = pin_groups(catalog, table, spec, int(options[GROUPS_OPTION]), query, batch)
+        else:
+            lookup = lookup_for(catalog, table, spec)
+            snapshot_id = lookup.pin(query, batch)
+            lookup_id, report = lookup.id, report_of(lookup.status(), query, batch, snapshot_id)
+        token = REPORTS.planned(lookup_id, report)
         state = report.lag_millis, report.cache_rows, report.cache_bytes, round(report.build_seconds * 1000)
-        return _row(pack(snapshot_id, token), *state)
+        return _row(pack(report.snapshot_id, token), *state)
 
 
 def _row(*values: int) -> pa.Table:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import ArrayType, StructType
+from pyspark.sql.types import ArrayType, LongType, StructType
 
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
@@ -23,17 +23,20 @@ from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up
 from lockgate.lookup.counting import SNAPSHOT_MASK
 from lockgate.lookup.metrics import observed
 from lockgate.lookup.options import CACHE_MEMORY, lookup_options, retry_of
-from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
+from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, GROUPS_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
 from lockgate.lookup.reports import REPORTS
+from lockgate.lookup.shuffle import buckets_for, grouped
 from lockgate.lookup.spec import CacheLayout, LookupSpec, cache_id
-from lockgate.lookup.tables import directory_for
+from lockgate.lookup.tables import place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
     from lockgate.framework.options import TableOptions
     from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField
+    from lockgate.lookup.shuffle import Buckets
 
 _numbers = itertools.count(1)
 
@@ -66,22 +69,29 @@ def next_number() -> int:
     return next(_numbers)
 
 
-def pin_of(join: Join, *, by_spark: bool) -> DataFrame:
+def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> DataFrame:
     """The one-row DataFrame that gives each batch its snapshot."""
     catalog, database, table = join.name
-    return (
+    reader = (
         join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
         .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
         .option(ANSWER_OPTION, "spark" if by_spark else "cache")
-        .table(f"`{catalog}`.`{database}`.`{table}$pin`")
     )
+    if groups is not None:
+        reader = reader.option(GROUPS_OPTION, str(groups))
+    return reader.table(f"`{catalog}`.`{database}`.`{table}$pin`")
 
 
 def by_cache(join: Join) -> DataFrame:
     """Plan a join that the cache answers."""
     number = next_number()
     pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
-    pin = pin_of(join, by_spark=False)
+    stream, group, groups = join.stream, f"__lockgate_group_{number}", None
+    buckets = buckets_for(join.dimension, join.spec)
+    if buckets is not None:
+        groups = min(buckets.count, join.stream.sparkSession.sparkContext.defaultParallelism)
+        stream = _by_group(join, buckets, groups, group)
+    pin = pin_of(join, by_spark=False, groups=groups)
     state = [column for column in pin.columns if column != SNAPSHOT_COLUMN]
     kept = [functions.col(SNAPSHOT_COLUMN).alias(pinned)]
     metrics = join.stream.isStreaming
@@ -89,9 +99,9 @@ def by_cache(join: Join) -> DataFrame:
         kept += [functions.col(column).alias(f"{pinned}_{column}") for column in state]
     options = lookup_options(join.dimension.options, join.spec.options)
     retried = retry_of(options) is not None
-    lookup = _function(join, options)
-    columns = [functions.col(f"`{key}`") for key in join.keys]
-    rows = join.stream.crossJoin(functions.broadcast(pin.select(*kept))).withColumn(
+    lookup = _function(join, options, groups)
+    columns = [functions.col(f"`{key}`") for key in ([group] if groups else []) + list(join.keys)]
+    rows = stream.crossJoin(functions.broadcast(pin.select(*kept))).withColumn(
         matched, lookup(functions.col(pinned), *columns)
     )
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
@@ -116,7 +126,27 @@ def by_cache(join: Join) -> DataFrame:
     for name, column in zip(join.names, join.spec.columns, strict=True):
         if column in masked:
             rows = rows.withMetadata(name, {"lockgate.masked": masked[column]})
-    return rows.drop(pinned, matched, own, *(f"{pinned}_{column}" for column in state))
+    return rows.drop(pinned, matched, own, group, *(f"{pinned}_{column}" for column in state))
+
+
+def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFrame:
+    kinds = dict(zip(join.spec.keys, key_types(join), strict=True))
+    stream_keys = dict(zip(join.spec.keys, join.keys, strict=True))
+    # Of the dimension's types, for a bucket is chosen by the bytes of the key.
+    columns = [functions.col(f"`{stream_keys[key]}`").cast(kinds[key]) for key in buckets.keys]
+    bucket = functions.call_function(f"`{join.name[0]}`.bucket", functions.lit(buckets.count), *columns)
+    complete = functions.lit(True)
+    for column in columns:
+        complete = complete & column.isNotNull()
+    # Null keys match nothing anywhere: where they are already will do.
+    number = functions.when(complete, bucket % groups).otherwise(functions.spark_partition_id() % groups)
+    return join.stream.withColumn(group, number).repartitionById(groups, functions.col(group))
+
+
+def key_types(join: Join) -> list[DataType]:
+    """The dimension's types of the columns joined by."""
+    fields = [join.dimension.schema.field(column) for column in join.spec.keys]
+    return [field.dataType for field in StructType.fromJson(to_spark_json(fields)).fields]
 
 
 def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructType:
@@ -127,10 +157,11 @@ def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructTyp
     return StructType.fromJson(described)
 
 
-def _function(join: Join, options: TableOptions) -> Callable[..., Column]:
+def _function(join: Join, options: TableOptions, groups: int | None) -> Callable[..., Column]:
     fields = join.fields()
+    specs = [join.spec] if groups is None else grouped(join.spec, groups)
     asking = Asking(
-        path=str(directory_for(join.dimension, join.spec).path),
+        places=tuple(place_of(join.dimension, each) for each in specs),
         fields=tuple(
             pa.field(name, to_arrow(field.type)) for name, field in zip(join.names, fields, strict=True)
         ),
@@ -141,10 +172,12 @@ def _function(join: Join, options: TableOptions) -> Callable[..., Column]:
     counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
     struct = _struct_type(join.names, fields)
     if asking.retry is not None:
-        struct = struct.add(SNAPSHOT_FIELD.name, "bigint")
+        struct = struct.add(SNAPSHOT_FIELD.name, LongType())
 
     def ask(*arrays: pa.Array) -> pa.Array:
-        return look_up(asking, counter, arrays[0], arrays[1:])
+        if groups is None:
+            return look_up(asking, counter, arrays[0], arrays[1:])
+        return look_up(asking, counter, arrays[0], arrays[2:], arrays[1])
 
     make: Any = arrow_udf  # its overloads know only fixed numbers of columns
     made = make(ask, ArrayType(struct) if join.layout.many else struct)

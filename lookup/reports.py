@@ -13,7 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lockgate.lookup.counting import TOKENS, counts_of, make_counter
+from lockgate.lookup.standing import BatchReport
 
 if TYPE_CHECKING:
     from lockgate.lookup.counting import Counter
@@ -25,46 +25,10 @@ _log = logging.getLogger("lockgate.lookup")
 _QUIET_SECONDS = 1.0
 # A batch that nothing was counted for in so long has ended, whatever became of it.
 _ENDED_SECONDS = 3600.0
+# Tokens are less than this, and never 0.
+_TOKENS = 1 << 22
 # Batches remembered, of all lookups together.
 _MOST_BATCHES = 512
-
-
-@dataclass(frozen=True)
-class BatchReport:
-    """One batch as far as it has run.
-
-    `rows` were asked for and `matched` of them have a match, `retried` of these only after a retry; `seconds`
-    is the time that all workers together spent looking up. `lag_millis` is how long the newest snapshot had
-    been waiting when the batch was planned. Without a stream `query_id` and `batch_id` are None.
-    """
-
-    table: str
-    query_id: str | None
-    batch_id: int | None
-    snapshot_id: int
-    lag_millis: int
-    cache_rows: int
-    cache_bytes: int
-    build_seconds: float
-    rows: int = 0
-    matched: int = 0
-    retried: int = 0
-    seconds: float = 0.0
-
-    @property
-    def hit_rate(self) -> float:
-        """The share of the rows that have a match; 0 of none."""
-        return self.matched / self.rows if self.rows else 0.0
-
-    def __str__(self) -> str:
-        which = "a batch" if self.batch_id is None else f"batch {self.batch_id}"
-        retried = f" ({self.retried} by a retry)" if self.retried else ""
-        speed = f"{self.seconds:.3f} s in the workers"
-        return (
-            f"{self.table}: {which} asked for {self.rows} rows, {self.hit_rate:.1%} matched{retried}, "
-            f"snapshot {self.snapshot_id} ({self.lag_millis} ms behind), {speed}; "
-            f"cache: {self.cache_rows} rows, {self.cache_bytes} bytes, built in {self.build_seconds:.3f} s"
-        )
 
 
 def report_of(
@@ -91,16 +55,6 @@ class _Known:
     told_rows: int = 0
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What all batches of one lookup asked for in this driver, and its newest batch that asked anything."""
-
-    batches: int = 0
-    rows: int = 0
-    matched: int = 0
-    last: BatchReport | None = None
-
-
 class Reports:
     """The batches of this driver; all methods may be called from any thread."""
 
@@ -108,7 +62,7 @@ class Reports:
         self._lock = threading.Lock()
         self._next = 0
         self._batches: OrderedDict[int, _Known] = OrderedDict()
-        self._totals: dict[str, Totals] = {}
+        self._last: dict[str, BatchReport] = {}
         self._counter: Counter | None = None
         self._context: Any = None
         self._work = threading.Event()
@@ -117,7 +71,7 @@ class Reports:
     def planned(self, lookup_id: str, report: BatchReport) -> int:
         """Note a batch that is about to run; returns the token under which its tasks count."""
         with self._lock:
-            self._next = self._next % (TOKENS - 1) + 1
+            self._next = self._next % (_TOKENS - 1) + 1
             token = self._next
             self._batches[token] = _Known(lookup_id, report, time.monotonic())
             while len(self._batches) > _MOST_BATCHES:
@@ -130,22 +84,30 @@ class Reports:
 
     def counter(self, context: Any) -> Counter:
         """The counter of a SparkContext, made when it is first asked for."""
+        from lockgate.lookup.counting import make_counter
+
         with self._lock:
             if self._context is not context:
                 self._context, self._counter = context, make_counter(context)
             assert self._counter is not None
             return self._counter
 
-    def of(self, lookup_id: str) -> Totals:
-        """What the batches of a lookup asked for, up to this moment."""
+    def last(self, lookup_id: str) -> BatchReport | None:
+        """The newest batch of a lookup that asked for anything, as far as its tasks have counted."""
         self.collect()
         with self._lock:
-            return self._totals.get(lookup_id, Totals())
+            return self._last.get(lookup_id)
 
     def collect(self) -> None:
-        """Take over what the tasks have counted since."""
+        """Take over what the tasks have counted since, and tell the lookups."""
+        if self._counter is None:
+            return
+        from lockgate.lookup.counting import counts_of
+        from lockgate.lookup.running import lookups_of
+
+        deltas: list[tuple[str, int, int]] = []
         with self._lock:
-            counted = {} if self._counter is None else counts_of(self._counter, set(self._batches))
+            counted = counts_of(self._counter, set(self._batches))
             for token, (rows, matched, retried, nanos) in counted.items():
                 known = self._batches[token]
                 if rows == known.report.rows:
@@ -155,13 +117,11 @@ class Reports:
                     before, rows=rows, matched=matched, retried=retried, seconds=nanos / 1e9
                 )
                 known.changed_at = time.monotonic()
-                totals = self._totals.get(known.lookup_id, Totals())
-                self._totals[known.lookup_id] = Totals(
-                    totals.batches + (before.rows == 0),
-                    totals.rows + rows - before.rows,
-                    totals.matched + matched - before.matched,
-                    known.report,
-                )
+                deltas.append((known.lookup_id, rows - before.rows, matched - before.matched))
+                self._last[known.lookup_id] = known.report
+        for lookup_id, rows, matched in deltas:
+            for lookup in lookups_of(lookup_id):
+                lookup.note_answers(rows, matched)
 
     # --- the log -------------------------------------------------------------------------------------
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import NotFoundError, nearest
+from lockgate.lookup.reports import REPORTS
 from lockgate.lookup.service import Lookup
 from lockgate.lookup.spec import LookupSpec, cache_id
 from lockgate.lookup.standing import LookupStatus
@@ -44,7 +46,7 @@ def statuses() -> list[LookupStatus]:
     """Say where every lookup of this driver stands, in the order in which they were started."""
     with _lock:
         running = [lookup for lookup in _lookups.values() if not lookup.closed]
-    return [lookup.status() for lookup in running]
+    return [_status(lookup) for lookup in running]
 
 
 def status(table: str) -> LookupStatus:
@@ -52,7 +54,12 @@ def status(table: str) -> LookupStatus:
 
     Raises NotFoundError with the nearest names if no lookup on it is running.
     """
-    return _running(table).status()
+    return _status(_running(table))
+
+
+def _status(lookup: Lookup) -> LookupStatus:
+    last = REPORTS.last(lookup.id)  # takes over what was counted, too
+    return replace(lookup.status(), last_batch=last)
 
 
 def wait_for(table: str, snapshot_id: int | None = None, timeout: float = 60.0) -> int:

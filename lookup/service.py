@@ -22,6 +22,7 @@ from lockgate.errors import (
     SnapshotNotFoundError,
 )
 from lockgate.framework.store.snapshot import Snapshot
+from lockgate.lookup.bar import LoadBar
 from lockgate.lookup.builder import fingerprint
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.hosts import Host, Hosts
@@ -135,6 +136,13 @@ class Lookup:
         self._keep(known)
         return known
 
+    def provide(self, snapshot_id: int) -> None:
+        """Have a snapshot built that was chosen elsewhere, and keep it for `lookup.cache-file-retention`."""
+        self.touch()
+        with self._changed:
+            self._batch_pins[snapshot_id] = time.monotonic()
+        self._keep(snapshot_id)
+
     @property
     def closed(self) -> bool:
         """Whether it has ended."""
@@ -240,6 +248,7 @@ class Lookup:
                 host.forget(snapshot.id)
             self._ask_all(snapshot, serve)
             self._awaited.append(snapshot.id)
+            bar = LoadBar(f"loading {self.spec.identifier}")
             try:
                 while not self._hosts.have(snapshot.id) and self._is_coming():
                     failed = self._hosts.failure(snapshot.id)
@@ -249,7 +258,9 @@ class Lookup:
                     if left <= 0:
                         raise self._too_late(snapshot.id)
                     self._changed.wait(left)
+                    bar.show(*self._hosts.loaded())
             finally:
+                bar.close()
                 self._awaited.remove(snapshot.id)
                 self._used_at = time.monotonic()
 

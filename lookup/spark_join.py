@@ -9,21 +9,22 @@ import json
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
-from pyspark.sql.types import StructType
 
-from lockgate.framework.types import to_spark_json
+from lockgate.errors import UnsupportedError
+from lockgate.lookup.chosen import chosen_at
 from lockgate.lookup.metrics import observed
+from lockgate.lookup.options import SCAN_PARTITIONS, lookup_options
 from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
-from lockgate.lookup.plan import next_number, pin_of
+from lockgate.lookup.plan import key_types, next_number, pin_of
 from lockgate.lookup.spark_filter import spark_column
 from lockgate.lookup.spec import cache_id
 from lockgate.lookup.strategy import snapshot_for_spark, streaming_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
     from lockgate.lookup.plan import Join
+    from lockgate.pushdown import Predicate
 
 _SNAPSHOT_OPTION = "scan.snapshot-id"
 
@@ -42,7 +43,7 @@ def by_spark(join: Join) -> DataFrame:
         functions.lit(True).alias(mark),
     ]
     met = functions.lit(True)
-    for column, key, kind in zip(join.keys, keys, _key_types(join), strict=True):
+    for column, key, kind in zip(join.keys, keys, key_types(join), strict=True):
         met = met & (_named(column).cast(kind) == functions.col(key))
     state: list[str] = []
     if stream.isStreaming:
@@ -81,17 +82,25 @@ def _dimension(join: Join) -> tuple[DataFrame, Column]:
     else:
         chosen = snapshot_for_spark(join.dimension, join.spec, *streaming_batch(join.stream))[0]
         reader = reader.option(_SNAPSHOT_OPTION, str(chosen))
+    where = _condition(join, chosen)
     catalog, database, table = join.name
     dimension = reader.table(f"`{catalog}`.`{database}`.`{table}`")
-    if join.spec.where is not None:
-        dimension = dimension.where(spark_column(join.spec.where))
+    if where is not None:
+        dimension = dimension.where(spark_column(where))
     # Nullable, as the column is that the cache's plan adds.
     return dimension, functions.nullif(functions.lit(chosen).cast("bigint"), functions.lit(-1))
 
 
-def _key_types(join: Join) -> list[DataType]:
-    fields = [join.dimension.schema.field(column) for column in join.spec.keys]
-    return [field.dataType for field in StructType.fromJson(to_spark_json(fields)).fields]
+def _condition(join: Join, snapshot_id: int) -> Predicate | None:
+    table, spec = join.dimension, join.spec
+    if not join.stream.isStreaming:
+        return chosen_at(table, spec, table.snapshot(snapshot_id) if snapshot_id else None).where
+    if lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS).newest:
+        raise UnsupportedError(
+            "lookup.strategy=spark in a streaming plan cannot follow the newest partitions (scan.partitions="
+            "max_pt()): use foreachBatch, name the partitions, or let the cache join"
+        )
+    return chosen_at(table, spec, None).where
 
 
 def _named(column: str) -> Column:

@@ -19,7 +19,7 @@ from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.keycodec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCodec
-from lockgate.lookup.options import CACHE, lookup_options
+from lockgate.lookup.options import CACHE, SCAN_PARTITIONS, lookup_options
 from lockgate.lookup.rowcodec import RowCodec
 from lockgate.lookup.rows import Rows
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
@@ -39,13 +39,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class LookupSpec:
-    """A lookup as it travels between processes: names only, no types, no keys."""
+    """A lookup as it travels between processes: names only, no types, no keys.
+
+    With a `group` (number, count) it is of the rows in those buckets only whose number modulo `count` is
+    `number`.
+    """
 
     identifier: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     where: Predicate | None = None
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    group: tuple[int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The form that goes through read options and pipes."""
@@ -55,6 +60,7 @@ class LookupSpec:
             "columns": list(self.columns),
             "where": None if self.where is None else to_json(self.where),
             "options": dict(self.options),
+            "group": None if self.group is None else list(self.group),
         }
 
     @classmethod
@@ -71,6 +77,7 @@ class LookupSpec:
             tuple(content["columns"]),
             where,
             dict(content["options"]),
+            None if content["group"] is None else (content["group"][0], content["group"][1]),
         )
 
 
@@ -183,6 +190,10 @@ def layout_of(spec: LookupSpec, schema: TableSchema) -> CacheLayout:
         if len(set(names)) != len(names):
             raise InputError(f"{role}= names a column twice: {', '.join(names)}")
     condition = sorted({path[0] for path in columns_of(spec.where)}) if spec.where is not None else []
+    partitions = lookup_options(schema.options, spec.options).get_option(SCAN_PARTITIONS)
+    if partitions:
+        partitions.check(spec.identifier, schema)
+        condition += schema.partition_keys
     for name in (*spec.keys, *spec.columns, *condition):
         _require(name, spec.identifier, schema)
     kind = kind_of(schema, spec.keys)
@@ -240,6 +251,11 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
         "sealed": cached_layout(table, spec).keys,
         "storage": lookup_options(table.options, spec.options).get_option(CACHE),
     }
+    partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
+    if partitions:
+        content["partitions"] = repr(partitions)
+    if spec.group is not None:
+        content["group"] = [*spec.group, schema.options["bucket"], schema.bucket_keys]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -39,6 +39,44 @@ class HostStatus:
 
 
 @dataclass(frozen=True)
+class BatchReport:
+    """One batch as far as it has run.
+
+    `rows` were asked for and `matched` of them have a match, `retried` of these only after a retry; `seconds`
+    is the time that all workers together spent looking up. `lag_millis` is how long the newest snapshot had
+    been waiting when the batch was planned. Without a stream `query_id` and `batch_id` are None.
+    """
+
+    table: str
+    query_id: str | None
+    batch_id: int | None
+    snapshot_id: int
+    lag_millis: int
+    cache_rows: int
+    cache_bytes: int
+    build_seconds: float
+    rows: int = 0
+    matched: int = 0
+    retried: int = 0
+    seconds: float = 0.0
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of the rows that have a match; 0 of none."""
+        return self.matched / self.rows if self.rows else 0.0
+
+    def __str__(self) -> str:
+        which = "a batch" if self.batch_id is None else f"batch {self.batch_id}"
+        retried = f" ({self.retried} by a retry)" if self.retried else ""
+        speed = f"{self.seconds:.3f} s in the workers"
+        return (
+            f"{self.table}: {which} asked for {self.rows} rows, {self.hit_rate:.1%} matched{retried}, "
+            f"snapshot {self.snapshot_id} ({self.lag_millis} ms behind), {speed}; "
+            f"cache: {self.cache_rows} rows, {self.cache_bytes} bytes, built in {self.build_seconds:.3f} s"
+        )
+
+
+@dataclass(frozen=True)
 class LookupStatus:
     """Where a lookup stands.
 
@@ -50,6 +88,7 @@ class LookupStatus:
     that still hold a snapshot, the newest last. `asked_rows` were looked up, as far as tasks have reported,
     and `hit_rows` of them found a match; `hit_rate` is None before the first. `hosts` has an entry for each
     host; the fields above are of the first one, errors of any, `bytes` and `owner_restarts` of all together.
+    `last_batch` is the newest batch that asked for anything.
     """
 
     table: str
@@ -73,6 +112,7 @@ class LookupStatus:
     asked_rows: int = 0
     hit_rows: int = 0
     hosts: tuple[HostStatus, ...] = ()
+    last_batch: BatchReport | None = None
 
     @property
     def hit_rate(self) -> float | None:

@@ -40,6 +40,8 @@ def make_step(
     `matching` says which rows meet the lookup's condition: one that does not any more leaves the cache.
     Keys whose value stays as it was are not written.
     """
+    if batch.num_rows == 0:  # as when all rows of a snapshot are older than those they would replace
+        return Step([], [], 0)
     present = np.isin(np.asarray(kinds), _PRESENT)
     if matching is not None:
         present &= np.asarray(matching)

@@ -10,7 +10,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lockgate.lookup.options import STRATEGY, lookup_options
+from lockgate.lookup.chosen import chosen_at
+from lockgate.lookup.options import SCAN_PARTITIONS, STRATEGY, lookup_options
 from lockgate.lookup.pins import Pins, shared_pins
 from lockgate.lookup.running import serving
 from lockgate.lookup.spec import cache_id
@@ -19,6 +20,7 @@ from lockgate.lookup.tables import newest_target
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from lockgate.framework.store.snapshot import Snapshot
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec import LookupSpec
 
@@ -55,11 +57,18 @@ def choose(stream: DataFrame, table: Table, spec: LookupSpec) -> Choice:
         # The plan is made once, before there is a batch: the cache, which no batch can make slow.
         return Choice(by_spark=False)
     newest = newest_target(table)
-    table_rows = 0 if newest is None else newest.total_record_count
+    table_rows = 0 if newest is None else _rows_of(table, spec, newest)
     rows = batch_rows(stream)
     choice = Choice(rows is not None and is_large(rows, table_rows), rows, table_rows)
     _log.debug("%s: %s", spec.identifier, choice)
     return choice
+
+
+def _rows_of(table: Table, spec: LookupSpec, newest: Snapshot) -> int:
+    partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
+    if not partitions:
+        return newest.total_record_count
+    return table.scan(chosen_at(table, spec, newest).where, snapshot_id=newest.id, own_schema=False).row_count
 
 
 def is_large(batch_rows: int, table_rows: int) -> bool:

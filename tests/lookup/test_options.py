@@ -8,7 +8,7 @@ import pytest
 
 from lockgate.errors import OptionError
 from lockgate.framework.options import KNOWN, TableOptions
-from lockgate.lookup import options
+from lockgate.lookup import places
 from lockgate.lookup.options import ALL, CACHE_DIR, REFRESH_ASYNC, cache_root, lookup_options, register
 
 DOCS = Path(__file__).parents[2] / "docs" / "lookup.md"
@@ -36,6 +36,6 @@ def test_the_call_wins_over_the_table() -> None:
 def test_the_folder_without_the_option_is_the_users_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(options.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(options.os, "getuid", lambda: 1234)
+    monkeypatch.setattr(places.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(places.os, "getuid", lambda: 1234)
     assert cache_root(TableOptions({})) == tmp_path / "lockgate-lookup-1234"
