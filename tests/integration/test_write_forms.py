@@ -1,0 +1,162 @@
+"""Every form of `writeTo` and of `writeStream.toTable`, on tables with and without a key.
+
+Each form is checked for the rows it leaves, and for the snapshot that says what it did: an APPEND is what
+followers of changes take for new rows, an OVERWRITE is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as f
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockgate import Lake
+    from lockgate.framework.store import Table
+
+Named = Callable[[str], str]
+Load = Callable[[str], "Table"]
+Checked = Callable[["Table", list[tuple[Any, ...]]], None]
+BEFORE = [(1, "x"), (2, "x"), (3, "y")]
+
+
+@pytest.fixture
+def load(lake: Lake, database: str) -> Load:
+    return lambda name: lake.catalog.load_table(f"{database}.{name}")
+
+
+@pytest.fixture
+def target(spark: SparkSession, table: Named) -> Callable[[str], str]:
+    """A function that makes a table of a kind with three rows: `append`, `buckets`, `key` or `key parts`."""
+    properties = {
+        "append": "",
+        "buckets": "'bucket' = '2', 'bucket-key' = 'id'",
+        "key": "'primary-key' = 'id', 'bucket' = '2'",
+        "key parts": "'primary-key' = 'id,p', 'bucket' = '1'",
+    }
+
+    def make(kind: str) -> str:
+        name = table("t")
+        parts = "" if kind == "key" else "PARTITIONED BY (p)"
+        options = f"TBLPROPERTIES ({properties[kind]})" if properties[kind] else ""
+        spark.sql(f"CREATE TABLE {name} (id INT, p STRING) {parts} {options}")
+        spark.createDataFrame(BEFORE, "id INT, p STRING").writeTo(name).append()
+        return name
+
+    return make
+
+
+def check(spark: SparkSession, table: Table, expected: list[tuple[Any, ...]], *kinds: str) -> None:
+    """Compare what Spark and Python read, the kinds of the snapshots, and the files on the disk."""
+    name = f"lake.{table.identifier}"
+    assert sorted(tuple(row) for row in spark.table(name).collect()) == sorted(expected)
+    assert sorted(tuple(row.values()) for row in table.read().to_pylist()) == sorted(expected)
+    snapshots = table.snapshots()
+    assert [each.commit_kind.value for each in snapshots] == list(kinds)
+    named = {entry.file.file_name for each in snapshots for entry in table.manifests.live_files(each)}
+    assert {path.name for path in Path(table.location).rglob("data-*")} == named
+
+
+KINDS = ["append", "buckets", "key", "key parts"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_append(spark: SparkSession, target: Callable[[str], str], load: Load, kind: str) -> None:
+    name = target(kind)
+    spark.sql("SELECT 'z' AS p, 3 AS id").writeTo(name).append()
+    kept = BEFORE[:2] if kind == "key" else BEFORE
+    check(spark, load("t"), [*kept, (3, "z")], "APPEND", "APPEND")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_overwrite(spark: SparkSession, target: Callable[[str], str], load: Load, kind: str) -> None:
+    name = target(kind)
+    spark.sql("SELECT 9 AS id, 'x' AS p").writeTo(name).overwrite(f.lit(True))
+    check(spark, load("t"), [(9, "x")], "APPEND", "OVERWRITE")
+
+
+@pytest.mark.parametrize("kind", ["append", "buckets", "key parts"])
+def test_overwrite_by_a_condition(
+    spark: SparkSession, target: Callable[[str], str], load: Load, kind: str
+) -> None:
+    name = target(kind)
+    spark.sql("SELECT 9 AS id, 'x' AS p").writeTo(name).overwrite(f.col("p").isin("x", "none"))
+    check(spark, load("t"), [(3, "y"), (9, "x")], "APPEND", "OVERWRITE")
+    spark.table(name).limit(0).writeTo(name).overwrite(f.col("p") == "y")
+    check(spark, load("t"), [(9, "x")], "APPEND", "OVERWRITE", "OVERWRITE")
+
+
+@pytest.mark.parametrize("kind", ["append", "buckets", "key parts"])
+def test_overwrite_the_partitions_that_come(
+    spark: SparkSession, target: Callable[[str], str], load: Load, kind: str
+) -> None:
+    name = target(kind)
+    rows = spark.sql("SELECT 9 AS id, 'x' AS p UNION ALL SELECT 8, 'new'")
+    rows.writeTo(name).overwritePartitions()
+    check(spark, load("t"), [(3, "y"), (8, "new"), (9, "x")], "APPEND", "OVERWRITE")
+
+
+def test_create_and_replace(spark: SparkSession, table: Named, load: Load) -> None:
+    name = table("made")
+    rows = spark.sql("SELECT 1 AS id, 'x' AS p UNION ALL SELECT 2, 'y'")
+    with pytest.raises(AnalysisException, match=r"(?i)made"):
+        rows.writeTo(name).replace()
+    options = {"primary-key": "id,p", "bucket": "1", "orc.compress": "snappy"}
+    writer = rows.writeTo(name).using("lockgate").partitionedBy("p")
+    for key, value in options.items():
+        writer = writer.tableProperty(key, value)
+    writer.create()
+    made = load("made")
+    assert (made.schema.primary_keys, made.schema.partition_keys) == (("id", "p"), ("p",))
+    assert made.schema.options["orc.compress"] == "snappy"
+    check(spark, made, [(1, "x"), (2, "y")], "APPEND")
+    with pytest.raises(AnalysisException, match=r"(?i)already exists"):
+        rows.writeTo(name).create()
+    spark.sql("SELECT 7L AS n").writeTo(name).replace()
+    replaced = load("made")
+    assert (replaced.schema.primary_keys, replaced.schema.field_names) == ((), ("n",))
+    check(spark, replaced, [(7,)], "APPEND", "OVERWRITE")
+    spark.table(name).selectExpr("n", "n * 2 AS twice").writeTo(name).createOrReplace()
+    check(spark, load("made"), [(7, 14)], "APPEND", "OVERWRITE", "OVERWRITE")
+    spark.range(1).writeTo(table("fresh")).createOrReplace()
+    check(spark, load("fresh"), [(0,)], "OVERWRITE")
+
+
+@pytest.mark.parametrize("kind", ["append", "buckets", "key", "key parts"])
+def test_streams_that_restart(
+    spark: SparkSession,
+    target: Callable[[str], str],
+    load: Load,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    """Once between two batches, once after a batch that Spark forgot it had committed."""
+    name = target(kind)
+
+    def batch(*rows: tuple[int, str]) -> None:
+        frame = spark.createDataFrame(list(rows), "id INT, p STRING").coalesce(1)
+        frame.write.mode("append").parquet(str(tmp_path / "in"))
+
+    def run() -> None:
+        stream: DataFrame = spark.readStream.schema("id INT, p STRING").parquet(str(tmp_path / "in"))
+        query = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(availableNow=True).toTable(name).awaitTermination()
+
+    batch((3, "y"), (4, "y"))
+    run()
+    batch((4, "z"), (5, "z"))
+    run()
+    upserted = {"key": [(1, "x"), (2, "x"), (3, "y"), (4, "z"), (5, "z")]}
+    upserted["key parts"] = [*BEFORE, (4, "y"), (4, "z"), (5, "z")]
+    expected = upserted.get(kind, [*BEFORE, (3, "y"), (4, "y"), (4, "z"), (5, "z")])
+    check(spark, load("t"), expected, "APPEND", "APPEND", "APPEND")
+    for entry in (tmp_path / "checkpoint" / "commits").glob("*1*"):
+        entry.unlink()
+    run()
+    check(spark, load("t"), expected, "APPEND", "APPEND", "APPEND")
