@@ -19,12 +19,14 @@ from lockgate.framework.orc.types import TypeTree
 class Audit:
     """Columns by what is wrong with them; none is wrong if both are empty.
 
-    `tagged` says whether the file has tags (docs/integrity.md); only files with encrypted columns do.
+    `encrypted` says whether the file has any encrypted column, `tagged` whether it has tags
+    (docs/integrity.md); only files with encrypted columns do.
     """
 
     plain: tuple[str, ...]
     outdated: tuple[str, ...]
     tagged: bool = False
+    encrypted: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.plain or self.outdated)
@@ -58,7 +60,7 @@ def audit_file(
             plain.append(column)
         elif key.key_name != key_name or (keys and keys.current_key(key_name).version > key.key_version):
             outdated.append(column)
-    return Audit(tuple(plain), tuple(outdated), find_header(tail) is not None)
+    return Audit(tuple(plain), tuple(outdated), find_header(tail) is not None, bool(held))
 
 
 def _key_of(number: int, held: Mapping[int, proto.Message], types: TypeTree) -> proto.Message | None:

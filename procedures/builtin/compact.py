@@ -7,7 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options import NUM_LEVELS, ORC_ENCRYPT, TARGET_FILE_SIZE
+from lockgate.framework.options import NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
 from lockgate.framework.orc import Audit, audit_file, parse_encrypt
 from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
 from lockgate.framework.store.features import check_writable
@@ -107,24 +107,32 @@ def _check_order(text: str) -> None:
 
 
 def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[ManifestEntry]) -> set[str]:
-    """Return the files with columns that are not encrypted as `orc.encrypt` says, by the current keys.
+    """Return the files that are not encrypted as `orc.encrypt` says, by the current keys and with tags.
 
-    Writers that know nothing of the option leave such files, and so does a new version of a key.
+    Writers that know nothing of the option leave columns in the clear, those that know ORC's encryption alone
+    leave no tags, and a new version of a key makes files of before outdated.
     """
-    encrypt = parse_encrypt(table.schema.table_options.get_option(ORC_ENCRYPT))
-    stale: dict[str, Audit] = {}
+    options = table.schema.table_options
+    encrypt = parse_encrypt(options.get_option(ORC_ENCRYPT))
+    wants_tags = options.get_option(ORC_INTEGRITY) != "ignore"
+    found: dict[str, Audit] = {}
+    untagged: set[str] = set()
     for entry in entries if encrypt else ():
         path = table.paths.data_file(entry.partition, entry.bucket, entry.file)
         audit = audit_file((table.file_system, path), encrypt, table.keys, name=path)
         if audit:
-            stale[entry.file.file_name] = audit
-    if stale:
-        columns = sorted({column for audit in stale.values() for column in (*audit.plain, *audit.outdated)})
+            found[entry.file.file_name] = audit
+        elif wants_tags and audit.encrypted and not audit.tagged:
+            untagged.add(entry.file.file_name)
+    if found:
+        columns = sorted({column for audit in found.values() for column in (*audit.plain, *audit.outdated)})
         context.report(
-            f"compact {table.identifier}: {len(stale)} files hold columns in the clear or under an old key: "
+            f"compact {table.identifier}: {len(found)} files hold columns in the clear or under an old key: "
             f"{', '.join(columns)}"
         )
-    return set(stale)
+    if untagged:
+        context.report(f"compact {table.identifier}: {len(untagged)} encrypted files have no tags")
+    return {*found, *untagged}
 
 
 def _jobs(

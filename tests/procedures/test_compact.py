@@ -14,10 +14,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from untagged import without_tags
 
 from lockgate.errors import (
     CommitConflictError,
     InputError,
+    IntegrityError,
     KeyMissingError,
     OptionError,
     TableNotFoundError,
@@ -26,6 +28,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import add_key_version, create_key_file
 from lockgate.framework.orc import EncryptedOrcFile, audit_file
 from lockgate.framework.store import Catalog, CommitKind, ManifestEntry, Schema, Table
+from lockgate.framework.store.schema_changes import SetOption
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin import compact as compact_module
 from lockgate.procedures.builtin.compaction import rewrite
@@ -255,6 +258,42 @@ def test_files_that_a_foreign_writer_left_in_the_clear_are_encrypted(
     assert content(table) == sorted(rows(0, 10).to_pylist(), key=lambda row: row["id"])
     assert snapshot.id == 1
     assert run("compact", table="db.t", compact_strategy=strategy)["files_rewritten"] == 0
+
+
+@pytest.mark.parametrize("strategy", ["full", "minor"])
+@pytest.mark.parametrize("key", [{}, {"primary_keys": ["id"], "bucket": 1}])
+def test_encrypted_files_without_tags_get_tags(
+    catalog: Catalog, run: Run, key: dict[str, Any], strategy: str
+) -> None:
+    """As ORC's own Java writer leaves them, which encrypts, but knows no tags."""
+    table = make(catalog, orc__encrypt="pii:name", orc__integrity="verify", **key)
+    table.append(rows(0, 10))
+    before = content(table)
+    (path,) = Path(table.location).rglob("data-*.orc")
+    without_tags(path)
+    assert run("compact", table="db.t", compact_strategy=strategy)["files_rewritten"] == 1
+    run("expire_snapshots", table="db.t", retain_max=1)
+    (path,) = Path(table.location).rglob("data-*.orc")
+    assert audit_file(str(path), {"name": "pii"}).tagged
+    assert content(table) == before
+    assert run("compact", table="db.t", compact_strategy=strategy)["files_rewritten"] == 0
+    catalog.alter_table("db.t", [SetOption("orc.integrity", "require")])
+    assert content(catalog.load_table("db.t")) == before
+
+
+def test_tags_that_are_missing_where_they_are_required(
+    catalog: Catalog, run: Run, digest: Callable[[str], str]
+) -> None:
+    table = make(catalog, orc__encrypt="pii:name")
+    table.append(rows(0, 10))
+    (path,) = Path(table.location).rglob("data-*.orc")
+    without_tags(path)
+    state = digest(table.location)
+    with pytest.raises(IntegrityError, match="no tags"):
+        run("compact", table="db.t")
+    assert digest(table.location) == state
+    catalog.alter_table("db.t", [SetOption("orc.integrity", "ignore")])
+    assert run("compact", table="db.t")["files_rewritten"] == 0
 
 
 def test_files_under_an_old_key_get_the_new_one(tmp_path: Path, run: Run) -> None:

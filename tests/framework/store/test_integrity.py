@@ -9,13 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from untagged import without_tags
 
 from lockgate.errors import IntegrityError, KeyMissingError, MaskedDataWarning, OptionError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, audit_file, proto, write_table
-from lockgate.framework.orc.framing import frame
-from lockgate.framework.orc.source import open_source
-from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc import EncryptedOrcFile, audit_file, write_table
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.integrity import IntegrityPolicy
 from lockgate.framework.store.schema_changes import SetOption
@@ -41,20 +39,6 @@ def again(folder: Path, keys: MemoryKeyProvider | None) -> Table:
 def only_file(folder: Path) -> Path:
     (path,) = (path for path in (folder / "db.db" / "t").rglob("*.orc"))
     return path
-
-
-def without_tags(path: Path) -> None:
-    """Take all statements of tags away, as one would who hides what was changed."""
-    data = path.read_bytes()
-    tail = read_tail(open_source(data))
-    footer, postscript = proto.Footer(), proto.PostScript()
-    footer.CopyFrom(tail.footer)
-    postscript.CopyFrom(tail.postscript)
-    del footer.metadata[:], footer.types[0].attributes[:]
-    content = frame(tail.codec, footer.SerializeToString(), tail.block_size)
-    postscript.footer_length = len(content)
-    ending = postscript.SerializeToString()
-    path.write_bytes(data[: tail.footer_offset] + content + ending + bytes([len(ending)]))
 
 
 def renamed_key(path: Path) -> None:
