@@ -1,7 +1,8 @@
 """Expiry: old snapshots are removed, with the files that nothing newer needs.
 
-Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an expiry
-that is killed can be repeated and then finishes the work.
+Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an
+expiry that is killed can be repeated and then finishes the work. Unlike there, the age of a snapshot counts
+from when the next one took its place: whoever reads it began before that, however long it had been the newest.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def expire_snapshots(
     """Remove snapshots, and files that no remaining snapshot, tag or branch needs.
 
     The newest `retain_min` stay whatever their age; beyond `retain_max` even young ones go; between the two
-    those older than `older_than_millis` (milliseconds since the epoch) go. At most `max_deletes` snapshots go
+    those that were not the newest any more at `older_than_millis` (milliseconds since the epoch) go, so that
+    queries begun later than that keep what they read. At most `max_deletes` snapshots go
     at once. What consumers still need stays. What is not given comes from the table's options. Raises
     InputError if the limits contradict each other and CorruptFileError if metadata cannot be read.
     """
@@ -95,7 +97,7 @@ def _first_retained(
     must_go_before = max(latest - most + 1, earliest)
     for snapshot_id in range(must_go_before, end):
         with suppress(SnapshotNotFoundError):
-            if table.snapshot(snapshot_id).time_millis >= older_than_millis:
+            if table.snapshot(snapshot_id + 1).time_millis >= older_than_millis:
                 return snapshot_id
     return max(end, earliest)
 

@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.errors import CorruptFileError, InputError
 from lockgate.framework.io import LocalFileSystem
-from lockgate.framework.store import CommitMessage, DataFileMeta, Table
+from lockgate.framework.store import CommitMessage, DataFileMeta, Table, commit
 from lockgate.framework.store.expire import ExpireResult, expire_snapshots
 from lockgate.framework.store.schema import now_millis
 
@@ -92,11 +92,24 @@ def test_limits(table: Table, limits: dict[str, int], left: list[int]) -> None:
     check_readable(table)
 
 
-def test_age_decides_between_the_limits(table: Table) -> None:
-    third = table.snapshot(3).time_millis
-    if table.snapshot(2).time_millis < third:
-        expire_snapshots(table, retain_min=1, older_than_millis=third)
-        assert snapshot_ids(table) == [3, 4, 5, 6]
+def test_age_counts_from_when_the_next_one_came(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query that begins at 250 reads snapshot 2, of the time 200."""
+    table = make_table()
+    for number in range(1, 6):
+        monkeypatch.setattr(commit, "now_millis", lambda now=number * 100: now)
+        table.commit([CommitMessage((), 0, -1, (real_file(table, number),))])
+    for older_than, left in (
+        (200, [1, 2, 3, 4, 5]),
+        (250, [2, 3, 4, 5]),
+        (300, [2, 3, 4, 5]),
+        (301, [3, 4, 5]),
+    ):
+        expire_snapshots(table, retain_min=1, older_than_millis=older_than)
+        assert snapshot_ids(table) == left
+    expire_snapshots(table, retain_min=1, older_than_millis=FOREVER)
+    assert snapshot_ids(table) == [5]
 
 
 def test_options_of_the_table(make_table: MakeTable) -> None:
