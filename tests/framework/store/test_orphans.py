@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,14 +14,15 @@ import pytest
 
 from lockgate.errors import CorruptFileError, InputError, UnsupportedFormatError
 from lockgate.framework.io import LocalFileSystem
-from lockgate.framework.store import Table, orphans
+from lockgate.framework.store import Table, orphans, validation
 from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.needed import NeededFiles
+from lockgate.framework.store.needed import NeededFiles, data_files_of, metadata_files_of
 from lockgate.framework.store.orphans import DAY_MILLIS, OrphanResult, remove_orphan_files
 from lockgate.framework.store.schema import now_millis
 
 MakeTable = Callable[..., Table]
 LATER = 3 * DAY_MILLIS
+WORKER = Path(__file__).with_name("commit_worker.py")
 
 
 def rows(*ids: int) -> pa.Table:
@@ -215,6 +219,48 @@ def test_an_expiry_in_the_middle(table: Table, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(type(table.snapshot_files), "load_all", expire_after)
     assert remove_orphan_files(table).data_files == 1
     assert [ids(table, snapshot_id=number) for number in (3, 4)] == [[3], [4]]
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_while_writers_commit(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, key: tuple[str]
+) -> None:
+    """Committed files look old, as in a table of years, and each commit makes more of them."""
+    minute = 60_000
+    with monkeypatch.context() as patch:
+        patch.setattr(validation, "now_millis", lambda: now_millis() - 120 * minute)
+        options = {"bucket": "1"} if key else {}
+        table = make_table(primary_keys=key, manifest_merge__min__count="4", **options)
+    assert table.schema.time_millis < now_millis() - 60 * minute
+    writers = [
+        subprocess.Popen([sys.executable, str(WORKER), "append", table.location, name, "15"])
+        for name in ("a", "b")
+    ]
+    rounds = 0
+    while any(writer.poll() is None for writer in writers) or rounds < 3:
+        rounds += 1
+        old = time.time() - 90 * 60
+        snapshot = table.latest_snapshot()
+        entries = table.manifests.live_files(snapshot)
+        paths = data_files_of(table, entries) | (metadata_files_of(table, snapshot) if snapshot else {})
+        lost = [orphan(table, f"bucket-0/data-lost-{rounds}.orc"), orphan(table, f"manifest/lost-{rounds}")]
+        for path in [*paths, *(f"{table.location}/{name}" for name in lost)]:
+            os.utime(path, (old, old))
+        # The shortest time that files of these writers are never older than: they commit within a second.
+        safe = {"older_than_millis": now_millis() - minute, "allow_recent": True}
+        planned = remove_orphan_files(table, **safe, dry_run=True)
+        assert all(Path(table.location, name).exists() for name in lost)
+        done = remove_orphan_files(table, **safe)
+        assert (planned.data_files, planned.other_files) == (done.data_files, done.other_files) == (1, 1)
+        assert not any(Path(table.location, name).exists() for name in lost)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert [each.id for each in table.snapshots()] == list(range(1, 31))
+    for each in table.snapshots():
+        assert table.read(snapshot_id=each.id).num_rows > 0
+    expected = sorted([*range(15)] if key else [*range(15), *range(15)])
+    assert ids(table) == expected
+    rest = remove_orphan_files(table, older_than_millis=now_millis(), allow_recent=True)
+    assert rest.data_files == rest.other_files == 0
 
 
 def test_times_that_are_not_safe(table: Table) -> None:
