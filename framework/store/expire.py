@@ -2,7 +2,7 @@
 
 Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an
 expiry that is killed can be repeated and then finishes the work. Unlike there, the age of a snapshot counts
-from when the next one took its place: whoever reads it began before that, however long it had been the newest.
+from when the next one took its place: whoever reads it began before that, however long it was the newest.
 """
 
 from __future__ import annotations
