@@ -2,7 +2,8 @@
 """The figures of the table store: planning scans of many files, scans and writes beside Spark's own, merging.
 
 Each is one JSON line on standard output. `--only` measures some parts only, `--rows` and `--files` make the
-scanned table smaller, `--scale` the tables of TPC-H.
+scanned table smaller, `--scale` the tables of TPC-H, `--keys` those beside Paimon's own Spark connector,
+whose jar LOCKGATE_PAIMON_SPARK_JAR names where Maven does not have it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from pathlib import Path
 from harness import describe_machine
 from sessions import open_lake
 from store import planning
+from store.versus_paimon import versus_paimon
 
 ROWS, FILES = 20_000_000, 200
 REPETITIONS = 7
-PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch")
+KEYS = 10_000_000
+PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch", "versus-paimon")
 
 
 def main() -> int:
@@ -33,8 +36,11 @@ def main() -> int:
             planning.make_table(folder / "lake")
         if "plan" in wanted:
             planning.in_python(folder / "lake", arguments.repetitions)
-        if wanted - {"plan"}:
+        if wanted - {"plan", "versus-paimon"}:
             _with_spark(folder, wanted, arguments)
+        if "versus-paimon" in wanted:
+            # In processes of their own: two Sparks beside this one would not find memory enough.
+            versus_paimon(folder / "versus-paimon", arguments.keys, arguments.repetitions)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
@@ -70,6 +76,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=FILES, help=f"its files (default {FILES})")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
     parser.add_argument("--scale", type=float, default=1, help="scale of TPC-H (default 1, about 1 GB)")
+    parser.add_argument("--keys", type=int, default=KEYS, help=f"keys beside Paimon (default {KEYS:,})")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
     return parser.parse_args()
 
