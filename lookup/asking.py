@@ -36,9 +36,10 @@ _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 class Asking:
     """What a task must know to ask a cache.
 
-    `places` are the caches (see `places`), one for each group of buckets. `fields` name and type the members
-    of the answer, in the order of the cache's columns; `many` says whether a key may have several rows. With
-    `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
+    `places` are the caches, one for each group of buckets: folders, or, with `wait_seconds`, what each host
+    turns into a folder of its own (see `places`), where a state is waited for so long. `fields` name and type
+    the members of the answer, in the order of the cache's columns; `many` says whether a key may have several
+    rows. With `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
     """
 
     places: tuple[str, ...]
@@ -46,6 +47,7 @@ class Asking:
     many: bool
     cache_bytes: int
     retry: Retry | None = None
+    wait_seconds: float = 0.0
 
 
 def look_up(
@@ -96,16 +98,18 @@ def _in_order(parts: Sequence[tuple[int, pa.Array | None]], answers: Sequence[pa
 def _answer(
     asking: Asking, place: str, pin: tuple[int, int], keys: Sequence[pa.Array]
 ) -> tuple[pa.Array, int]:
-    path = str(local_path(place))
-    found = _ask(asking, path, pin[0], keys)
+    path = str(local_path(place)) if asking.wait_seconds else place
+    found = _ask(asking, path, pin[0], keys, asking.wait_seconds)
     if asking.retry is None:
         return found, 0
     found = _with_snapshot(found, pin[0], many=asking.many)
     return _ask_again(asking, asking.retry, path, pin, keys, found)
 
 
-def _ask(asking: Asking, path: str, snapshot_id: int, keys: Sequence[pa.Array]) -> pa.Array:
-    return answer(path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes)
+def _ask(
+    asking: Asking, path: str, snapshot_id: int, keys: Sequence[pa.Array], wait_seconds: float = 0.0
+) -> pa.Array:
+    return answer(path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes, wait_seconds)
 
 
 def _matched(found: pa.Array, *, many: bool) -> Bools:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ def find_caches(path: Path) -> list[CacheStatus]:
     if (path / "LAYOUT.json").is_file():
         return [_status(path)]
     folders = sorted(path.iterdir()) if path.is_dir() else []
-    return [_status(folder) for folder in folders if (folder / "LAYOUT.json").is_file()]
+    found = [folder for folder in folders if (folder / "LAYOUT.json").is_file()]
+    return [_status(folder) for folder in found if not folder.name.startswith(".")]
 
 
 def _status(path: Path) -> CacheStatus:
@@ -76,4 +78,7 @@ def _status(path: Path) -> CacheStatus:
 
 def remove_cache(cache: CacheStatus) -> None:
     """Remove a cache's folder: open readers keep their files, and a running owner begins afresh."""
-    shutil.rmtree(cache.directory)
+    path = Path(cache.directory)
+    # Out of the way in one step: a running owner makes the folder anew, and writes into that one.
+    aside = path.rename(path.with_name(f".{path.name}.{uuid.uuid4().hex}"))
+    shutil.rmtree(aside)

@@ -180,8 +180,8 @@ class Owner:
         if self._turn is not None:
             values = {
                 "snapshot": info.snapshot_id,
-                "rows": info.rows,
-                "bytes": info.bytes,
+                "cacheRows": info.rows,
+                "cacheBytes": info.bytes,
                 "buildMillis": int(info.build_seconds * 1000),
             }
             self._send({"event": "metrics", "table": self._spec.identifier, "values": values})

@@ -8,6 +8,7 @@ all of the batch's tasks.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -57,6 +58,7 @@ class PinTable:
 
         Raises LookupCacheError if the dimension is another one than the join was planned with.
         """
+        from lockgate.lookup.cluster import site_for
         from lockgate.lookup.running import lookup_for
 
         if SPEC_OPTION not in options:
@@ -75,10 +77,12 @@ class PinTable:
         if options.get(ANSWER_OPTION) == "spark":
             return _row(*snapshot_for_spark(table, spec, query, batch))
         catalog = context.catalog(context.request["catalog"])
+        site = functools.partial(site_for, context.spark)
         if GROUPS_OPTION in options:
-            lookup_id, report = pin_groups(catalog, table, spec, int(options[GROUPS_OPTION]), query, batch)
+            groups = int(options[GROUPS_OPTION])
+            lookup_id, report = pin_groups(catalog, table, spec, groups, query, batch, site)
         else:
-            lookup = lookup_for(catalog, table, spec)
+            lookup = lookup_for(catalog, table, spec, site)
             snapshot_id = lookup.pin(query, batch)
             lookup_id, report = lookup.id, report_of(lookup.status(), query, batch, snapshot_id)
         token = REPORTS.planned(lookup_id, report)

@@ -20,14 +20,15 @@ from pyspark.sql.types import ArrayType, LongType, StructType
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up
+from lockgate.lookup.cluster import executors_keep
 from lockgate.lookup.counting import SNAPSHOT_MASK
 from lockgate.lookup.metrics import observed
-from lockgate.lookup.options import CACHE_MEMORY, lookup_options, retry_of
+from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
 from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, GROUPS_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
 from lockgate.lookup.reports import REPORTS
 from lockgate.lookup.shuffle import buckets_for, grouped
 from lockgate.lookup.spec import CacheLayout, LookupSpec, cache_id
-from lockgate.lookup.tables import place_of
+from lockgate.lookup.tables import directory_for, place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -157,17 +158,25 @@ def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructTyp
     return StructType.fromJson(described)
 
 
+def _folder_of(dimension: Table, spec: LookupSpec) -> str:
+    return str(directory_for(dimension, spec).path)
+
+
 def _function(join: Join, options: TableOptions, groups: int | None) -> Callable[..., Column]:
     fields = join.fields()
     specs = [join.spec] if groups is None else grouped(join.spec, groups)
+    by_executors = executors_keep(join.stream.sparkSession)
+    # Where the driver keeps the cache, it is its folder, whatever the executors have in their environment.
+    find = place_of if by_executors else _folder_of
     asking = Asking(
-        places=tuple(place_of(join.dimension, each) for each in specs),
+        places=tuple(find(join.dimension, each) for each in specs),
         fields=tuple(
             pa.field(name, to_arrow(field.type)) for name, field in zip(join.names, fields, strict=True)
         ),
         many=join.layout.many,
         cache_bytes=options.get_option(CACHE_MEMORY),
         retry=retry_of(options),
+        wait_seconds=options.get_option(TIMEOUT).total_seconds() if by_executors else 0.0,
     )
     counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
     struct = _struct_type(join.names, fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lockgate.framework.plugins import LakeMethod, SystemTable, hookimpl
+from lockgate.framework.plugins import BridgeOperation, LakeMethod, SystemTable, hookimpl
 from lockgate.lookup.options import register
 
 register()
@@ -17,6 +17,14 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
     from lockgate.lookup.pin import PinTable
 
     return {"pin": PinTable()}
+
+
+@hookimpl
+def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
+    """Answer `lookup.said`: what the owners of caches tell from the executors."""
+    from lockgate.lookup.cluster import said
+
+    return {"lookup.said": said}
 
 
 @hookimpl

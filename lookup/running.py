@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import NotFoundError, nearest
 from lockgate.lookup.reports import REPORTS
 from lockgate.lookup.service import Lookup
+from lockgate.lookup.sites import LocalSite
 from lockgate.lookup.spec import LookupSpec, cache_id
 from lockgate.lookup.standing import LookupStatus
 
@@ -22,8 +24,10 @@ _lock = threading.Lock()
 _lookups: dict[str, Lookup] = {}
 
 
-def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec, site: Site | None = None) -> Lookup:
-    """Return the running lookup for a spec, started at a site (None: here) if it is the first."""
+def lookup_for(
+    catalog: Catalog, table: Table, spec: LookupSpec, site: Callable[[], Site] = LocalSite
+) -> Lookup:
+    """Return the running lookup for a spec, started at a site that `site` makes if it is the first."""
     identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
     with _lock:
         for name in [name for name, lookup in _lookups.items() if lookup.closed]:
@@ -32,7 +36,7 @@ def lookup_for(catalog: Catalog, table: Table, spec: LookupSpec, site: Site | No
         if known is None or not known.touch():
             if not _lookups:
                 atexit.register(close_all)
-            known = _lookups[identity] = Lookup(catalog, table, spec, site)
+            known = _lookups[identity] = Lookup(catalog, table, spec, site())
         return known
 
 

@@ -6,6 +6,7 @@ one group, and asks the cache of that one alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,14 @@ from lockgate.lookup.options import SHUFFLE, lookup_options
 from lockgate.lookup.pins import shared_pins
 from lockgate.lookup.reports import report_of
 from lockgate.lookup.running import lookup_for
+from lockgate.lookup.sites import LocalSite
 from lockgate.lookup.spec import cache_id
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.table import Table
     from lockgate.lookup.pins import Pins
+    from lockgate.lookup.sites import Site
     from lockgate.lookup.spec import LookupSpec
     from lockgate.lookup.standing import BatchReport
 
@@ -64,7 +67,13 @@ def grouped(spec: LookupSpec, groups: int) -> list[LookupSpec]:
 
 
 def pin_groups(
-    catalog: Catalog, table: Table, spec: LookupSpec, groups: int, query_id: str | None, batch_id: int | None
+    catalog: Catalog,
+    table: Table,
+    spec: LookupSpec,
+    groups: int,
+    query_id: str | None,
+    batch_id: int | None,
+    site: Callable[[], Site] = LocalSite,
 ) -> tuple[str, BatchReport]:
     """Choose one snapshot for a batch that all groups' caches have; as `service.Lookup.pin` does for one.
 
@@ -72,7 +81,7 @@ def pin_groups(
     """
     pins = shared_pins(table, cache_id(table, spec))
     _pins[table.location, cache_id(table, spec)] = pins
-    lookups = [lookup_for(catalog, table, each) for each in grouped(spec, groups)]
+    lookups = [lookup_for(catalog, table, each, site) for each in grouped(spec, groups)]
     known = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
     if known is None:
         known = min(lookup.pin(None, None) for lookup in lookups)

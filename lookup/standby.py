@@ -36,8 +36,6 @@ def main() -> None:
     threading.Thread(target=read_lines, args=(sys.stdin.buffer, inbox), daemon=True).start()
     folder = places.local_path(opening["place"])
     lock = _wait_for_turn(folder, opening["name"], stdout)
-    while not inbox.empty():  # what was said to all before this one's turn is said again
-        inbox.get_nowait()
 
     from lockgate.lookup.owner import serve
 

@@ -15,6 +15,7 @@ from lockgate.lookup.generation import Generation
 from lockgate.lookup.key_server import fetch_cipher
 from lockgate.lookup.rows import offsets_of
 from lockgate.lookup.sealing import CacheCipher
+from lockgate.lookup.waiting import await_state
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
 _MOST_OPEN = 16
@@ -24,10 +25,16 @@ _ciphers: dict[str, tuple[str, CacheCipher]] = {}
 _lock = threading.Lock()
 
 
-def generation(path: str, snapshot_id: int, cache_bytes: int) -> Generation:
-    """Return the state at a snapshot, opened once in this process; LookupCacheError if it is not cached."""
+def generation(path: str, snapshot_id: int, cache_bytes: int, wait_seconds: float = 0.0) -> Generation:
+    """Return the state at a snapshot, opened once in this process.
+
+    It is waited for as `waiting.await_state` does; with `wait_seconds` 0, raises LookupCacheError if it is
+    not cached.
+    """
     directory = CacheDirectory(Path(path))
     key = (path, snapshot_id)
+    if wait_seconds and key not in _open:
+        await_state(directory, snapshot_id, wait_seconds)
     with _lock:
         mark = _mark(directory, snapshot_id)
         known = _open.get(key)
@@ -73,6 +80,7 @@ def answer(
     fields: Sequence[pa.Field],
     many: bool,
     cache_bytes: int,
+    wait_seconds: float = 0.0,
 ) -> pa.Array:
     """Answer a batch of keys with one struct a key, null where nothing matches, or with a list of structs.
 
@@ -82,7 +90,7 @@ def answer(
     kind = pa.struct(fields)
     if count == 0 or snapshot_id == 0:
         return pa.nulls(count, pa.list_(kind) if many else kind)
-    state = generation(path, snapshot_id, cache_bytes)
+    state = generation(path, snapshot_id, cache_bytes, wait_seconds)
     if not many:
         rows, found = state.aligned(keys)
         return _struct(rows, fields, pa.array(~found))

@@ -123,6 +123,10 @@ class UnprotectedKeysWarning(UserWarning):
     """Warns that keys of files travel over a network that is not encrypted."""
 
 
+class LookupOwnerWarning(UserWarning):
+    """Warns that the executors cannot keep the caches of lookups, so that the driver's host does."""
+
+
 # --- extensions and the two languages ------------------------------------------------------------
 
 

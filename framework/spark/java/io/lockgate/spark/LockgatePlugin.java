@@ -2,6 +2,9 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.lookup.Executors;
+import io.lockgate.spark.lookup.Gauges;
+import io.lockgate.spark.lookup.OwnerProcesses;
 import io.lockgate.spark.orc.CipherWarmUp;
 import io.lockgate.spark.orc.KeyService;
 import java.io.IOException;
@@ -14,7 +17,8 @@ import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 
 /**
- * Lets executors ask the driver for local keys over Spark's own RPC; configured by {@code spark.plugins}.
+ * Lets executors ask the driver for local keys over Spark's own RPC, and has them keep the caches of lookups; configured by
+ * {@code spark.plugins}.
  *
  * <p>Questions and answers are bytes of JSON: the RPC's threads do not see the classes of {@code spark.jars}, and Spark may
  * print a message, which must not show a key.
@@ -25,6 +29,8 @@ public final class LockgatePlugin implements SparkPlugin {
     return new DriverPlugin() {
       @Override
       public Map<String, String> init(SparkContext context, PluginContext plugin) {
+        Gauges.showIn(plugin.metricRegistry());
+        Executors.watch(context);
         return Map.of();
       }
 
@@ -33,7 +39,7 @@ public final class LockgatePlugin implements SparkPlugin {
         ObjectNode answer = Bridge.object();
         try {
           JsonNode question = Bridge.JSON.readTree((byte[]) message);
-          answer.put("reply", KeyService.answer(question.get("operation").asText(), question.get("request").asText()));
+          answer.put("reply", reply(question.get("operation").asText(), question.get("request").asText()));
         } catch (Exception failure) {
           answer.put("error", failure.getMessage());
         }
@@ -45,15 +51,39 @@ public final class LockgatePlugin implements SparkPlugin {
   @Override
   public ExecutorPlugin executorPlugin() {
     return new ExecutorPlugin() {
+      private OwnerProcesses owners;
+
       @Override
       public void init(PluginContext plugin, Map<String, String> extra) {
         // In local mode the executor lives in the driver, where the bridge is.
         if (!plugin.executorID().equals("driver")) {
           KeyService.reachDriverBy((operation, request) -> ask(plugin, operation, request));
           CipherWarmUp.start();
+          Gauges.showIn(plugin.metricRegistry());
+          owners = new OwnerProcesses(plugin.executorID(), (operation, request) -> ask(plugin, operation, request));
+        }
+      }
+
+      @Override
+      public void shutdown() {
+        if (owners != null) {
+          owners.close();
         }
       }
     };
+  }
+
+  private static String reply(String operation, String request) throws Exception {
+    if (!operation.startsWith("lookup.")) {
+      return KeyService.answer(operation, request);
+    }
+    ObjectNode reply = Bridge.object();
+    try {
+      reply.set("ok", Executors.answer(operation, Bridge.JSON.readTree(request)));
+    } catch (Exception failure) {
+      reply.put("error", String.valueOf(failure.getMessage()));
+    }
+    return reply.toString();
   }
 
   private static String ask(PluginContext plugin, String operation, String request) throws Exception {

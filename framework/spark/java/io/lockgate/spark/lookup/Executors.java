@@ -1,0 +1,88 @@
+package io.lockgate.spark.lookup;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.Bridge;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.apache.spark.SparkContext;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
+
+/**
+ * The executors as the driver knows them, and what Python wants them to do.
+ *
+ * <p>A plugin cannot call an executor, so each asks now and then. That is answered here: Python is troubled only by what the
+ * processes of executors say.
+ */
+public final class Executors {
+  private static final long IDLE_MILLIS = 500;
+  private static final long BUSY_MILLIS = 40;
+
+  private static final Map<String, Box> BOXES = new ConcurrentHashMap<>();
+  private static final Set<String> REMOVED = ConcurrentHashMap.newKeySet();
+  private static volatile long pause = IDLE_MILLIS;
+
+  private Executors() {}
+
+  private static final class Box {
+    private final Queue<String> commands = new ConcurrentLinkedQueue<>();
+    private volatile long heard = System.nanoTime();
+  }
+
+  /** Called when an application starts. */
+  public static void watch(SparkContext context) {
+    BOXES.clear();
+    REMOVED.clear();
+    context.addSparkListener(new SparkListener() {
+      @Override
+      public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
+        REMOVED.add(event.executorId());
+        BOXES.remove(event.executorId());
+      }
+    });
+  }
+
+  /** Answers an executor: what it shall do, or what Python says to a message of one of its processes. */
+  public static JsonNode answer(String operation, JsonNode request) throws Exception {
+    if (operation.equals("lookup.said")) {
+      return Bridge.ask(operation, (ObjectNode) request);
+    }
+    if (!operation.equals("lookup.poll")) {
+      throw new IllegalArgumentException("an executor may not ask for " + operation);
+    }
+    String executor = request.get("executor").asText();
+    ObjectNode reply = Bridge.object().put("pause", pause);
+    ArrayNode commands = reply.putArray("commands");
+    if (!REMOVED.contains(executor)) {
+      Box box = BOXES.computeIfAbsent(executor, id -> new Box());
+      box.heard = System.nanoTime();
+      for (String command = box.commands.poll(); command != null; command = box.commands.poll()) {
+        commands.add(Bridge.JSON.readTree(command));
+      }
+    }
+    return reply;
+  }
+
+  /** Leaves a command for an executor; false if there is no such executor any more. */
+  public static boolean post(String executor, String command) {
+    Box box = BOXES.get(executor);
+    return box != null && box.commands.add(command);
+  }
+
+  /** The executors, and for how many milliseconds each was not heard of, as a JSON object. */
+  public static String census() {
+    ObjectNode found = Bridge.object();
+    BOXES.forEach((executor, box) -> found.put(executor, (System.nanoTime() - box.heard) / 1_000_000));
+    return found.toString();
+  }
+
+  /** Has executors ask more often while lookups run. */
+  public static void hurry(boolean lookupsRun) {
+    pause = lookupsRun ? BUSY_MILLIS : IDLE_MILLIS;
+  }
+}

@@ -1,0 +1,128 @@
+package io.lockgate.spark.lookup;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.Bridge;
+import io.lockgate.spark.orc.KeyService;
+import java.io.IOException;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * An executor's processes for lookups: started, told and ended as the driver's Python wants.
+ *
+ * <p>Nothing is decided here. What processes say goes to the driver, whose answer goes to the process that spoke.
+ */
+public final class OwnerProcesses implements Runnable {
+  private static final long RETRY_MILLIS = 500;
+
+  private final String executor;
+  private final KeyService.Asker driver;
+  private final Map<String, OwnerProcess> processes = new ConcurrentHashMap<>();
+  private volatile boolean closed;
+
+  public OwnerProcesses(String executor, KeyService.Asker driver) {
+    this.executor = executor;
+    this.driver = driver;
+    OwnerProcess.thread(this, "lockgate-lookup").start();
+  }
+
+  @Override
+  public void run() {
+    try {
+      while (!closed) {
+        long pause = RETRY_MILLIS;
+        try {
+          JsonNode reply = ask("lookup.poll", request());
+          reply.get("commands").forEach(this::obey);
+          pause = reply.get("pause").asLong();
+        } catch (InterruptedException e) {
+          throw e;
+        } catch (Exception e) {
+          // The driver is busy, or ends: then this executor ends as well.
+        }
+        Thread.sleep(pause);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void obey(JsonNode command) {
+    String name = command.get("name").asText();
+    switch (command.get("do").asText()) {
+      case "start" -> {
+        OwnerProcess before = closed ? null : processes.put(name, new OwnerProcess(command, line -> said(name, line)));
+        if (before != null) {
+          before.stop(false);
+        }
+      }
+      case "stop" -> {
+        OwnerProcess ending = processes.remove(name);
+        if (ending != null) {
+          ending.stop(true);
+        }
+      }
+      default -> say(name, command.get("message"));
+    }
+  }
+
+  private void say(String name, JsonNode message) {
+    OwnerProcess process = processes.get(name);
+    if (process != null) {
+      process.say(message.toString());
+    }
+  }
+
+  private void said(String name, String line) throws InterruptedException {
+    JsonNode event;
+    try {
+      event = Bridge.JSON.readTree(line);
+    } catch (IOException e) {
+      return; // it was killed in the middle of a line
+    }
+    if (event.path("event").asText().equals("metrics")) {
+      Gauges.publish("lookup." + event.get("table").asText(), event.get("values"));
+      return;
+    }
+    ObjectNode request = request().put("name", name);
+    request.set("event", event);
+    while (!closed) {
+      try {
+        ask("lookup.said", request).forEach(answer -> say(name, answer));
+        return;
+      } catch (RefusedException e) {
+        System.err.println("lockgate lookup: the driver did not take in what an owner said: " + e.getMessage());
+        return;
+      } catch (InterruptedException e) {
+        throw e;
+      } catch (Exception e) {
+        Thread.sleep(RETRY_MILLIS); // it must not be lost: the driver waits for it
+      }
+    }
+  }
+
+  private ObjectNode request() {
+    return Bridge.object().put("executor", executor);
+  }
+
+  private JsonNode ask(String operation, ObjectNode request) throws Exception {
+    JsonNode answer = Bridge.JSON.readTree(driver.ask(operation, request.toString()));
+    if (answer.hasNonNull("error")) {
+      throw new RefusedException(answer.get("error").asText());
+    }
+    return answer.get("ok");
+  }
+
+  /** Ends all processes, when the executor ends. */
+  public void close() {
+    closed = true;
+    processes.values().forEach(process -> process.stop(false));
+  }
+
+  private static final class RefusedException extends Exception {
+    RefusedException(String message) {
+      super(message);
+    }
+  }
+}

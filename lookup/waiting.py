@@ -1,0 +1,46 @@
+"""How a task waits for a state that its host's owner has not built yet."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+
+from lockgate.errors import LookupCacheError, LookupTimeoutError
+from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.pipe import error_from_json
+
+# An executor starts its process within a second or two; one on a busy host takes longer.
+_OWNER_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float) -> None:
+    """Wait until the state at a snapshot is built on this host, as it is not when an executor has just come.
+
+    The owner is asked for it, whatever the driver has it build. Raises the error of the build,
+    LookupTimeoutError after `seconds`, and LookupCacheError if this host has no owner at all.
+    """
+    started = seen = time.monotonic()
+    while directory.generation(snapshot_id) is None:
+        refusal = directory.take_refusal(snapshot_id)
+        if refusal is not None:
+            raise error_from_json(refusal)
+        with contextlib.suppress(FileNotFoundError):  # nobody has made the folder yet
+            directory.want(snapshot_id)
+        if directory.has_owner():
+            seen = time.monotonic()
+        elif time.monotonic() - seen > min(seconds, _OWNER_SECONDS):
+            raise LookupCacheError(
+                f"no owner builds the lookup cache {directory.path} on this host ({socket.gethostname()}), "
+                f"so snapshot {snapshot_id} never comes: start Spark with "
+                "spark.plugins=io.lockgate.spark.LockgatePlugin, which has executors run owners, and see the "
+                "executor's log"
+            )
+        if time.monotonic() - started > seconds:
+            raise LookupTimeoutError(
+                f"snapshot {snapshot_id} was not built in the lookup cache {directory.path} of this host "
+                f"({socket.gethostname()}) in {seconds:g} s (lookup.timeout): it holds "
+                f"{directory.generations() or 'no state yet'}; see {directory.log_path}"
+            )
+        time.sleep(_POLL_SECONDS)
