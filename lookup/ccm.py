@@ -25,11 +25,14 @@ _BLOCK = 16
 _LENGTH_BYTES = 4
 _COUNTER_FLAGS = _LENGTH_BYTES - 1
 _FIRST_FLAGS = 0x40 | (TAG_BYTES - 2) // 2 << 3 | _LENGTH_BYTES - 1
-# Associated data from this length on has a longer prefix, which is not made here.
-MOST_ASSOCIATED_WORDS = ((1 << 16) - (1 << 8)) // 8
+# Associated data from this length on has six bytes of length before it instead of two.
+_WIDE_WORDS = ((1 << 16) - (1 << 8)) // 8
+_WIDE_MARK = 0xFFFE
 # What a chunk needs stays in the processor's cache: twice as fast as all rows at once.
 _CHUNK_ROWS = 1 << 11
 _CHUNK_WORDS = 1 << 16
+# Rows whose associated data is longer than this are done last, by themselves: few at a time.
+_LONG_WORDS = 1 << 9
 
 _Rows = Rows | Scattered
 
@@ -38,7 +41,7 @@ class RowCcm:
     """Seals and opens rows under one key of 16 or 32 bytes; may be used by several threads.
 
     `nonces` are bytes of shape (rows, 11), tags words of shape (rows, 2). Associated data are rows too, of at
-    least one word and less than 65,280 bytes each.
+    least one word and less than 4 GiB each.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -60,7 +63,9 @@ class RowCcm:
     ) -> tuple[Scattered, UInt64s]:
         # Rows of one length together are a matrix: no index a word is needed.
         rows, associated = _lying(rows), _lying(associated)
-        order = np.argsort(rows.lengths, kind="stable")
+        long = associated.lengths > _LONG_WORDS
+        order = np.lexsort((rows.lengths, long)) if long.any() else np.argsort(rows.lengths, kind="stable")
+        short = len(order) - int(np.count_nonzero(long))
         lengths = rows.lengths[order]
         places = offsets_of(lengths)
         made = np.empty(int(places[-1]), np.uint64)
@@ -68,8 +73,11 @@ class RowCcm:
         encryptor = self._cipher.encryptor()
         first = 0
         while first < len(order):
-            end = min(first + _CHUNK_ROWS, len(order))
-            end = min(end, first + max(1, _CHUNK_WORDS // max(1, int(lengths[end - 1]))))
+            end = min(first + _CHUNK_ROWS, short if first < short else len(order))
+            widest = int(lengths[end - 1])
+            if first >= short:
+                widest = max(widest, int(associated.lengths[order[first:end]].max()))
+            end = min(end, first + max(1, _CHUNK_WORDS // max(1, widest)))
             chosen = order[first:end]
             chunk = _Chunk(encryptor, nonces[chosen], lengths[first:end])
             words, kept = _matrix(rows, chosen)
@@ -161,11 +169,27 @@ def _blocks(flags: int, nonces: Any, numbers: Int64s) -> UInt64s:
 
 
 def _with_lengths(words: UInt64s, lengths: Int64s) -> UInt64s:
-    # Two bytes of length, then the row: its words move up by two bytes.
-    if not 0 < int(lengths.min()) <= int(lengths.max()) < MOST_ASSOCIATED_WORDS:
-        raise ValueError("associated data of no bytes, or of 65,280 or more")
+    # The length, then the row: its words move up by the two or six bytes of the length.
+    if not 0 < int(lengths.min()) <= int(lengths.max()) < 1 << 29:
+        raise ValueError("associated data of no bytes, or of 4 GiB or more")
     moved = np.zeros((len(words), words.shape[1] + 2), np.uint64)
-    moved[:, :-2] = words << np.uint64(16)
-    moved[:, 1:-1] |= words >> np.uint64(48)
-    moved[:, 0] |= (lengths * 8).astype(np.uint16).byteswap()
+    wide = lengths >= _WIDE_WORDS
+    if not wide.any():
+        _shift_in(moved, words, 2)
+        moved[:, 0] |= (lengths * 8).astype(np.uint16).byteswap()
+        return moved
+    narrow = ~wide
+    moved[narrow] = _with_lengths(words[narrow], lengths[narrow]) if narrow.any() else 0
+    longer = np.zeros((int(wide.sum()), moved.shape[1]), np.uint64)
+    _shift_in(longer, words[wide], 6)
+    counted = np.uint64(_WIDE_MARK) << np.uint64(48) | (lengths[wide] * 8).astype(np.uint64) << np.uint64(16)
+    longer[:, 0] |= counted.byteswap()
+    moved[wide] = longer
     return moved
+
+
+def _shift_in(moved: UInt64s, words: UInt64s, by: int) -> None:
+    # The bytes of `words`, each row from its byte `by` on.
+    bits = np.uint64(8 * by)
+    moved[:, :-2] = words << bits
+    moved[:, 1:-1] |= words >> (np.uint64(64) - bits)

@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from lockgate.errors import LookupCacheError, UnsupportedError
-from lockgate.lookup.ccm import MOST_ASSOCIATED_WORDS, NONCE_BYTES, RowCcm
+from lockgate.errors import LookupCacheError
+from lockgate.lookup.ccm import NONCE_BYTES, RowCcm
 from lockgate.lookup.cmac import RowMac
 from lockgate.lookup.rows import Rows, Scattered, UInt64s, offsets_of, ragged
 
@@ -142,12 +142,7 @@ class Sealer:
         self._lock = threading.Lock()
 
     def seal(self, keys: Rows, values: Rows) -> Rows:
-        """Encrypt the values of sealed keys; those of no length, which delete a key, stay.
-
-        Raises UnsupportedError for keys of almost 64 KiB.
-        """
-        if len(keys) and int(keys.lengths.max()) >= MOST_ASSOCIATED_WORDS:
-            raise UnsupportedError("an encrypted lookup cache cannot have keys of 65,000 bytes or more")
+        """Encrypt the values of sealed keys; those of no length, which delete a key, stay."""
         lengths = values.lengths
         there = np.flatnonzero(lengths)
         if len(there) < len(values):

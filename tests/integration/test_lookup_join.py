@@ -146,11 +146,7 @@ TYPED = {
 }
 
 
-# Joined by in the other tests; each key here costs an owner process.
-PLAIN_INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
-
-
-def test_values_and_keys_of_every_flat_type(
+def test_values_of_every_flat_type(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:
     name = table("typed")
@@ -162,8 +158,9 @@ def test_values_and_keys_of_every_flat_type(
     source = spark.sql("SELECT id, cast(id % 3 AS INT) AS x FROM range(0, 60, 2)")
     joined = lookup_join(source, name, on="id", options=options)
     same(joined, source.join(spark.table(name), "id", "left").select(*joined.columns))
+    # By keys of every type together: test_lookup_values.
     for column, kind, expression in columns:
-        if kind in PLAIN_INTEGERS:
+        if kind not in ("BOOLEAN", "DOUBLE"):
             continue
         stream = spark.sql(f"SELECT {expression} AS {column} FROM range(0, 60, 3)")
         by_value = lookup_join(stream, name, on=column, how="inner", select=["id"], options=options)

@@ -104,6 +104,20 @@ def test_no_file_ever_has_a_value_in_the_clear(
         assert_nothing_in_the_clear(Path(plain.status().directory))
 
 
+@pytest.mark.parametrize("options", [ENCRYPTED, {"lookup.cache": "full"}, {"lookup.cache": "memory"}])
+@pytest.mark.parametrize("primary", [("name",), ("id",), ()])
+def test_text_keys_of_any_length(make_table: MakeTable, options: dict[str, str], primary: Any) -> None:
+    lengths = [1, 65_200, 65_300, 70_000, 300_000]
+    table = make_table(SCHEMA, primary, keys=KEY, **options)
+    table.commit([("+I", {"id": n, "name": "x" * n, "n": n}) for n in lengths[:4]])
+    with open_lookup(table, "name") as lookup:
+        table.commit([("+U" if primary else "+I", {"id": n, "name": "x" * n, "n": n}) for n in lengths])
+        lookup.refresh()
+        asked = pa.record_batch({"name": ["x" * n for n in (300_000, 65_300, 65_299, 1)]})
+        times = 1 if primary else 2
+        assert lookup.get(asked).rows.column("n").to_pylist() == [300_000] + [65_300] * times + [1] * times
+
+
 def test_the_same_cache_serves_after_the_key_was_rolled(make_table: MakeTable) -> None:
     keys = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
     table = make_table(SCHEMA, ("id",), keys=keys, **ENCRYPTED)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockgate.errors import KeyMissingError, LookupCacheError, UnsupportedError, WrongKeyError
+from lockgate.errors import KeyMissingError, LookupCacheError, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider, NoKeys
 from lockgate.lookup.cache_key import cipher_of, make_cache_key, open_cache_key
 from lockgate.lookup.ccm import NONCE_BYTES, RowCcm
@@ -139,15 +139,21 @@ def test_chunks_of_sealed_rows_make_no_difference(monkeypatch: pytest.MonkeyPatc
     assert (tags == others).all()
 
 
-def test_keys_too_long_to_be_authenticated_are_refused() -> None:
-    keys, values = Rows.from_values([bytes(65_280)]), Rows.from_values([bytes(8)])
-    with pytest.raises(UnsupportedError, match="65,000"):
-        Sealer(CacheCipher(SECRET), 0).seal(keys, values)
-    with pytest.raises(ValueError, match="65,280"):
-        RowCcm(SECRET).seal(np.zeros((1, 11), np.uint8), keys, values)
-    shorter = Rows.from_values([bytes(65_272)])
-    sealed, _ = RowCcm(SECRET).seal(np.zeros((1, 11), np.uint8), shorter, values)
-    assert sealed.gather().to_bytes()[0] == AESCCM(SECRET).encrypt(bytes(11), bytes(8), bytes(65_272))[:8]
+def test_long_keys_are_those_of_the_standard_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # From 65,280 bytes on the standard spells the length of associated data in another way.
+    lengths = [8, 65_272, 16, 65_280, 4096, 4104, 8, 200_000, 65_288]
+    keys = Rows.from_values([bytes([n + 1]) * length for n, length in enumerate(lengths)])
+    plain = Rows.from_values([bytes([n]) * 8 * (n % 4) for n in range(len(lengths))])
+    nonces = np.arange(len(lengths) * NONCE_BYTES).astype(np.uint8).reshape(-1, NONCE_BYTES)
+    for chunk in (1, 3, 1 << 11):
+        monkeypatch.setattr("lockgate.lookup.ccm._CHUNK_ROWS", chunk)
+        sealed, tags = RowCcm(SECRET).seal(nonces, keys, plain)
+        lines = zip(keys.to_bytes(), plain.to_bytes(), sealed.gather().to_bytes(), tags, nonces, strict=True)
+        for key, value, body, tag, nonce in lines:
+            assert body + tag.tobytes() == AESCCM(SECRET).encrypt(nonce.tobytes(), value, key)
+        assert RowCcm(SECRET).open(nonces, keys, sealed, tags).gather().to_bytes() == plain.to_bytes()
+    with pytest.raises(ValueError, match="no bytes"):
+        RowCcm(SECRET).seal(nonces[:1], Rows.from_values([b""]), plain.take(np.array([0])))
 
 
 def test_spills_are_encrypted() -> None:

@@ -1,0 +1,167 @@
+"""What lookup joins answer and are asked by: nested values, many columns, keys of every type; all caches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lockgate import lookup
+from lockgate.lookup import lookup_join
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockgate import Lake
+
+MakeName = Callable[[str], str]
+
+
+@pytest.fixture(autouse=True)
+def lookups_end(lake: Lake) -> Iterator[None]:
+    """Each test starts without running lookups."""
+    yield
+    lookup.close_all()
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, str]:
+    """A cache folder of the test's own, quick refreshes, and the cache in any case."""
+    return {
+        "lookup.cache-dir": str(tmp_path / "cache"),
+        "lookup.refresh.interval": "100 ms",
+        "lookup.strategy": "lookup",
+    }
+
+
+def same(left: DataFrame, right: DataFrame) -> None:
+    assert left.columns == right.columns
+    assert left.schema.simpleString() == right.schema.simpleString()
+    mine, theirs = (sorted((tuple(row) for row in frame.collect()), key=repr) for frame in (left, right))
+    assert mine == theirs
+    assert mine, "nothing was compared"
+
+
+# A null, nothing in it, and a null in it, at every level.
+NESTED = {
+    "tags ARRAY<STRING>": "element_at(array(null, array(), array('a', null, ''), array('é', 'b')), n)",
+    "scores MAP<STRING, INT>": "element_at(array(map('a', 1, '', null), null, map(), map('z', 7)), n)",
+    "place STRUCT<city: STRING, at: STRUCT<lat: DOUBLE, lon: DECIMAL(20,3)>>": (
+        "if(n = 2, null, named_struct('city', if(n = 3, null, concat('c', id)), 'at', "
+        "if(n = 1, null, named_struct('lat', id / 3, 'lon', cast(id / 8 AS DECIMAL(20,3))))))"
+    ),
+    "visits ARRAY<STRUCT<on: DATE, notes: ARRAY<STRING>>>": (
+        "if(n = 4, null, transform(sequence(1, n), x -> if(x = 2, null, named_struct("
+        "'on', date_add(DATE'2024-01-01', cast(x AS INT)), 'notes', if(x = 1, null, array(null, 'n'))))))"
+    ),
+    "index MAP<INT, ARRAY<MAP<STRING, TIMESTAMP>>>": (
+        "map(cast(id AS INT), if(n = 1, null, array(map('t', timestamp_micros(id)), map(), null)))"
+    ),
+}
+KINDS = {
+    "full": {"lookup.cache": "full"},
+    "memory": {"lookup.cache": "memory"},
+    "encrypted": {},
+}
+
+
+def test_nested_values_and_more_than_64_columns(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    wide = [f"w{n}" for n in range(70)]
+    columns = ", ".join([*NESTED, *(f"{name} INT" for name in wide)])
+    numbers = ", ".join(f"if(id % 70 = {n}, null, cast(id + {n} AS INT))" for n in range(70))
+    nested = ", ".join(NESTED.values())
+    values = f"SELECT id, id % 9, {nested}, {numbers} FROM (SELECT id, cast(id % 4 + 1 AS INT) n"
+    stream = spark.range(0, 60, 2).selectExpr("id", "id % 5 AS g")
+    name, encrypted = table("nested"), table("sealed")
+    for made, more in (
+        (name, ""),
+        (encrypted, ", 'orc.encrypt'='pii:tags,visits', 'orc.mask'='nullify:tags,visits'"),
+    ):
+        spark.sql(
+            f"CREATE TABLE {made} (id BIGINT, g BIGINT, {columns}) "
+            f"TBLPROPERTIES ('primary-key'='id', 'bucket'='1'{more})"
+        )
+        spark.sql(f"INSERT INTO {made} {values} FROM range(40))")
+    for kind, given in KINDS.items():
+        dim = encrypted if kind == "encrypted" else name
+        chosen = {**options, **given}
+        select = [*_names(), *(wide if kind == "full" else [])]
+        joined = lookup_join(stream, dim, on="id", select=select, snapshot_column="s", options=chosen)
+        plain = stream.join(spark.table(dim).drop("g"), "id", "left")
+        same(joined, plain.selectExpr(*joined.columns[:-1], "1L AS s"))
+        assert lookup.status(dim).rows == 40
+        if kind == "encrypted":
+            lists = lookup_join(stream, dim, on="g", how="inner", select=_names(), options=chosen)
+            same(lists, stream.join(spark.table(dim).drop("id"), "g").select(*lists.columns))
+        lookup.close_all()
+
+    # What changes is followed: rows whose nested values alone differ, and rows that come and go.
+    running = {**options, **KINDS["full"]}
+    joined = lookup_join(stream, name, on="id", select=_names(), options=running)
+    assert joined.count() == 30
+    spark.sql(f"INSERT INTO {name} {values} FROM range(41, 43))")
+    spark.sql(f"UPDATE {name} SET tags = array('new', null), place = null WHERE id % 4 = 2")
+    spark.sql(f"DELETE FROM {name} WHERE id < 3")
+    lookup.wait_for(name)
+    assert not lookup.status(name).full_load
+    same(joined, stream.join(spark.table(name).drop("g"), "id", "left").select(*joined.columns))
+
+
+def _names() -> list[str]:
+    return [described.split(" ", 1)[0] for described in NESTED]
+
+
+# A value of each type by a number, and whether other numbers give other values.
+KEYS = {
+    "BOOLEAN": "{n} % 2 = 0",
+    "TINYINT": "cast({n} AS TINYINT)",
+    "SMALLINT": "cast({n} * 300 AS SMALLINT)",
+    "INT": "cast({n} * 70000 AS INT)",
+    "BIGINT": "{n} * 5000000000",
+    "FLOAT": "cast({n} / 4 AS FLOAT)",
+    "DOUBLE": "{n} / 3",
+    "DECIMAL(9,2)": "cast({n} / 8 AS DECIMAL(9,2))",
+    "DECIMAL(30,3)": "cast({n} / 8 AS DECIMAL(30,3))",
+    "STRING": "concat('é', {n})",
+    "CHAR(6)": "rpad(concat('c', {n}), 6, ' ')",
+    "VARCHAR(9)": "concat('v', {n})",
+    "BINARY": "cast(concat('b', {n}) AS BINARY)",
+    "DATE": "date_add(DATE'1960-01-01', cast({n} AS INT) * 500)",
+    "TIMESTAMP": "timestamp_micros({n} * 1234567891234)",
+    "TIMESTAMP_NTZ": "cast(timestamp_micros({n} * 1234567891234) AS TIMESTAMP_NTZ)",
+}
+
+
+@pytest.mark.parametrize("kind", ["full", "memory"])
+def test_keys_of_every_type_together(
+    spark: SparkSession, table: MakeName, options: dict[str, str], kind: str
+) -> None:
+    """A row matches if all of its keys do: each type is the one that differs in some rows, or is null."""
+    name = table("keyed")
+    names = [f"k{n}" for n in range(len(KEYS))]
+    described = ", ".join(f"{each} {kind}" for each, kind in zip(names, KEYS, strict=True))
+    spark.sql(
+        f"CREATE TABLE {name} ({described}, v BIGINT) TBLPROPERTIES "
+        f"('primary-key'='{','.join(names)}', 'bucket'='2')"
+    )
+    made = ", ".join(each.format(n="id") for each in KEYS.values())
+    spark.sql(f"INSERT INTO {name} SELECT {made}, id FROM range(-10, 10)")
+    asked = []
+    for number, (each, expression) in enumerate(zip(names, KEYS.values(), strict=True)):
+        other = expression.format(n=f"(id + if(r = {number}, 1, 0))")
+        asked.append(f"if(r = {100 + number}, null, {other}) AS {each}")
+    # r = -1: all keys as they are in the table.
+    rows = "SELECT explode(array(-1, {})) AS r, id FROM range(-12, 12)".format(
+        ", ".join(f"{number}, {100 + number}" for number in range(len(KEYS)))
+    )
+    stream = spark.sql(f"SELECT {', '.join(asked)}, r, id FROM ({rows})")
+    given = {**options, "lookup.cache": kind}
+    joined = lookup_join(stream, name, on=names, options=given)
+    plain = stream.join(spark.table(name), names, "left").select(*joined.columns)
+    same(joined, plain)
+    matched = joined.where("v IS NOT NULL").select("r", "id", "v").collect()
+    assert sorted(tuple(row) for row in matched) == [(-1, n, n) for n in range(-10, 10)]
