@@ -22,6 +22,7 @@ from lockgate.framework.types import (
     days_of,
     micros_of,
     millis_of_day,
+    one_nan,
     time_of,
     timestamp_of,
 )
@@ -168,6 +169,8 @@ def _has_fields(data: bytes, types: tuple[DataType, ...]) -> bool:
 
 def _field_codec(data_type: DataType) -> tuple[Encoder, Decoder]:
     kind = data_type.kind
+    if kind in (Kind.FLOAT, Kind.DOUBLE):
+        return _converted(_plain(struct.Struct(_FORMATS[kind])), lambda value: value, one_nan)
     if kind in _FORMATS:
         return _plain(struct.Struct(_FORMATS[kind]))
     if data_type.is_string:

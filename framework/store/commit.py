@@ -44,6 +44,7 @@ from lockgate.framework.store.snapshot import (
 )
 from lockgate.framework.store.split import key_order
 from lockgate.framework.store.streams import noted_progress, own_progress, progress_after, with_progress
+from lockgate.framework.types import one_nan
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
@@ -148,8 +149,9 @@ def _matching(schema: TableSchema, spec: Mapping[str, Any]) -> Callable[[Partiti
             raise InputError(
                 f"cannot overwrite by {name!r}: it is not a partition column{nearest(name, keys)}"
             )
-    wanted = {keys.index(name): value for name, value in spec.items()}
-    return lambda partition: all(partition[index] == value for index, value in wanted.items())
+    # Compared as tuples, in which NaN is equal to itself.
+    wanted = {keys.index(name): (one_nan(value),) for name, value in spec.items()}
+    return lambda partition: all((partition[index],) == value for index, value in wanted.items())
 
 
 def _entries(messages: Sequence[CommitMessage], kind: FileKind) -> list[ManifestEntry]:

@@ -18,7 +18,7 @@ def group_codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Codes, i
     """Give equal rows of `columns` equal numbers.
 
     Returns the number of each row and a bound that all are below; not every number below it need occur. A
-    null is equal to a null.
+    null is equal to a null, NaN to NaN and -0.0 to 0.0.
     """
     if not columns:
         return np.zeros(rows, dtype=np.int64), min(rows, 1)
@@ -42,6 +42,8 @@ def _codes_of(column: pa.ChunkedArray) -> tuple[Codes, int]:
             return values.astype(np.int64) - low, high - low + 1
     if pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_decode()
+    if pa.types.is_floating(encoded.type):
+        encoded = pc.add(encoded, pa.scalar(0.0, encoded.type))  # -0.0 becomes 0.0
     encoded = pc.dictionary_encode(encoded, null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 

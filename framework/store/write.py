@@ -21,7 +21,7 @@ from lockgate.framework.store.row_order import by_sequence
 from lockgate.framework.store.rows import check_not_null, conform_rows, with_system_columns
 from lockgate.framework.store.scan import check_readable
 from lockgate.framework.store.schema import TableSchema
-from lockgate.framework.types import to_arrow
+from lockgate.framework.types import one_nan, to_arrow
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
@@ -154,9 +154,12 @@ def _kinds(schema: TableSchema, kinds: Kinds, rows: int) -> pa.Array | None:
 def _check_overwrite(schema: TableSchema, rows: pa.Table, overwrite: Mapping[str, Any] | None) -> None:
     for name, value in (overwrite or {}).items():
         kind = to_arrow(schema.field(name).type)
-        others = (
-            pc.not_equal(rows[name], pa.scalar(value, kind)) if value is not None else rows[name].is_valid()
-        )
+        if value is None:
+            others = rows[name].is_valid()
+        elif value != value:
+            others = pc.invert(pc.is_nan(rows[name]))
+        else:
+            others = pc.not_equal(rows[name], pa.scalar(value, kind))
         if pc.any(pc.fill_null(others, True)).as_py():
             raise InputError(f"rows of other partitions than {name} = {value!r}, which is overwritten")
 
@@ -196,7 +199,7 @@ class _Writer:
         codes, distinct = group_codes([*columns, pa.chunked_array([buckets])], count)
         for positions in groups(codes, distinct):
             first = int(positions[0])
-            partition = tuple(column[first].as_py() for column in columns)
+            partition = tuple(one_nan(column[first].as_py()) for column in columns)
             yield (partition, buckets[first].as_py()), positions
 
     def _message(self, where: Where, files: Sequence[DataFileMeta]) -> CommitMessage:

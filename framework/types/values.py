@@ -53,6 +53,18 @@ def time_of(millis: int) -> datetime.time:
     return (_EPOCH + datetime.timedelta(milliseconds=millis)).time()
 
 
+def one_nan(value: float) -> float:
+    """Return the number itself, or for any NaN the same object `math.nan`.
+
+    NaN is not equal to NaN, but a tuple is equal to another with the very same object in it. Values that are
+    compared or looked up, those of partitions, must have been through this.
+
+    >>> (one_nan(float("nan")),) == (one_nan(float("nan")),)
+    True
+    """
+    return value if value == value else math.nan
+
+
 def value_to_json(data_type: DataType, value: Any) -> Any:
     """Return the JSON of a value of an atomic type; null for None.
 

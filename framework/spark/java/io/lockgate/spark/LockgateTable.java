@@ -140,9 +140,11 @@ abstract class LockgateTable
 
   static NamedReference[] references(List<String> columns) {
     // FieldReference parses its argument, so a name with a dot or a space must be quoted.
-    return columns.stream()
-        .map(column -> Expressions.column("`" + column.replace("`", "``") + "`"))
-        .toArray(NamedReference[]::new);
+    return columns.stream().map(LockgateTable::quoted).map(Expressions::column).toArray(NamedReference[]::new);
+  }
+
+  private static String quoted(String column) {
+    return "`" + column.replace("`", "``") + "`";
   }
 
   @Override
@@ -176,7 +178,7 @@ abstract class LockgateTable
 
   @Override
   public Transform[] partitioning() {
-    return partitionKeys().stream().map(Expressions::identity).toArray(Transform[]::new);
+    return partitionKeys().stream().map(LockgateTable::quoted).map(Expressions::identity).toArray(Transform[]::new);
   }
 
   @Override

@@ -143,7 +143,8 @@ record Writers(
       int[] keyOrdinals = columns.key();
       for (int i = 0; i < keyOrdinals.length; i++) {
         DataType type = schema.apply(keyOrdinals[i]).dataType();
-        if (!Objects.equals(key.get(i, type), row.get(keyOrdinals[i], type))) {
+        // Values of BINARY are arrays.
+        if (!Objects.deepEquals(key.get(i, type), row.get(keyOrdinals[i], type))) {
           throw Failure.ofRow(
               "UPDATE must not change column '" + schema.apply(keyOrdinals[i]).name()
                   + "' of the primary key: DELETE the row and INSERT it under its new key");
