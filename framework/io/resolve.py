@@ -21,9 +21,9 @@ def resolve(
     """Return the file system of a path or URI and the path in it, absolute and without a scheme.
 
     A path without a scheme is local. `s3://bucket/path` and `s3a://` mean the same; `options` are Hadoop's
-    confs `fs.s3a.*` for it (see `S3Settings.of`), and go to the fsspec implementation of another scheme.
-    Raises InputError if the scheme is unknown or what it needs is not installed, OptionError for malformed
-    options.
+    confs `fs.s3a.*` for it (see `S3Settings.of`), those of HDFS for `hdfs://host/path`, and go to the fsspec
+    implementation of another scheme. Raises InputError if the scheme is unknown or what it needs is not
+    installed, OptionError for malformed options.
     """
     text = os.fspath(location)
     scheme = urlsplit(text).scheme if "://" in text or text.startswith("file:") else ""
@@ -32,6 +32,11 @@ def resolve(
         return LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 (links stay as they are)
     if scheme in SCHEMES:
         return _s3(text, options or {})
+    if scheme == "hdfs":
+        # Not at the top: pyarrow's file systems cost time, and most tables are elsewhere.
+        from lockgate.framework.io.hdfs import HdfsFileSystem
+
+        return HdfsFileSystem.of(text, options or {})
     try:
         file_system = FsspecFileSystem(scheme, options)
     except (ImportError, ValueError) as error:

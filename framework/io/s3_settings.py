@@ -108,7 +108,7 @@ def _region_of(endpoint: str | None) -> str | None:
 def storage_confs(options: Mapping[str, str]) -> dict[str, str]:
     """Return those of some confs that say how stores are reached, without Spark's prefix."""
     plain = {key.removeprefix(_SPARK_PREFIX): value for key, value in options.items()}
-    return {key: value for key, value in plain.items() if key.startswith("fs.")}
+    return {key: value for key, value in plain.items() if key.startswith(("fs.", "dfs.", "hadoop."))}
 
 
 def is_s3(location: str) -> bool:

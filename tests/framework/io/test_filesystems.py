@@ -10,16 +10,20 @@ import fsspec
 import pyarrow.fs
 import pytest
 from fsspec.implementations.arrow import ArrowFSWrapper
+from hdfs_on_disk import OnDisk
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.io import FileSystem, LocalFileSystem, join, resolve
+from lockgate.framework.io.hdfs import HdfsFileSystem
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", "s3", "hdfs"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[FileSystem, str]:
     if request.param == "s3":
         server, bucket = request.getfixturevalue("s3"), request.getfixturevalue("bucket")
         return resolve(f"s3a://{bucket}/root", server.options())
+    if request.param == "hdfs":
+        return HdfsFileSystem("", {}, OnDisk()), str(tmp_path / "root")
     return resolve(tmp_path if request.param == "local" else f"memory://{uuid.uuid4()}")
 
 
@@ -118,7 +122,7 @@ def test_an_unknown_scheme_is_refused() -> None:
 
 
 def test_a_file_system_without_exclusive_creation_is_refused(tmp_path: Path) -> None:
-    """Arrow's, through which fsspec reaches HDFS, has none."""
+    """Arrow's has none."""
 
     class OverArrow(ArrowFSWrapper):
         protocol = "over-arrow"

@@ -1,0 +1,208 @@
+"""HDFS, through pyarrow and Hadoop's C library.
+
+A new file is written under another name and then renamed, which the name node does for one of several only
+(see `libhdfs`); so do Paimon's commits there, and the two do not lose each other's.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, Protocol, cast
+from urllib.parse import urlsplit
+
+from pyarrow import fs as arrow_fs
+
+from lockgate.errors import InputError
+from lockgate.framework.io.filesystem import FileInfo
+from lockgate.framework.io.libhdfs import Renames, check_environment
+from lockgate.framework.io.local import TEMPORARY_PREFIX
+
+SCHEME = "hdfs"
+# What of the options is Hadoop's, and concerns HDFS.
+_PREFIXES = ("dfs.", "fs.", "hadoop.", "ipc.")
+_SPARK_PREFIX = "spark.hadoop."
+# A file that is being replaced is empty for a moment; none of ours is empty otherwise.
+_EMPTY_RETRIES = 20
+_EMPTY_WAIT_SECONDS = 0.02
+
+
+class Client(Protocol):
+    """A connection: pyarrow's file system, and renaming that replaces nothing."""
+
+    files: Any
+
+    def rename(self, path: str, target: str) -> bool:
+        """Give a file another name; False if it did not get it."""
+
+
+class HdfsClient:
+    """A connection to a name node, or to the `default` one of the configuration; `port` 0: as configured."""
+
+    def __init__(self, host: str, port: int, confs: Mapping[str, str]) -> None:
+        check_environment()
+        # Loads the Java machine, which the other connection needs.
+        self.files = arrow_fs.HadoopFileSystem(host, port, extra_conf=dict(confs))
+        self._renames = Renames(host, port, confs)
+
+    def rename(self, path: str, target: str) -> bool:
+        """Give a file another name; False if it did not get it."""
+        return self._renames.rename(path, target)
+
+
+class HdfsFileSystem:
+    """Files of one HDFS; see `FileSystem` for what each method promises.
+
+    `write_atomic` falls short of that: a reader may meet an empty file for a moment, and waits; a writer that
+    is killed just then leaves it empty. Hints, consumers and tags that are replaced are written so.
+    """
+
+    def __init__(self, authority: str, confs: Mapping[str, str], client: Client | None = None) -> None:
+        self._authority = authority
+        self._confs = dict(confs)
+        self._lock = threading.Lock()
+        self._client = client
+
+    @classmethod
+    def of(cls, location: str, options: Mapping[str, str]) -> tuple[HdfsFileSystem, str]:
+        """Return the file system of `hdfs://host[:port]/path` and the path; nothing is connected yet.
+
+        Without a host it is the one of Hadoop's configuration. Raises InputError for an address that is not
+        so.
+        """
+        # Not parsed as a URI: names may hold `?`, `#` and `%`.
+        authority, _, path = location.partition("://")[2].partition("/")
+        try:
+            parts = urlsplit(f"//{authority}")
+            _ = parts.port
+        except ValueError as error:
+            raise InputError(f"{location} is no address of HDFS: {error}") from None
+        if "@" in authority or (authority and not parts.hostname):
+            raise InputError(f"{location}: an address of HDFS is hdfs://host[:port]/path, without a user")
+        plain = {key.removeprefix(_SPARK_PREFIX): str(value) for key, value in options.items()}
+        confs = {key: value for key, value in plain.items() if key.startswith(_PREFIXES)}
+        # Keys of other stores are nothing for this one.
+        confs = {key: value for key, value in confs.items() if not key.startswith("fs.s3")}
+        path = "/".join(part for part in path.split("/") if part)
+        return cls(authority, confs), f"/{path}"
+
+    def __repr__(self) -> str:
+        return f"HdfsFileSystem({self._authority!r})"
+
+    @property
+    def _connected(self) -> Client:
+        with self._lock:
+            if self._client is None:
+                parts = urlsplit(f"//{self._authority}")
+                self._client = HdfsClient(parts.hostname or "default", parts.port or 0, self._confs)
+            return self._client
+
+    @property
+    def _files(self) -> Any:
+        return self._connected.files
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def read_bytes(self, path: str) -> bytes:
+        data = b""
+        for attempt in range(_EMPTY_RETRIES):
+            with self.open_input(path) as file:
+                data = file.read()
+            if data or attempt == _EMPTY_RETRIES - 1:
+                break
+            time.sleep(_EMPTY_WAIT_SECONDS)
+        return data
+
+    def open_input(self, path: str) -> BinaryIO:
+        # libhdfs prints the error of what is not there, so it is not asked for.
+        self._info(path)
+        return cast("BinaryIO", self._files.open_input_file(path))
+
+    def list(self, path: str) -> list[FileInfo]:
+        if not self.exists(path):
+            return []
+        try:
+            found = self._files.get_file_info(arrow_fs.FileSelector(path))
+        except FileNotFoundError:
+            return []
+        return [_described(f"{path.rstrip('/')}/{info.base_name}", info) for info in found]
+
+    def exists(self, path: str) -> bool:
+        return bool(self._files.get_file_info(path).type != arrow_fs.FileType.NotFound)
+
+    def size(self, path: str) -> int:
+        return int(self._info(path).size or 0)
+
+    def uri(self, path: str) -> str:
+        """Return the address as Hadoop's `Path` takes it: not escaped."""
+        return f"{SCHEME}://{self._authority}{path}"
+
+    def _info(self, path: str) -> Any:
+        info = self._files.get_file_info(path)
+        if info.type == arrow_fs.FileType.NotFound:
+            raise FileNotFoundError(f"{self.uri(path)} does not exist")
+        return info
+
+    # --- writing -----------------------------------------------------------------------------
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        folder, _, name = path.rpartition("/")
+        temporary = f"{folder}/{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}.tmp"
+        self.make_directory(folder)
+        try:
+            with self._files.open_output_stream(temporary) as file:
+                yield cast("BinaryIO", file)
+            self._name(temporary, path)
+        finally:
+            with suppress(OSError):  # what went wrong first counts; remove_orphan_files takes the rest
+                self.delete(temporary)
+
+    def _name(self, temporary: str, path: str) -> None:
+        if self._connected.rename(temporary, path):
+            return
+        taken = self.exists(path)
+        # Nobody else moves the file: if it is gone, it has its name, and only the answer was lost.
+        if taken and not self.exists(temporary):
+            return
+        if taken:
+            raise FileExistsError(f"{self.uri(path)} exists")
+        raise OSError(f"{self.uri(temporary)} could not be renamed to {path}; see Hadoop's log")
+
+    def write_new(self, path: str, data: bytes) -> None:
+        with self.create(path) as file:
+            file.write(data)
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        self.make_directory(os.path.dirname(path))  # noqa: PTH120 - a path in HDFS
+        with self._files.open_output_stream(path) as file:
+            file.write(data)
+
+    def make_directory(self, path: str) -> None:
+        self._files.create_dir(path, recursive=True)
+
+    def delete(self, path: str) -> bool:
+        if not self.exists(path):
+            return False
+        try:
+            self._files.delete_file(path)
+        except OSError:
+            if self.exists(path):
+                raise
+            return False
+        return True
+
+    def delete_tree(self, path: str) -> None:
+        if self.exists(path):
+            with suppress(FileNotFoundError):
+                self._files.delete_dir(path)
+
+
+def _described(path: str, info: Any) -> FileInfo:
+    is_directory = info.type == arrow_fs.FileType.Directory
+    millis = int(info.mtime.timestamp() * 1000) if info.mtime is not None else 0
+    return FileInfo(path, 0 if is_directory else int(info.size or 0), is_directory, millis)

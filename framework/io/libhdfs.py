@@ -1,0 +1,82 @@
+"""The one call of Hadoop's C library that pyarrow does not hand on: a rename that replaces nothing.
+
+pyarrow's own `move` deletes what is in the way. The name node renames under a lock of its own, and refuses if
+the target is a file that exists: of several who rename to one name, one wins. Source: `libhdfs` (`hdfs.h`),
+Hadoop's "Specification of FileSystem", `rename`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Mapping
+
+from lockgate.errors import InputError
+
+_NAME = "libhdfs.dylib" if sys.platform == "darwin" else "libhdfs.so"
+_NEEDS = (
+    "HDFS is reached through Hadoop's C library: set JAVA_HOME, ARROW_LIBHDFS_DIR (the folder of "
+    f"{_NAME}, if it is not in $HADOOP_HOME/lib/native) and CLASSPATH (what `hadoop classpath --glob` prints)"
+)
+# The types of the arguments and of the result of each function.
+_POINTER, _TEXT = ctypes.c_void_p, ctypes.c_char_p
+_FUNCTIONS = {
+    "hdfsNewBuilder": ([], _POINTER),
+    "hdfsBuilderSetNameNode": ([_POINTER, _TEXT], None),
+    "hdfsBuilderSetNameNodePort": ([_POINTER, ctypes.c_uint16], None),
+    "hdfsBuilderConfSetStr": ([_POINTER, _TEXT, _TEXT], ctypes.c_int),
+    "hdfsBuilderConnect": ([_POINTER], _POINTER),
+    "hdfsRename": ([_POINTER, _TEXT, _TEXT], ctypes.c_int),
+}
+
+
+def check_environment() -> None:
+    """Raise InputError if Hadoop's library or its classes cannot be found, which would end the process."""
+    if not os.environ.get("CLASSPATH"):
+        raise InputError(f"the variable CLASSPATH is not set. {_NEEDS}")
+    places = _places()
+    if places and not any(os.path.isfile(place) for place in places):  # noqa: PTH113 - as the loader sees it
+        raise InputError(f"there is no {' nor '.join(places)}. {_NEEDS}")
+
+
+def _places() -> list[str]:
+    """Return where pyarrow looks too; none: wherever the system's loader does."""
+    folders = [os.environ.get("ARROW_LIBHDFS_DIR")]
+    if home := os.environ.get("HADOOP_HOME"):
+        folders.append(f"{home}/lib/native")
+    return [f"{folder}/{_NAME}" for folder in folders if folder]
+
+
+class Renames:
+    """Renames in one file system, over a connection of its own; pyarrow must have connected before."""
+
+    def __init__(self, host: str, port: int, confs: Mapping[str, str]) -> None:
+        self._library = _load()
+        # The builder keeps the addresses of what it is told until it has connected.
+        texts = [text.encode() for pair in confs.items() for text in pair]
+        name = host.encode()
+        builder = self._library.hdfsNewBuilder()
+        self._library.hdfsBuilderSetNameNode(builder, name)
+        self._library.hdfsBuilderSetNameNodePort(builder, port)
+        for key, value in zip(texts[::2], texts[1::2], strict=True):
+            self._library.hdfsBuilderConfSetStr(builder, key, value)
+        self._connection = self._library.hdfsBuilderConnect(builder)
+        if not self._connection:
+            raise OSError(f"hdfs://{host}:{port} cannot be reached by libhdfs")
+
+    def rename(self, path: str, target: str) -> bool:
+        """Give a file another name; False if it did not get it, for whatever reason."""
+        return bool(self._library.hdfsRename(self._connection, path.encode(), target.encode()) == 0)
+
+
+def _load() -> ctypes.CDLL:
+    found = [place for place in _places() if os.path.isfile(place)]  # noqa: PTH113 - as the loader sees it
+    try:
+        library = ctypes.CDLL(found[0] if found else _NAME)
+    except OSError as error:
+        raise InputError(f"{_NAME} cannot be loaded: {error}. {_NEEDS}") from error
+    for name, (arguments, result) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, result
+    return library
