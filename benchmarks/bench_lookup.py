@@ -20,7 +20,7 @@ from lockgate.framework.store.catalog import Catalog
 SMALL, LARGE = 1_000_000, 10_000_000
 SIZES = (10_000, 100_000, 1_000_000)
 SOAK_MINUTES = 10.0
-PARTS = ("rates", "build", "streams", "refresh", "p99")
+PARTS = ("rates", "sealing", "hot-rows", "build", "streams", "refresh", "p99")
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: argparse.Namespace) -> None:
-    from lookups import building, rates
+    from lookups import building, hot_rows, rates, sealing
     from lookups.dimension import make_dimension
 
     name, wanted, repetitions = f"b.dimension_{label}", set(arguments.only), arguments.repetitions
@@ -55,6 +55,10 @@ def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: a
             rates.rates(table, rows, label, cache, folder, repetitions)
             if label == "1m":
                 rates.misses(table, rows, cache, folder, repetitions)
+    if "sealing" in wanted:
+        sealing.sealing(folder / "lake", name, rows, label, folder, repetitions)
+    if "hot-rows" in wanted:
+        hot_rows.hot_rows(catalog, table, rows, label, folder, repetitions)
     if wanted & {"streams", "refresh", "p99"}:
         _with_spark(folder, name, label, rows, wanted, arguments)
 

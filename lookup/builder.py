@@ -207,7 +207,7 @@ class CacheBuilder:
         return make_step(self.layout, store, self._batch(rows), kinds, self._matching(rows))
 
     def _ingest(self, store: Store, step: Step, cursor: _Cursor) -> None:
-        coming = sum(map(len, step.keys)) + sum(len(value or b"") for value in step.values)
+        coming = sum(map(len, step.keys)) + sum(map(len, filter(None, step.values)))
         with self._budget.writing(coming):
             files = store.step_files(step.keys, step.values) if step.keys else []
             store.ingest(files, cursor.meta())

@@ -10,7 +10,6 @@ The parameters: nonces of 11 bytes, tags of 16, messages of up to 4 GiB, of whol
 
 from __future__ import annotations
 
-import hmac
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ _FIRST_FLAGS = 0x40 | (TAG_BYTES - 2) // 2 << 3 | _LENGTH_BYTES - 1
 _WIDE_WORDS = ((1 << 16) - (1 << 8)) // 8
 _WIDE_MARK = 0xFFFE
 # What a chunk needs stays in the processor's cache: twice as fast as all rows at once.
-_CHUNK_ROWS = 1 << 11
+_CHUNK_ROWS = 1 << 13
 _CHUNK_WORDS = 1 << 16
 # Rows whose associated data is longer than this are done last, by themselves: few at a time.
 _LONG_WORDS = 1 << 9
@@ -54,7 +53,8 @@ class RowCcm:
     def open(self, nonces: Any, associated: _Rows, sealed: _Rows, tags: UInt64s) -> Scattered:
         """Decrypt rows; raises InvalidTag if any of them is not what was sealed."""
         plain, expected = self._in_chunks(nonces, associated, sealed, sealing=False)
-        if not hmac.compare_digest(expected.tobytes(), tags.tobytes()):
+        # All bits of all tags, whichever of them differ.
+        if np.bitwise_or.reduce(expected ^ tags, axis=None):
             raise InvalidTag
         return plain
 
@@ -64,7 +64,7 @@ class RowCcm:
         # Rows of one length together are a matrix: no index a word is needed.
         rows, associated = _lying(rows), _lying(associated)
         long = associated.lengths > _LONG_WORDS
-        order = np.lexsort((rows.lengths, long)) if long.any() else np.argsort(rows.lengths, kind="stable")
+        order = np.lexsort((rows.lengths, long)) if long.any() else _by_length(rows.lengths)
         short = len(order) - int(np.count_nonzero(long))
         lengths = rows.lengths[order]
         places = offsets_of(lengths)
@@ -81,11 +81,12 @@ class RowCcm:
             chosen = order[first:end]
             chunk = _Chunk(encryptor, nonces[chosen], lengths[first:end])
             words, kept = _matrix(rows, chosen)
-            other = words ^ chunk.key_stream()
+            # What is opened takes the place of what was sealed, which nobody needs any more.
+            other = chunk.combined(words, np.empty_like(words) if sealing else words)
             if kept is None:
                 width = int(lengths[first])
                 other[:, width:] = 0
-                made[places[first] : places[end]] = other[:, :width].ravel()
+                made[places[first] : places[end]].reshape(end - first, width)[:] = other[:, :width]
             else:
                 other[~kept] = 0
                 made[places[first] : places[end]] = other[kept]
@@ -110,10 +111,11 @@ class _Chunk:
         counters.view(">u4")[:, :, 3] = np.arange(blocks)
         self._stream = self._encrypt(counters)
 
-    def key_stream(self) -> UInt64s:
-        """What the words of the messages are combined with."""
-        words: UInt64s = self._stream[:, 1:].reshape(len(self._stream), -1)
-        return words
+    def combined(self, words: UInt64s, out: UInt64s) -> UInt64s:
+        """Put the words of the messages, combined with the key stream, into `out`."""
+        blocks = (len(words), words.shape[1] // 2, 2)
+        np.bitwise_xor(words.reshape(blocks), self._stream[:, 1:], out=out.reshape(blocks))
+        return out
 
     def tags(self, associated: UInt64s, associated_lengths: Int64s, clear: UInt64s) -> UInt64s:
         """The tags of the messages in the clear with their associated data."""
@@ -137,6 +139,12 @@ class _Chunk:
             fresh = self._encrypt(state ^ words[:, 2 * block : 2 * block + 2])
             state = fresh if block < least else np.where((counts > block)[:, None], fresh, state)
         return state
+
+
+def _by_length(lengths: Int64s) -> Int64s:
+    # Numbers of 16 bits are sorted by their digits, in a third of the time.
+    small = len(lengths) > 0 and int(lengths.max()) < 1 << 16
+    return np.argsort(lengths.astype(np.uint16) if small else lengths, kind="stable")
 
 
 def _lying(rows: _Rows) -> Scattered:

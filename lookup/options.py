@@ -69,7 +69,10 @@ REFRESH_ASYNC = Option(
     "true: answer from the newest state already cached; false: wait until the newest snapshot is cached",
 )
 REFRESH_INTERVAL = Option(
-    "lookup.refresh.interval", parse_duration, timedelta(seconds=1), "time between looks for a new snapshot"
+    "lookup.refresh.interval",
+    parse_duration,
+    timedelta(milliseconds=500),
+    "time between looks for a new snapshot",
 )
 FULL_LOAD_THRESHOLD = Option(
     "lookup.refresh.full-load-threshold",

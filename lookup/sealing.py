@@ -68,6 +68,13 @@ class CacheCipher:
         macs[:, 0] = (macs[:, 0].byteswap() & ~_SPACE | space).byteswap()
         offsets = offsets_of(lengths + (_MAC_WORDS - 1))
         words = np.empty(int(offsets[-1]), np.uint64)
+        width = int(lengths[0]) if len(lengths) else 0
+        if width and (lengths == width).all():
+            table = words.reshape(len(keys), -1)
+            table[:, :_MAC_WORDS] = macs
+            given = keys.words[keys.offsets[0] : keys.offsets[-1]].reshape(len(keys), width)
+            table[:, _MAC_WORDS:] = given[:, 1:]
+            return Rows(words, offsets)
         words[offsets[:-1]] = macs[:, 0]
         words[offsets[:-1] + 1] = macs[:, 1]
         rest = lengths - 1
@@ -114,9 +121,10 @@ class Opener:
         head = values.words[starts[:, None] + np.arange(_HEAD_WORDS)]
         bodies = Scattered(values.words, starts + _HEAD_WORDS, lengths - _HEAD_WORDS)
         nonces, tags = head[:, :2].copy(), head[:, 2:]
+        first = int(nonces[0, 1])
+        if (nonces[:, 1] == first).all():
+            return self._sessions[first].open(_nonce_bytes(nonces), keys, bodies, tags)
         sessions = np.unique(nonces[:, 1]).tolist()
-        if len(sessions) == 1:
-            return self._sessions[sessions[0]].open(_nonce_bytes(nonces), keys, bodies, tags)
         words, opened = np.empty(int(bodies.lengths.sum()), np.uint64), np.empty(len(starts), np.int64)
         end = 0
         for session in sessions:

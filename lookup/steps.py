@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from operator import is_not
 
 import numpy as np
 import pyarrow as pa
@@ -63,16 +65,23 @@ def _one_row(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: 
     last = groups.last
     keys = encoded.rows.take(groups.first).to_bytes()
     rows = layout.row_codec.encode(batch.select(layout.row_schema.names)).take(last).to_bytes()
-    new = [row if here else None for row, here in zip(rows, present[last].tolist(), strict=True)]
+    new = _where(present[last], rows)
     old = store.get_many(keys)
-    delta = sum(value is not None for value in new) - sum(value is not None for value in old)
-    return _changed(keys, old, new, delta)
+    return _changed(keys, old, new, old.count(None) - new.count(None))
+
+
+def _where(here: Bools, values: Sequence[bytes]) -> list[bytes | None]:
+    if here.all():
+        return list(values)
+    return [value if kept else None for value, kept in zip(values, here.tolist(), strict=True)]
 
 
 def _changed(
     keys: Sequence[bytes], old: Sequence[bytes | None], new: Sequence[bytes | None], row_delta: int
 ) -> Step:
     different = [n for n, (before, after) in enumerate(zip(old, new, strict=True)) if before != after]
+    if len(different) == len(keys):
+        return Step(list(keys), list(new), row_delta)
     return Step([keys[n] for n in different], [new[n] for n in different], row_delta)
 
 
@@ -90,7 +99,7 @@ def _appended(layout: CacheLayout, store: Store, batch: pa.RecordBatch) -> Step:
 
 def _lists(values: Sequence[bytes | None]) -> tuple[Rows, Int64s]:
     # The rows of packed lists one after another, and for each the number of its list.
-    there = np.flatnonzero(np.fromiter((value is not None for value in values), bool, len(values)))
+    there = np.flatnonzero(np.fromiter(map(is_not, values, repeat(None)), bool, len(values)))
     rows, counts = unpack(Rows.from_values([value for value in values if value is not None]))
     return rows.gather(), np.repeat(there, counts)
 
@@ -159,4 +168,4 @@ def _remember(
 ) -> list[bytes | None]:
     last = groups.last
     rows = layout.key_row_codec.encode(batch.select(layout.key_schema.names)).take(last).to_bytes()
-    return [row if here else None for row, here in zip(rows, present[last].tolist(), strict=True)]
+    return _where(present[last], rows)
