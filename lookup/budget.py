@@ -1,20 +1,23 @@
 """The disk that the caches of a host may take, kept by all their owners together.
 
-What a process is about to write is noted in a file `.writing-<process>` of the common folder before it is
-written, so that two owners cannot both take what is left. The note of a process that ended counts no more.
+What a process is about to write is noted in a file `.writing-<name>` of the common folder before it is
+written, so that two owners cannot both take what is left. The process holds a lock on its note: that of one
+that ended counts no more, which process ids could not tell where containers share the folder.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import shutil
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from lockgate.errors import LookupCacheError
+from lockgate.lookup import places
 from lockgate.lookup.directory import disk_usage
 
 # What is left free on the disk in any case.
@@ -30,6 +33,8 @@ class DiskBudget:
         self._limit = limit
         self._lock = threading.Lock()
         self._noted = 0
+        self._note_path = root / f"{_NOTE}{uuid.uuid4().hex}"
+        self._note_lock: IO[bytes] | None = None
 
     @contextlib.contextmanager
     def writing(self, coming: int) -> Iterator[None]:
@@ -46,11 +51,17 @@ class DiskBudget:
             if change > 0:
                 self._check(change)
             self._noted += change
-            note = self._root / f"{_NOTE}{os.getpid()}"
-            if self._noted:
-                note.write_text(str(self._noted))
-            else:
-                note.unlink(missing_ok=True)
+            self._write_note()
+
+    def _write_note(self) -> None:
+        if self._noted and self._note_lock is None:
+            self._note_lock = places.try_lock(self._note_path)
+        if self._noted:
+            self._note_path.write_text(str(self._noted))
+        elif self._note_lock is not None:
+            self._note_path.unlink(missing_ok=True)
+            self._note_lock.close()
+            self._note_lock = None
 
     def _check(self, change: int) -> None:
         coming = change + self._noted + self._noted_by_others()
@@ -70,10 +81,9 @@ class DiskBudget:
     def _noted_by_others(self) -> int:
         noted = 0
         for path in self._root.glob(f"{_NOTE}*"):
-            process = int(path.name[len(_NOTE) :])
-            if process == os.getpid():
+            if path == self._note_path:
                 continue
-            if Path(f"/proc/{process}").exists():
+            if places.is_locked(path):
                 with contextlib.suppress(FileNotFoundError, ValueError):
                     noted += int(path.read_text())
             else:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import LookupOwnerWarning
 from lockgate.lookup.pipe import Message, answer_about_keys
 from lockgate.lookup.sites import Hear, LocalSite, Owners
+from lockgate.lookup.standing import gauge_name
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
@@ -34,7 +35,8 @@ _LONGEST_SILENCE_MILLIS = 10_000
 
 _running: dict[str, ExecutorOwners] = {}
 _running_lock = threading.Lock()
-_warned = False
+# The applications that were told of it.
+_warned: set[str] = set()
 
 
 def site_for(spark: Any) -> DriverSite:
@@ -42,8 +44,6 @@ def site_for(spark: Any) -> DriverSite:
     context = spark.sparkContext
     if executors_keep(spark):
         return ClusterSite(context)
-    if not _is_alone(context):
-        _warn_of_detached_owner()
     return DriverSite(context)
 
 
@@ -58,18 +58,21 @@ def _is_alone(context: Any) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def _warn_of_detached_owner() -> None:
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(
-            "lookups keep their caches on the driver's host only, by a process of the driver, since "
-            f"executors run without Lockgate's plugin: start Spark with spark.plugins={PLUGIN_CLASS} "
-            "(lockgate.connect and lockgate.configure set it, before the session is made), or let "
-            "lookup.cache-dir be a folder that all hosts share",
-            LookupOwnerWarning,
-            stacklevel=2,
-        )
+def warn_of_detached_owner(spark: Any) -> None:
+    """Warn, once an application, if the executors could keep caches but do not."""
+    context = spark.sparkContext
+    application = str(context.applicationId)
+    if _is_alone(context) or executors_keep(spark) or application in _warned:
+        return
+    _warned.add(application)
+    warnings.warn(
+        "lookups keep their caches on the driver's host only, by a process of the driver, since executors "
+        f"run without Lockgate's plugin: start Spark with spark.plugins={PLUGIN_CLASS} (lockgate.connect and "
+        "lockgate.configure set it, before the session is made), or let lookup.cache-dir be a folder that "
+        "all hosts share",
+        LookupOwnerWarning,
+        stacklevel=4,
+    )
 
 
 class DriverSite(LocalSite):
@@ -82,25 +85,21 @@ class DriverSite(LocalSite):
     def publish(self, status: LookupStatus) -> None:
         """Set the gauges of a lookup, if any has changed."""
         values = _gauge_values(status)
-        prefix = _prefix(status)
+        prefix = gauge_name(status)
         if self._shown.get(prefix) != values:
             self._shown[prefix] = values
             self._quietly("publish", prefix, json.dumps(values))
 
     def withdraw(self, status: LookupStatus) -> None:
         """Remove the gauges of a lookup."""
-        self._shown.pop(_prefix(status), None)
-        self._quietly("withdraw", _prefix(status))
+        self._shown.pop(gauge_name(status), None)
+        self._quietly("withdraw", gauge_name(status))
 
     def _quietly(self, method: str, *arguments: str) -> None:
         try:
             getattr(self._gauges, method)(*arguments)
         except Exception as error:  # the JVM ends before Python does: a gauge is no reason to fail
             _log.debug("a gauge could not be set: %s", error)
-
-
-def _prefix(status: LookupStatus) -> str:
-    return f"lookup.{status.table}.by.{'_'.join(status.keys)}"
 
 
 def _gauge_values(status: LookupStatus) -> dict[str, float]:

@@ -4,7 +4,7 @@
 
     LAYOUT.json          what is cached (`spec.CacheLayout`), with the versions of the formats
     KEYS.json            of an encrypted cache its key, wrapped under the table's keys (`cache_key`)
-    keys/<pid>.sock      where the owners hand the key to the readers of this user (`key_server`)
+    keys/<name>.sock     where the owners hand the key to the readers of this user (`key_server`)
     LOCK                 held by the one process that writes
     CURRENT              the snapshot that readers without a wish of their own get
     PRIMARY              names the database that is brought forward from snapshot to snapshot
@@ -13,6 +13,7 @@
     owners/<name>        locked by the executor of an application that runs its owner (`standby`)
     wanted/<id>          snapshots that a process without the lock asks for
     readers/<name>       what a driver still needs, touched while it lives
+    reports/<name>       where that driver's lookup stands, for the shell (`caches`)
 
 A folder belongs to one user and is closed to others.
 """
@@ -93,7 +94,7 @@ class CacheDirectory:
     def ensure(self) -> None:
         """Make the folder, closed to other users, if it is missing or was removed."""
         places.cache_folder(self.path)
-        for part in ("generations", "wanted", "readers", "keys"):
+        for part in ("generations", "wanted", "readers", "reports", "keys"):
             (self.path / part).mkdir(exist_ok=True)
 
     # --- layout ----------------------------------------------------------------------------------
@@ -263,7 +264,23 @@ class CacheDirectory:
 
     def release(self, name: str) -> None:
         """The driver `name` needs nothing any more."""
-        (self.path / "readers" / name).unlink(missing_ok=True)
+        for part in ("readers", "reports"):
+            (self.path / part / name).unlink(missing_ok=True)
+
+    def report(self, name: str, content: dict[str, Any]) -> None:
+        """Note where the lookup of the driver `name` stands; repeated while it lives."""
+        write_atomically(self.path / "reports" / name, json.dumps(content))
+
+    def reports(self) -> list[tuple[float, dict[str, Any]]]:
+        """What living drivers noted, and how many seconds ago, the newest first."""
+        found = []
+        for path in (self.path / "reports").glob("[!.]*"):
+            with contextlib.suppress(FileNotFoundError):
+                age = time.time() - path.stat().st_mtime
+                content = _read_json(path)
+                if content is not None and age < READER_LEASE_SECONDS:
+                    found.append((age, content))
+        return sorted(found, key=lambda each: each[0])
 
     def needed(self) -> set[int]:
         """The states that living drivers need; forgets drivers that are gone."""
@@ -271,7 +288,7 @@ class CacheDirectory:
         for path in (self.path / "readers").glob("[!.]*"):
             with contextlib.suppress(FileNotFoundError, ValueError):
                 if time.time() - path.stat().st_mtime > READER_LEASE_SECONDS:
-                    path.unlink()
+                    self.release(path.name)
                 else:
                     needed.update(json.loads(path.read_text()))
         return needed

@@ -14,6 +14,7 @@ import socket
 import struct
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,8 +37,8 @@ class KeyServer:
         folder = directory.path / "keys"
         folder.mkdir(exist_ok=True)
         _sweep(folder)
-        self._path = folder / f"{os.getpid()}.sock"
-        self._path.unlink(missing_ok=True)
+        # Not by the process's number, which two containers that share the folder may both have.
+        self._path = folder / f"{uuid.uuid4().hex[:12]}.sock"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with _address(self._path) as address:
             self._socket.bind(address)

@@ -5,10 +5,10 @@ Run as `python -m lockgate.lookup.owner` by a driver, or by `standby` as the chi
 owner, the lock lets one of them write, the others wait for its results and take over when it dies. It can be
 killed at any moment.
 
-From the driver: open (catalog, spec, has_keys), build (snapshot, serve), hold (name, snapshots), answer (to a
-question about a key), close. To the driver: ready (pid, writer), progress (rows), built (snapshot, info),
-removed (snapshots), emptied, failed (snapshot, error), ask (a question about a key), warning (category,
-message); to the executor only: metrics (values).
+From the driver: open (catalog, spec, has_keys), build (snapshot, serve), hold (name, snapshots, now and then
+where the lookup stands), answer (to a question about a key), close. To the driver: ready (pid, writer),
+progress (rows), built (snapshot, info), removed (snapshots), emptied, failed (snapshot, error), ask (a
+question about a key), warning (category, message); to the executor only: metrics (values).
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from typing import IO, TYPE_CHECKING, Any
 from lockgate.errors import LockgateError
 from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache_key import CacheKey
+from lockgate.lookup.caches import note_standing
 from lockgate.lookup.directory import CacheDirectory, sweep_caches
 from lockgate.lookup.key_server import KeyServer
 from lockgate.lookup.options import UNUSED_RETENTION, lookup_options
 from lockgate.lookup.pipe import Message, PipeKeyProvider, Sender, error_to_json
 from lockgate.lookup.spec import LookupSpec, cached_layout
 from lockgate.lookup.standby import private_stdout, read_lines
+from lockgate.lookup.standing import gauge_name
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -120,6 +122,8 @@ class Owner:
                     return False
                 if command["op"] == "hold":
                     self._directory.hold(command["name"], command["snapshots"])
+                    if "standing" in command:
+                        note_standing(self._directory, command["name"], command["standing"])
                 else:
                     self._pending.append(command)
                 command = self._commands.get_nowait()
@@ -184,7 +188,7 @@ class Owner:
                 "cacheBytes": info.bytes,
                 "buildMillis": int(info.build_seconds * 1000),
             }
-            self._send({"event": "metrics", "table": self._spec.identifier, "values": values})
+            self._send({"event": "metrics", "lookup": gauge_name(self._spec), "values": values})
 
     def _failed(self, snapshot_id: int, error: Exception) -> None:
         if not isinstance(error, LockgateError):

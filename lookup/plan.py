@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, LongType, StructType
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up
-from lockgate.lookup.cluster import executors_keep
+from lockgate.lookup.cluster import executors_keep, warn_of_detached_owner
 from lockgate.lookup.counting import SNAPSHOT_MASK
 from lockgate.lookup.metrics import observed
 from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
@@ -85,6 +85,7 @@ def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> DataFram
 
 def by_cache(join: Join) -> DataFrame:
     """Plan a join that the cache answers."""
+    warn_of_detached_owner(join.stream.sparkSession)
     number = next_number()
     pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
     stream, group, groups = join.stream, f"__lockgate_group_{number}", None

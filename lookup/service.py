@@ -10,9 +10,10 @@ import logging
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
     LockgateError,
@@ -24,6 +25,7 @@ from lockgate.errors import (
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.bar import LoadBar
 from lockgate.lookup.builder import fingerprint
+from lockgate.lookup.caches import note_standing, report_of
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.hosts import Host, Hosts
 from lockgate.lookup.options import (
@@ -319,6 +321,7 @@ class Lookup:
                 trouble[0],
             )
         if moved or failed:
+            self._heartbeat_at = 0.0  # also the shell shall see it soon
             self._site.publish(self.status())
 
     def _welcome(self, host: Host) -> None:
@@ -388,7 +391,7 @@ class Lookup:
                     self._fresh_at = started
         self._ask_for_target()
         if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
-            self._hold()
+            self._hold(report_of(self.status()))
         retention = self._options.get_option(PIN_RETENTION).total_seconds()
         if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
             self._pins_at = time.monotonic()
@@ -419,7 +422,7 @@ class Lookup:
                     self._hosts.ask(host, target.id, serve=True)
             self._advance()
 
-    def _hold(self) -> None:
+    def _hold(self, standing: Mapping[str, Any] | None = None) -> None:
         retention = self._options.get_option(FILE_RETENTION).total_seconds()
         with self._changed:
             oldest = time.monotonic() - retention
@@ -429,9 +432,12 @@ class Lookup:
                 held.add(self._served.snapshot_id)
             self._heartbeat_at = time.monotonic()
             if not self._site.local:
-                self._hosts.tell_owners({"op": "hold", "name": self._name, "snapshots": sorted(held)})
+                message = {"op": "hold", "name": self._name, "snapshots": sorted(held)}
+                self._hosts.tell_owners(message | ({} if standing is None else {"standing": standing}))
         if self._site.local:
             self.directory.hold(self._name, held)
+            if standing is not None:
+                note_standing(self.directory, self._name, standing)
 
     # --- for people --------------------------------------------------------------------------------------
 

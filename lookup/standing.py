@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lockgate.lookup.spec import LookupSpec
 
 
 @dataclass(frozen=True)
@@ -135,3 +138,9 @@ class LookupStatus:
         if self.last_error is not None:
             parts.append(f"refresh failed {self.failures}x: {self.last_error}")
         return ", ".join(parts)
+
+
+def gauge_name(lookup: LookupStatus | LookupSpec) -> str:
+    """What a lookup is called in Spark's metric system: by its table and the columns it is joined by."""
+    table = lookup.table if isinstance(lookup, LookupStatus) else lookup.identifier
+    return f"lookup.{table}.by.{'_'.join(lookup.keys)}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +16,8 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema import Schema
 from lockgate.lookup.directory import CacheDirectory
-from lockgate.lookup.tables import open_lookup
+from lockgate.lookup.service import Lookup
+from lockgate.lookup.tables import make_spec, open_lookup
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -39,8 +43,54 @@ def test_status(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert secret["bytes"] > 0
     assert main(["lookup", "status", secret["directory"]]) == 0
     shown = capsys.readouterr().out
-    assert "primary-key, name; snapshot 1, 5 rows" in shown
+    assert "primary-key, name; snapshot 1, 5 rows, built in 0." in shown
+    assert (plain["lookups"], plain["built_millis"] > 0, plain["build_seconds"] > 0) == ([], True, True)
     assert "encrypted under pii@0; no owner" in shown
+
+
+def test_status_of_running_lookups(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    catalog = Catalog(str(caches.parent / "warehouse"))
+    table = catalog.load_table("db.plain")
+    spec = make_spec(
+        table, "id", options={"lookup.cache-dir": str(caches), "lookup.refresh.interval": "50 ms"}
+    )
+    lookup = Lookup(catalog, table, spec)
+
+    def shown() -> dict[str, Any]:
+        assert main(["lookup", "status", str(lookup.directory.path), "--json"]) == 0
+        return dict(json.loads(capsys.readouterr().out))
+
+    def until(condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        deadline = time.monotonic() + 60
+        while not condition(found := shown()):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        return found
+
+    try:
+        assert lookup.pin("query", 0) == 1
+        lookup.note_answers(200, 150)
+        (running,) = until(lambda found: any(each["asked_rows"] for each in found["lookups"]))["lookups"]
+        assert (running["table"], running["keys"]) == ("db.plain", ["id"])
+        assert (running["asked_rows"], running["hit_rows"], running["hit_rate"]) == (200, 150, 0.75)
+        assert (running["served_snapshot"], running["target_snapshot"], running["lag_millis"]) == (1, 1, 0)
+        assert 0 <= running["told_seconds_ago"] < 60
+        assert main(["lookup", "status", str(lookup.directory.path)]) == 0
+        text = capsys.readouterr().out
+        assert (
+            "owner running\n    db.plain by id: snapshot 1, 0 ms behind 1, 200 rows asked for, 75.0%" in text
+        )
+        # A refresh that fails shows as well, with how far the state is behind.
+        table.append(pa.table({"id": [9], "name": ["z"]}, schema=SCHEMA))
+        for path in Path(table.location).glob("bucket-0/*"):
+            path.write_bytes(b"broken")
+        failed = until(lambda found: found["lookups"][0]["failures"] > 0)["lookups"][0]
+        assert (failed["served_snapshot"], failed["target_snapshot"]) == (1, 2)
+        assert failed["lag_millis"] > 0
+        assert "not a valid ORC file" in failed["last_error"]
+    finally:
+        lookup.close()
+    assert shown()["lookups"] == []
 
 
 def test_rebuild_and_drop(caches: Path, capsys: pytest.CaptureFixture[str]) -> None:

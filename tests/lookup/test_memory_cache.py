@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -296,22 +295,38 @@ def test_progress_goes_up_to_what_there_is(make_table: MakeTable) -> None:
 # --- the disk ----------------------------------------------------------------------------------------------
 
 
+WRITER = """
+import pathlib, sys
+from lockgate.lookup.budget import DiskBudget
+with DiskBudget(pathlib.Path(sys.argv[1]), 10_000).writing(4000):
+    print("writing", flush=True)
+    input()
+"""
+
+
 def test_owners_do_not_take_the_same_bytes(tmp_path: Path) -> None:
     mine, yours = DiskBudget(tmp_path, 10_000), DiskBudget(tmp_path, 10_000)
-    sleeper = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with mine.writing(4000):
         too_much = r"10000 that lookup\.cache-max-disk-size allows"
         with pytest.raises(LookupCacheError, match=too_much), mine.writing(7000):
             raise AssertionError
         with mine.writing(5000):
             pass
-        # As another process would have noted it.
-        (tmp_path / f".writing-{os.getpid()}").rename(tmp_path / f".writing-{sleeper.pid}")
-        with pytest.raises(LookupCacheError), yours.writing(7000):
+        with pytest.raises(LookupCacheError, match=too_much), yours.writing(7000):
             raise AssertionError
-        sleeper.communicate(b"\n")
-        with yours.writing(7000):
-            pass
+    with yours.writing(7000):
+        pass
+    other = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"writing\n"
+    with pytest.raises(LookupCacheError, match=too_much), mine.writing(7000):
+        raise AssertionError
+    other.kill()
+    other.communicate()
+    with mine.writing(7000):
+        pass
     assert [path.name for path in tmp_path.iterdir()] == [".budget"]
 
 

@@ -19,6 +19,8 @@ public final class OwnerProcesses implements Runnable {
   private final String executor;
   private final KeyService.Asker driver;
   private final Map<String, OwnerProcess> processes = new ConcurrentHashMap<>();
+  /** Under which name the gauges of a process are. */
+  private final Map<String, String> shown = new ConcurrentHashMap<>();
   private volatile boolean closed;
 
   public OwnerProcesses(String executor, KeyService.Asker driver) {
@@ -62,6 +64,10 @@ public final class OwnerProcesses implements Runnable {
         if (ending != null) {
           ending.stop(true);
         }
+        String gauges = shown.remove(name);
+        if (gauges != null) {
+          Gauges.withdraw(gauges);
+        }
       }
       default -> say(name, command.get("message"));
     }
@@ -82,7 +88,8 @@ public final class OwnerProcesses implements Runnable {
       return; // it was killed in the middle of a line
     }
     if (event.path("event").asText().equals("metrics")) {
-      Gauges.publish("lookup." + event.get("table").asText(), event.get("values"));
+      shown.put(name, event.get("lookup").asText());
+      Gauges.publish(shown.get(name), event.get("values"));
       return;
     }
     ObjectNode request = request().put("name", name);
