@@ -84,7 +84,7 @@ def paimon_python() -> str:
 class Engine:
     """A session of Spark in a process of its own, with a warehouse as the catalog `lake`."""
 
-    def __init__(self, python: str, warehouse: Path, scratch: Path, conf: Mapping[str, str]) -> None:
+    def __init__(self, python: str, warehouse: Path | str, scratch: Path, conf: Mapping[str, str]) -> None:
         self._out = scratch / "answer.arrow"
         self._log = (scratch / "log").open("w+b")
         command = [python, str(HERE / "paimon_spark_worker.py"), str(warehouse), json.dumps(dict(conf))]
@@ -130,14 +130,16 @@ class Engine:
         return float(answer["seconds"])
 
 
-def paimon_engine(warehouse: Path, scratch: Path, memory: str = "1g") -> Engine:
+def paimon_engine(
+    warehouse: Path | str, scratch: Path, memory: str = "1g", more: Mapping[str, str] | None = None
+) -> Engine:
     """Paimon's own connector over a warehouse; MissingPaimonError where it cannot be had."""
     jar = paimon_jar(scratch)
-    conf = {**SETTINGS, **PAIMON, "spark.driver.memory": memory, "spark.jars": str(jar)}
+    conf = {**SETTINGS, **PAIMON, "spark.driver.memory": memory, "spark.jars": str(jar), **(more or {})}
     return Engine(paimon_python(), warehouse, scratch, conf)
 
 
-def lockgate_engine(warehouse: Path, scratch: Path, memory: str = "1g") -> Engine:
+def lockgate_engine(warehouse: Path | str, scratch: Path, memory: str = "1g") -> Engine:
     """Lockgate's connector over a warehouse, in this environment's Spark."""
     conf = {**SETTINGS, "spark.sql.catalog.lake": "lockgate", "spark.driver.memory": memory}
     return Engine(sys.executable, warehouse, scratch, conf)

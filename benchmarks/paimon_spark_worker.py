@@ -56,7 +56,8 @@ def main() -> None:
         try:
             found = answer(spark, json.loads(line))
         except Exception as error:
-            found = {"error": f"{type(error).__name__}: {error}"}
+            # Without the stack of the JVM that Py4J's and Spark's texts go on with.
+            found = {"error": f"{type(error).__name__}: {error}".split("\n\tat ")[0]}
         print(json.dumps(found), file=answers, flush=True)
     spark.stop()
 
