@@ -15,7 +15,7 @@ from lockgate.framework.orc import MASKED
 from lockgate.framework.store.defaults import default_array
 from lockgate.framework.store.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from lockgate.framework.store.schema import TableSchema
-from lockgate.framework.types import DataField, DataType, Kind, to_arrow
+from lockgate.framework.types import MAX_LENGTH, DataField, DataType, Kind, to_arrow
 
 _KEY_FIELD_ID_START = (2**31 - 1) // 2
 _SEQUENCE_NUMBER_ID = 2**31 - 2
@@ -70,9 +70,10 @@ def refuse_masks(schema: pa.Schema) -> None:
             )
 
 
-def conform_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
+def conform_rows(schema: TableSchema, rows: pa.Table, *, stored: bool = False) -> pa.Table:
     """Bring rows to the table's columns: in its order, of its types, columns left out by their defaults.
 
+    Rows that are `stored` in the table already keep their texts, whatever length another writer gave them.
     Raises ColumnNotFoundError for columns the table does not have, InputError for values that do not fit and
     for masks. Nulls are checked by `check_not_null`.
     """
@@ -87,7 +88,8 @@ def conform_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
         if field.name not in rows.column_names:
             columns.append(pa.chunked_array([default_array(field, rows.num_rows)]))
             continue
-        columns.append(_cast(rows[field.name], target, field))
+        column = _cast(rows[field.name], target, field)
+        columns.append(column if stored else _fitted(column, field))
     fields = [pa.field(field.name, to_arrow(field.type)) for field in schema.fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -102,6 +104,24 @@ def _cast(column: pa.ChunkedArray, target: pa.DataType, field: DataField) -> pa.
         return column.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"column {field.name!r} is a {field.type}: {error}") from None
+
+
+def _fitted(column: pa.ChunkedArray, field: DataField) -> pa.ChunkedArray:
+    """Fill CHAR(n) up with blanks, as other writers do; InputError if a text is too long for its column.
+
+    Blanks at the end that are too many are dropped, as SQL does.
+    """
+    length = field.type.length
+    if not field.type.is_string or length is None or length >= MAX_LENGTH or not len(column):
+        return column
+    sizes = pc.utf8_length(column)
+    longest = pc.max(sizes).as_py() or 0
+    if longest > length:
+        without = pc.max(pc.utf8_length(pc.utf8_rtrim(column, " "))).as_py()
+        if without > length:
+            raise InputError(f"column {field.name!r} is a {field.type}: a text has {without} characters")
+        column = pc.utf8_slice_codeunits(column, 0, length)
+    return pc.utf8_rpad(column, length, " ") if field.type.kind is Kind.CHAR else column
 
 
 def check_not_null(schema: TableSchema, rows: pa.Table, kinds: pa.Array | None) -> None:

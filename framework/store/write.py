@@ -39,14 +39,20 @@ _OPEN_WRITERS = 64
 
 
 def write_files(
-    table: Table, data: Rows, *, kinds: Kinds = None, overwrite: Mapping[str, Any] | None = None
+    table: Table,
+    data: Rows,
+    *,
+    kinds: Kinds = None,
+    overwrite: Mapping[str, Any] | None = None,
+    stored: bool = False,
 ) -> list[CommitMessage]:
     """Write rows as data files and say what to commit; nothing is visible before.
 
     Columns are matched by name; missing ones become null. In key tables the last row of a key wins, within
     `data` and against what is there, or the one that is newest by `sequence.field`; `kinds` (one `RowKind` a
     row, for a single table or batch) may delete. With `overwrite`, a mapping of partition columns to values,
-    rows of other partitions are refused. If anything fails, the files written are deleted.
+    rows of other partitions are refused. Rows that come from the table itself are `stored`: their texts are
+    not filled up or cut. If anything fails, the files written are deleted.
 
     Raises ColumnNotFoundError, InputError for rows that do not fit, UnsupportedError for tables that cannot
     be written, KeyMissingError if a key to encrypt with is missing.
@@ -54,7 +60,7 @@ def write_files(
     check_rows_writable(table.schema)
     writer = _make_writer(table)
     try:
-        for rows, row_kinds in _buffers(table.schema, data, kinds):
+        for rows, row_kinds in _buffers(table.schema, data, kinds, stored):
             _check_overwrite(table.schema, rows, overwrite)
             writer.write(rows, row_kinds)
         return writer.close()
@@ -77,11 +83,10 @@ def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]
         raise UnsupportedError(
             f"{table.identifier} has no primary key, so rows cannot be deleted; overwrite partitions"
         )
-    if isinstance(keys, Predicate):
-        rows = table.read(predicate=keys, strict=True)
-    else:
-        rows = _rows_to_delete(table, keys)
-    return write_files(table, rows, kinds=pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows))
+    stored = isinstance(keys, Predicate)
+    rows = table.read(predicate=keys, strict=True) if stored else _rows_to_delete(table, keys)
+    kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)
+    return write_files(table, rows, kinds=kinds, stored=stored)
 
 
 def _rows_to_delete(table: Table, keys: pa.Table) -> pa.Table:
@@ -108,12 +113,14 @@ def check_rows_writable(schema: TableSchema) -> None:
     merge_plan(schema)
 
 
-def _buffers(schema: TableSchema, data: Rows, kinds: Kinds) -> Iterator[tuple[pa.Table, pa.Array | None]]:
+def _buffers(
+    schema: TableSchema, data: Rows, kinds: Kinds, stored: bool
+) -> Iterator[tuple[pa.Table, pa.Array | None]]:
     """Gather rows, conformed to the schema and checked, into tables of some size."""
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
-        rows = conform_rows(schema, data)
+        rows = conform_rows(schema, data, stored=stored)
         row_kinds = _kinds(schema, kinds, rows.num_rows)
         check_not_null(schema, rows, row_kinds)
         yield rows, row_kinds
@@ -124,7 +131,7 @@ def _buffers(schema: TableSchema, data: Rows, kinds: Kinds) -> Iterator[tuple[pa
     size = 0
     for batch in data:
         rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        rows = conform_rows(schema, rows)
+        rows = conform_rows(schema, rows, stored=stored)
         check_not_null(schema, rows, None)
         waiting.append(rows)
         size += rows.nbytes
