@@ -11,7 +11,6 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +42,7 @@ from lockgate.lookup.periods import covers
 from lockgate.lookup.pins import Pins, shared_pins
 from lockgate.lookup.pipe import Message
 from lockgate.lookup.places import local_path
+from lockgate.lookup.serving import Serving
 from lockgate.lookup.sites import LocalSite, Owners, Site
 from lockgate.lookup.spec import LookupSpec, cache_id
 from lockgate.lookup.standing import HostStatus, LookupStatus
@@ -57,19 +57,8 @@ _log = logging.getLogger("lockgate.lookup")
 _HEARTBEAT_SECONDS = 5.0
 # Pins are noted again so often before they would be taken for abandoned.
 _PIN_RENEWALS = 4
-# Targets that may still become the state that is served.
-_KEPT_TARGETS = 16
 # The state before the first snapshot: a table without rows.
 EMPTY = 0
-
-
-@dataclass(frozen=True)
-class _Target:
-    """A snapshot that was to be served from a moment on."""
-
-    snapshot_id: int
-    fingerprint: str
-    asked_at: float
 
 
 class Lookup:
@@ -89,8 +78,7 @@ class Lookup:
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._target: Snapshot | None = None
-        self._targets: list[_Target] = []
-        self._served: GenerationInfo | None = None
+        self._serving = Serving()
         self._hosts = Hosts(spec.identifier, self._send)
         self._awaited: list[int] = []
         self._batch_pins: dict[int, float] = {}
@@ -99,8 +87,6 @@ class Lookup:
         self._look_at = 0.0
         self._heartbeat_at = 0.0
         self._used_at = time.monotonic()
-        # When what is served was last seen to be the newest.
-        self._fresh_at = time.monotonic()
         self._pins_at = 0.0
         self._asked_rows = self._hit_rows = 0
         opening = {
@@ -162,7 +148,7 @@ class Lookup:
             self._hit_rows += hits
 
     def _choose(self) -> int:
-        served = self._served
+        served = self._serving.info
         if served is None or self._is_rolled_back(served):
             return self.wait_for(None)
         if self._paused():
@@ -171,7 +157,7 @@ class Lookup:
             PENDING_SNAPSHOTS
         ):
             with self._changed:
-                chosen = served.snapshot_id if self._served is None else self._served.snapshot_id
+                chosen = self._serving.snapshot_id or served.snapshot_id
         else:
             return self.wait_for(None)
         self._check_staleness()
@@ -191,8 +177,8 @@ class Lookup:
         if not limit:
             return
         with self._changed:
-            behind = time.monotonic() - self._fresh_at
-            served = None if self._served is None else self._served.snapshot_id
+            behind = time.monotonic() - self._serving.fresh_at
+            served = self._serving.snapshot_id
             error = self._trouble()[0]
             reason = "" if error is None else f"; the last refresh failed: {error}"
         if behind > limit.total_seconds():
@@ -228,17 +214,17 @@ class Lookup:
             newest = newest_target(self.table)
             if newest is None:
                 return EMPTY
-            if self._served is None or self._served.fingerprint != fingerprint(newest):
+            if not self._serving.is_at(newest):
                 self._await_build(newest, serve=True, timeout=timeout)
             return newest.id
         deadline = time.monotonic() + self._timeout(timeout)
         with self._changed:
-            while self._served is None or self._served.snapshot_id < snapshot_id:
+            while (served := self._serving.snapshot_id) is None or served < snapshot_id:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise self._too_late(snapshot_id)
                 self._changed.wait(min(left, 0.2))
-            return self._served.snapshot_id
+            return served
 
     def _timeout(self, given: float | None) -> float:
         return self._options.get_option(TIMEOUT).total_seconds() if given is None else given
@@ -292,22 +278,19 @@ class Lookup:
 
     def _ask_all(self, snapshot: Snapshot, serve: bool) -> None:
         if serve:
-            self._targets.append(_Target(snapshot.id, fingerprint(snapshot), time.monotonic()))
-            del self._targets[:-_KEPT_TARGETS]
+            self._serving.aim(snapshot, again=True)
         for host in self._hosts.all():
             self._hosts.ask(host, snapshot.id, serve=serve)
 
     def _hear(self, link: str, event: Message) -> None:
         kind = event["event"]
         with self._changed:
-            served = self._served
             host = self._hosts.hear(link, event)
             if host is not None and kind == "leading":
                 self._welcome(host)
             failed = host is not None and kind in ("failed", "ended") and host.error is not None
             trouble = self._trouble() if failed else (None, 0)
-            self._advance()
-            moved = self._served is not served
+            moved = self._serving.advance(self._hosts)
             self._changed.notify_all()
         if kind == "warning" and event["category"] != MaskedDataWarning.__name__:
             # That of masks was given where the lookup was asked for.
@@ -328,24 +311,11 @@ class Lookup:
         # What batches are given now must come first: the tasks that land there need it.
         for snapshot_id in self._awaited:
             if not host.has(snapshot_id) and snapshot_id not in host.asked:
-                self._hosts.ask(host, snapshot_id, serve=snapshot_id == self._wanted_id())
-        served = self._served
+                self._hosts.ask(host, snapshot_id, serve=self._serving.aims_at(snapshot_id))
+        served = self._serving.info
         if served is not None and not host.has(served.snapshot_id) and served.snapshot_id not in host.asked:
             self._hosts.ask(host, served.snapshot_id, serve=True)
         self._heartbeat_at = 0.0
-
-    def _wanted_id(self) -> int | None:
-        return self._targets[-1].snapshot_id if self._targets else None
-
-    def _advance(self) -> None:
-        # Batches are given the newest target that every host has; they never go back to an older one.
-        for target in reversed(self._targets):
-            if self._served is not None and self._served.fingerprint == target.fingerprint:
-                return
-            if self._hosts.have(target.snapshot_id, target.fingerprint):
-                self._served = self._hosts.deciding()[0].built[target.snapshot_id]
-                self._fresh_at = max(self._fresh_at, target.asked_at)
-                return
 
     def _trouble(self) -> tuple[str | None, int]:
         # What is wrong now, for people, and how often in a row.
@@ -387,8 +357,8 @@ class Lookup:
             with self._changed:
                 self._target = newest
                 self._look_error, self._look_failures = None, 0
-                if newest is None or self._is_served(newest):
-                    self._fresh_at = started
+                if newest is None or self._serving.is_at(newest):
+                    self._serving.fresh_at = started
         self._ask_for_target()
         if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
             self._hold(report_of(self.status()))
@@ -397,9 +367,6 @@ class Lookup:
             self._pins_at = time.monotonic()
             self._pins.renew(retention)
         self._site.publish(self.status())
-
-    def _is_served(self, snapshot: Snapshot) -> bool:
-        return self._served is not None and self._served.fingerprint == fingerprint(snapshot)
 
     def _ask_for_target(self) -> None:
         with self._changed:
@@ -411,16 +378,14 @@ class Lookup:
             for host in self._hosts.all():
                 if host.has(target.id, mark) and not host.asked:
                     host.error, host.failures = None, 0
-            if self._served is not None and self._paused():
+            if self._serving.info is not None and self._paused():
                 return
-            if not self._targets or self._targets[-1].fingerprint != mark:
-                self._targets.append(_Target(target.id, mark, time.monotonic()))
-                del self._targets[:-_KEPT_TARGETS]
+            self._serving.aim(target, again=False)
             for host in self._hosts.all():
                 wanted = not host.has(target.id, mark) and target.id not in host.asked
                 if wanted and time.monotonic() >= host.retry_at:
                     self._hosts.ask(host, target.id, serve=True)
-            self._advance()
+            self._serving.advance(self._hosts)
 
     def _hold(self, standing: Mapping[str, Any] | None = None) -> None:
         retention = self._options.get_option(FILE_RETENTION).total_seconds()
@@ -428,8 +393,8 @@ class Lookup:
             oldest = time.monotonic() - retention
             self._batch_pins = {pin: at for pin, at in self._batch_pins.items() if at > oldest}
             held = {*self._batch_pins, *self._pins.snapshots()}
-            if self._served is not None:
-                held.add(self._served.snapshot_id)
+            if self._serving.info is not None:
+                held.add(self._serving.info.snapshot_id)
             self._heartbeat_at = time.monotonic()
             if not self._site.local:
                 message = {"op": "hold", "name": self._name, "snapshots": sorted(held)}
@@ -445,7 +410,7 @@ class Lookup:
         """Say where the lookup stands."""
         pins = self._pins.all()
         with self._changed:
-            served, target = self._served, self._target
+            served, target = self._serving.info, self._target
             current = served is not None and target is not None and served.snapshot_id == target.id
             lag = 0 if current or target is None else max(0, int(time.time() * 1000) - target.time_millis)
             hosts = tuple(host.status() for host in self._hosts.all())

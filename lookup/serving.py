@@ -1,0 +1,69 @@
+"""Which state batches are given: the newest of the snapshots aimed at that every host has.
+
+Nothing here has a lock of its own: `service.Lookup` calls it under its condition.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockgate.lookup.builder import fingerprint
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.snapshot import Snapshot
+    from lockgate.lookup.directory import GenerationInfo
+    from lockgate.lookup.hosts import Hosts
+
+# Targets that may still become the state that is served.
+_KEPT_TARGETS = 16
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A snapshot that was to be served from a moment on."""
+
+    snapshot_id: int
+    fingerprint: str
+    asked_at: float
+
+
+class Serving:
+    """The targets of a lookup and the state that is served; `fresh_at` is when that was last the newest."""
+
+    def __init__(self) -> None:
+        self._targets: list[_Target] = []
+        self.info: GenerationInfo | None = None
+        self.fresh_at = time.monotonic()
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that batches get now; None before the first."""
+        return None if self.info is None else self.info.snapshot_id
+
+    def is_at(self, snapshot: Snapshot) -> bool:
+        """Whether exactly this snapshot is served, and not another of its number."""
+        return self.info is not None and self.info.fingerprint == fingerprint(snapshot)
+
+    def aim(self, snapshot: Snapshot, *, again: bool) -> None:
+        """Note a snapshot that is to be served; the newest target is noted once more only if `again`."""
+        mark = fingerprint(snapshot)
+        if again or not self._targets or self._targets[-1].fingerprint != mark:
+            self._targets.append(_Target(snapshot.id, mark, time.monotonic()))
+            del self._targets[:-_KEPT_TARGETS]
+
+    def aims_at(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is the newest target."""
+        return bool(self._targets) and self._targets[-1].snapshot_id == snapshot_id
+
+    def advance(self, hosts: Hosts) -> bool:
+        """Serve the newest target that every host has, never an older one than before; whether it moved."""
+        for target in reversed(self._targets):
+            if self.info is not None and self.info.fingerprint == target.fingerprint:
+                return False
+            if hosts.have(target.snapshot_id, target.fingerprint):
+                self.info = hosts.deciding()[0].built[target.snapshot_id]
+                self.fresh_at = max(self.fresh_at, target.asked_at)
+                return True
+        return False
