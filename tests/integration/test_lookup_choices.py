@@ -166,6 +166,34 @@ def test_a_shuffled_lookup_asks_each_cache_for_its_buckets_only(
         lookup_join(stream, name, "a", select=["v"], options=given)
 
 
+def test_a_shuffled_stream_has_one_snapshot_a_batch_in_all_groups(
+    spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
+) -> None:
+    name = table("b")
+    spark.sql(f"CREATE TABLE {name} (k BIGINT, v BIGINT) TBLPROPERTIES ('primary-key'='k', 'bucket'='4')")
+    spark.sql(f"INSERT INTO {name} SELECT id, 1 FROM range(200)")
+    source, out = str(tmp_path / "in"), str(tmp_path / "out")
+    spark.range(0, 100).coalesce(1).write.parquet(source)
+    stream = spark.readStream.schema("id BIGINT").parquet(source)
+    given = {**options, "lookup.shuffle": "true", "lookup.refresh.async": "false"}
+    joined = lookup_join(stream, name, {"id": "k"}, snapshot_column="snap", options=given)
+
+    def run() -> None:
+        writer = joined.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "ck"))
+        writer.option("path", out).trigger(availableNow=True).start().awaitTermination()
+
+    run()
+    spark.sql(f"INSERT INTO {name} SELECT id, 2 FROM range(0, 200, 2)")
+    spark.range(100, 250).coalesce(1).write.mode("append").parquet(source)
+    run()
+    expected = [(n, 1, 1) for n in range(100)]
+    expected += [(n, 2 - n % 2, 2) if n < 200 else (n, None, 2) for n in range(100, 250)]
+    assert sorted(tuple(row) for row in spark.read.parquet(out).collect()) == expected
+    assert sum(status.rows for status in lookup.statuses()) == 200
+    batches = {status.last_batch.snapshot_id for status in lookup.statuses() if status.last_batch is not None}
+    assert batches == {2}
+
+
 def test_missed_keys_are_asked_again_of_newer_states(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:

@@ -81,7 +81,7 @@ def test_values_that_the_old_type_cannot_hold(world: tuple[Catalog, str]) -> Non
     large = (1 << 40) + 2
     table.append(pa.table({"id": [4], "n": [large], "note": ["d"]}, schema=schema))
     # They do not fit what was opened, and are never cut to it: the old state is served on.
-    with pytest.raises(LockgateError, match="n.* cannot be read as INT where it was BIGINT"):
+    with pytest.raises(LockgateError, match=r"n.* cannot be read as INT where it was BIGINT"):
         running.refresh()
     assert running.status().snapshot_id == 1
     assert get(running, 2) == [(2,)]
