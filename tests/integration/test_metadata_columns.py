@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -97,3 +97,54 @@ def test_a_column_of_that_name_comes_first(spark: SparkSession, table: Named) ->
     assert [tuple(row) for row in spark.sql(f"SELECT _BUCKET, _PARTITION FROM {name}").collect()] == [
         ("own", "")
     ]
+
+
+def test_row_numbers_choose_what_a_key_table_deletes(spark: SparkSession, table: Named) -> None:
+    name = table("k")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, v STRING, p INT) PARTITIONED BY (p) "
+        "TBLPROPERTIES ('primary-key' = 'id,p', 'bucket' = '1')"
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id, 'first', id % 2 FROM range(40)")
+    spark.sql(f"INSERT INTO {name} SELECT id, 'second', id % 2 FROM range(10, 20)")
+    rows = {row.id: row for row in spark.sql(f"SELECT id, v, {WHERE} FROM {name}").collect()}
+    assert {rows[key]._ROW_INDEX for key in range(10, 20)} == set(range(5))
+    spark.sql(f"DELETE FROM {name} WHERE _ROW_INDEX = 3 AND v = 'second'")
+    gone = {key for key, row in rows.items() if row._ROW_INDEX == 3 and row.v == "second"}
+    path = rows[30]._FILE_PATH
+    spark.sql(f"DELETE FROM {name} WHERE _ROW_INDEX >= 18 AND _FILE_PATH = '{path}'")
+    gone |= {key for key, row in rows.items() if row._ROW_INDEX >= 18 and path == row._FILE_PATH}
+    assert len(gone) == 4
+    assert {row.id for row in spark.table(name).collect()} == rows.keys() - gone
+    spark.sql(f"UPDATE {name} SET v = 'changed' WHERE _ROW_INDEX = 0 AND v = 'first'")
+    changed = {row.id for row in spark.table(name).where("v = 'changed'").collect()}
+    assert changed == {0, 1}
+
+
+def test_row_numbers_where_filters_skip_rows(spark: SparkSession, table: Named) -> None:
+    """Several stripes of several row groups each, of which filters leave single ones."""
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT, even INT)")
+    spark.conf.set("orc.stripe.row.count", "5000")
+    spark.conf.set("orc.row.index.stride", "1000")
+    try:
+        spark.sql(f"INSERT INTO {name} SELECT id, id DIV 1000 % 2 FROM range(0, 20000, 1, 1)")
+    finally:
+        spark.conf.unset("orc.stripe.row.count")
+        spark.conf.unset("orc.row.index.stride")
+    for condition in (
+        "id = 7",
+        "id IN (999, 1000, 4999, 5000, 12345, 19999)",
+        "id BETWEEN 4990 AND 5010 OR id > 19990",
+        "even = 1",
+        "even = 1 AND id > 6000",
+        "_ROW_INDEX BETWEEN 4999 AND 5001",
+        "id < 0",
+    ):
+        wanted = spark.sql(f"SELECT count(*) FROM {name} WHERE {condition.replace('_ROW_INDEX', 'id')}")
+        found = spark.sql(f"SELECT count(*), count_if(_ROW_INDEX = id) FROM {name} WHERE {condition}")
+        assert found.collect() == [(wanted.collect()[0][0],) * 2], condition
+    frame = spark.sql(f"SELECT id, _ROW_INDEX FROM {name} WHERE id = 12345")
+    assert [tuple(row) for row in frame.collect()] == [(12345, 12345)]
+    plan: Any = frame._jdf.queryExecution().executedPlan()
+    assert plan.collectLeaves().head().metrics().apply("numOutputRows").value() == 1000

@@ -22,7 +22,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** DELETE, UPDATE and MERGE on a table with a primary key: the new state of each changed key is appended. */
 record KeyTableChange(KeyTable table, Command command) implements SupportsDelta {
   private static final List<String> PLACES =
-      List.of(FileColumns.PATH, FileColumns.PARTITION, FileColumns.BUCKET, FileColumns.SEQUENCE_NUMBER);
+      List.of(FileColumns.PATH, FileColumns.ROW_INDEX, FileColumns.PARTITION, FileColumns.BUCKET, FileColumns.SEQUENCE_NUMBER);
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
@@ -40,8 +40,7 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
 
   /**
    * Columns that may be null cannot be part of a row's id; DELETE, and it alone, can have them as metadata. Spark knows the
-   * columns that say where a row lies in the condition of a DELETE only if they are here. Row numbers are not: readers that
-   * count rows cannot skip any.
+   * columns that say where a row lies in the condition of a DELETE only if they are here.
    */
   @Override
   public NamedReference[] requiredMetadataAttributes() {

@@ -18,7 +18,6 @@ import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.orc.OrcFile;
 import org.apache.orc.Reader;
 import org.apache.orc.RecordReader;
-import org.apache.orc.StripeInformation;
 import org.apache.orc.TypeDescription;
 import org.apache.orc.impl.KeyProvider;
 import org.apache.orc.impl.RecordReaderImpl;
@@ -65,7 +64,6 @@ final class OrcFileReader implements BatchSource {
   private final Supplier<Page> pages;
   private Page page;
   private ColumnarBatch output;
-  private long row;
 
   private OrcFileReader(Reader reader, Columns columns, Settings settings, LongUnaryOperator toInstant,
       ColumnVector[] constants) throws IOException {
@@ -80,12 +78,6 @@ final class OrcFileReader implements BatchSource {
       VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
       return new Page(vectors, columns.views(vectors.cols, toInstant), constants);
     };
-    this.row = rowsBefore(reader, settings.start());
-  }
-
-  /** The rows of the stripes that a range leaves to the ranges before it. */
-  private static long rowsBefore(Reader reader, long start) {
-    return reader.getStripes().stream().filter(stripe -> stripe.getOffset() < start).mapToLong(StripeInformation::getNumberOfRows).sum();
   }
 
   /**
@@ -194,6 +186,8 @@ final class OrcFileReader implements BatchSource {
 
   /** Fills a page with the next rows; false at the end. */
   boolean fill(Page target) throws IOException {
+    // Rows that filters skip lie before this number: the reader stands at the next row it wants.
+    long first = rows.getRowNumber();
     try {
       rows.nextBatch(target.vectors);
     } catch (IOException | RuntimeException failure) {
@@ -208,9 +202,8 @@ final class OrcFileReader implements BatchSource {
       view.setRows(found);
     }
     if (target.numbers != null) {
-      target.numbers.startAt(row);
+      target.numbers.startAt(first);
     }
-    row += found;
     return found > 0;
   }
 

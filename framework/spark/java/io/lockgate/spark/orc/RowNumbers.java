@@ -7,7 +7,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The numbers of the rows of a batch in their file; right only where no row is skipped by filters. */
+/** The numbers of the rows of a batch in their file: rows of one batch follow each other, whatever filters skip between. */
 final class RowNumbers extends ColumnVector {
   private long first;
 

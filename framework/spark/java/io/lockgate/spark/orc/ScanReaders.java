@@ -61,9 +61,7 @@ final class ScanReaders implements PartitionReaderFactory {
 
   /** One file of a split, or a range of it, with the scan's columns. */
   private OrcFileReader raw(SplitSpec split) throws IOException {
-    // Where rows are counted none may be skipped.
-    boolean counted = spec.readsRowNumbers();
-    SearchArguments search = counted ? SearchArguments.NONE : new SearchArguments(filters, spec.readSchema());
+    SearchArguments search = new SearchArguments(filters, spec.readSchema());
     OrcFileReader.Settings settings = new OrcFileReader.Settings(split.start(), split.length(), search, batchRows);
     return open(split.files().get(0), split, settings, List.of());
   }
