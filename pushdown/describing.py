@@ -13,6 +13,9 @@ from lockgate.pushdown.predicates import Comparison, FieldPath, Op, Predicate, P
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEXT_FUNCTIONS = {Op.STARTS_WITH: "startswith", Op.ENDS_WITH: "endswith", Op.CONTAINS: "contains"}
 
+# Of longer lists, which filters known at run time have, the first ones are shown.
+_SHOWN = 20
+
 # How tightly a piece of text binds, so that parentheses stand only where they are needed.
 _OR, _AND, _NOT, _ATOM = 1, 2, 3, 4
 _Text = tuple[str, int]
@@ -21,7 +24,9 @@ _Text = tuple[str, int]
 class _Describe(PredicateVisitor[_Text]):
     def comparison(self, node: Comparison) -> _Text:
         field = describe_field(node.field)
-        literals = [describe_literal(item) for item in node.literals]
+        literals = [describe_literal(item) for item in node.literals[:_SHOWN]]
+        if len(node.literals) > _SHOWN:
+            literals.append(f"... {len(node.literals):,} values")
         match node.op:
             case Op.IS_NULL:
                 return f"{field} IS NULL", _ATOM

@@ -23,7 +23,7 @@ from lockgate.pushdown.predicates import (
     all_of,
     any_of,
 )
-from lockgate.pushdown.values import Plain, comparable, compare, plain
+from lockgate.pushdown.values import Plain, between, comparable, compare, plain
 
 Truth = bool | None
 """True, False, or None for unknown."""
@@ -66,13 +66,13 @@ def compare_scalar(node: Comparison, value: pa.Scalar) -> Truth:
     op, literals = node.op, node.literals
     if op is Op.IS_NULL or op is Op.IS_NOT_NULL:
         return value.is_valid is (op is Op.IS_NOT_NULL)
-    for item in literals:
-        if not comparable(value.type, item.type):
-            raise UnsupportedTypeError(f"a {item.type} cannot be compared with a {value.type}")
+    for kind in node.literal_types:
+        if not comparable(value.type, kind):
+            raise UnsupportedTypeError(f"a {kind} cannot be compared with a {value.type}")
     if op is Op.EQ_NULL_SAFE and not (value.is_valid and literals[0].is_valid):
         return value.is_valid is literals[0].is_valid
     if op is Op.IN:
-        return _in(value, literals)
+        return _in(value, node)
     if not (value.is_valid and literals[0].is_valid):
         return None
     left, right = plain(value), plain(literals[0])
@@ -98,15 +98,15 @@ def ordered(op: Op, left: Plain, right: Plain) -> bool:
     raise InputError(f"{op.value} does not compare by order")
 
 
-def _in(value: pa.Scalar, literals: tuple[pa.Scalar, ...]) -> Truth:
-    if not literals:
+def _in(value: pa.Scalar, node: Comparison) -> Truth:
+    if not node.literals:
         return False
     if not value.is_valid:
         return None
     left = plain(value)
-    if any(compare(left, plain(item)) == 0 for item in literals if item.is_valid):
+    if between(node.ascending, left, left):
         return True
-    return False if all(item.is_valid for item in literals) else None
+    return False if len(node.ascending) == len(node.literals) else None
 
 
 def _text(op: Op, left: Plain, right: Plain) -> bool:

@@ -14,11 +14,13 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from lockgate.errors import InputError
+from lockgate.pushdown.values import Plain, is_nan, plain
 
 FieldPath = tuple[str, ...]
 """A column, or a field inside struct columns: `("address", "zip")`."""
@@ -91,6 +93,17 @@ class Comparison(Predicate):
             raise InputError(
                 f"{self.op.value} has {0 if self.op in UNARY else 1} literals, not {len(self.literals)}"
             )
+
+    @cached_property
+    def ascending(self) -> tuple[Plain, ...]:
+        """The literals that are not null, plain, in Spark's order: a scan asks every file for long lists."""
+        values = [plain(item) for item in self.literals if item.is_valid]
+        return tuple(sorted(values, key=lambda value: (is_nan(value), 0 if is_nan(value) else value)))
+
+    @cached_property
+    def literal_types(self) -> tuple[pa.DataType, ...]:
+        """The types of the literals, each once."""
+        return tuple(dict.fromkeys(item.type for item in self.literals))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lockgate.pushdown.predicates import (
     Or,
     Predicate,
 )
-from lockgate.pushdown.values import Plain, comparable, compare, is_nan, plain
+from lockgate.pushdown.values import Plain, between, comparable, compare, is_nan, plain
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,20 @@ def _may_compare(node: Comparison, found: ColumnStatistics, row_count: int | Non
         return False  # only nulls: nothing but IS NULL can be true
     if op is Op.IS_NOT_NULL:
         return True
-    literals = [item for item in node.literals if item.is_valid]
-    bounds = _bounds(found, literals)
-    return any(bounds is None or _may_value(op, plain(item), bounds) for item in literals)
+    if not any(item.is_valid for item in node.literals):
+        return False
+    bounds = _bounds(found, node)
+    if bounds is None:
+        return True
+    if op is Op.IN:
+        return between(node.ascending, bounds.low, bounds.high)
+    return _may_value(op, plain(node.literals[0]), bounds)
 
 
-def _bounds(found: ColumnStatistics, literals: list[pa.Scalar]) -> _Bounds | None:
+def _bounds(found: ColumnStatistics, node: Comparison) -> _Bounds | None:
     """Return what bounds the values, None if they cannot be compared with the literals."""
     known = [bound for bound in (found.min, found.max) if bound is not None and bound.is_valid]
-    if not all(comparable(bound.type, item.type) for bound in known for item in literals):
+    if not all(comparable(bound.type, kind) for bound in known for kind in node.literal_types):
         return None
     low = plain(found.min) if found.min is not None and found.min.is_valid else None
     high = plain(found.max) if found.max is not None and found.max.is_valid else None
@@ -104,7 +109,7 @@ def _bounds(found: ColumnStatistics, literals: list[pa.Scalar]) -> _Bounds | Non
 def _may_value(op: Op, value: Plain, bounds: _Bounds) -> bool:
     low, high = bounds.low, bounds.high
     match op:
-        case Op.EQ | Op.EQ_NULL_SAFE | Op.IN:
+        case Op.EQ | Op.EQ_NULL_SAFE:
             return (low is None or ordered(Op.LE, low, value)) and (
                 high is None or ordered(Op.GE, high, value)
             )
@@ -134,7 +139,7 @@ def _may_not(node: Comparison, found: ColumnStatistics, row_count: int | None) -
         return False
     if not node.literals[0].is_valid:
         return False
-    bounds = _bounds(found, list(node.literals))
+    bounds = _bounds(found, node)
     if node.op is not Op.STARTS_WITH or bounds is None:
         return True
     prefix, low, high = plain(node.literals[0]), bounds.low, bounds.high

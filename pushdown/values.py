@@ -7,8 +7,10 @@ equals NaN and is greater than every other number; -0.0 equals 0.0.
 
 from __future__ import annotations
 
+import bisect
 import enum
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -106,6 +108,16 @@ def compare(left: Plain, right: Plain) -> int:
     if one or other:
         return int(one) - int(other)
     return int(left > right) - int(left < right)  # type: ignore[operator]  # see `comparable`
+
+
+def between(values: Sequence[Plain], low: Plain | None, high: Plain | None) -> bool:
+    """Say whether one of `values`, in ascending order, is `low`, `high` or between them; None: no bound."""
+    first = 0 if low is None else _first(values, lambda value: compare(value, low) >= 0)
+    return first < len(values) and (high is None or compare(values[first], high) <= 0)
+
+
+def _first(values: Sequence[Plain], reached: Callable[[Plain], bool]) -> int:
+    return bisect.bisect_left(values, True, key=reached)
 
 
 class Place(enum.Enum):

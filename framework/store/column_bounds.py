@@ -79,17 +79,27 @@ def _may_compare(node: Comparison, found: ColumnBounds) -> Mask:
         return ~found.no_null
     if node.op is Op.EQ_NULL_SAFE:
         return np.ones_like(found.known)
-    may = np.zeros_like(found.known)
-    if node.op in _RANGES:
-        for literal in node.literals:
-            if literal.is_valid:
-                may |= _in_range(node.op, plain(literal), found)
+    if node.op is Op.IN:
+        may = _may_be_in(node.ascending, found)
+    elif node.op in _RANGES:
+        literal = node.literals[0]
+        may = _in_range(node.op, plain(literal), found) if literal.is_valid else np.zeros_like(found.known)
     else:
-        may[:] = True
+        may = np.ones_like(found.known)
     return (may | ~found.known) & ~found.all_null
 
 
-_RANGES = {Op.EQ, Op.IN, Op.LT, Op.LE, Op.GT, Op.GE}
+def _may_be_in(values: Sequence[Plain], found: ColumnBounds) -> Mask:
+    """Say of each file whether one of `values`, in ascending order, lies between its bounds."""
+    pairs = [_neighbours(value, found.scale) for value in values]
+    if any(below is None for below, _ in pairs):
+        return np.ones_like(found.known)
+    # What lies between two values of the column equals none of them.
+    exact = np.asarray([below for below, above in pairs if below == above], found.low.dtype)
+    return _truth(np.searchsorted(exact, found.low, "left") < np.searchsorted(exact, found.high, "right"))
+
+
+_RANGES = {Op.EQ, Op.LT, Op.LE, Op.GT, Op.GE}
 
 
 def _in_range(op: Op, value: Plain, found: ColumnBounds) -> Mask:

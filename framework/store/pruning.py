@@ -136,6 +136,8 @@ def _possible(predicate: Predicate, path: FieldPath, kind: pa.DataType) -> froze
             known = [part for part in parts if part is not None]
             return frozenset().union(*known) if len(known) == len(parts) else None
         case Comparison(op=Op.EQ | Op.IN, field=field) if field == path:
+            if len(predicate.literals) > _MOST_CANDIDATES:
+                return None
             return _literal_values([item for item in predicate.literals if item.is_valid], kind)
         case Comparison(op=Op.EQ_NULL_SAFE, field=field) if field == path:
             (item,) = predicate.literals
