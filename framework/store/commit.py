@@ -28,7 +28,12 @@ from lockgate.errors import (
 )
 from lockgate.framework import options as known
 from lockgate.framework.store.basis import Basis, BasisCheck
-from lockgate.framework.store.conflicts import check_buckets, check_files, check_schema
+from lockgate.framework.store.conflicts import (
+    check_buckets,
+    check_files,
+    check_rewritten,
+    check_schema,
+)
 from lockgate.framework.store.generations import current_schema, same_partitions
 from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifest_files import partitions_in
@@ -357,6 +362,7 @@ class _Attempts:
         request, written = self.request, self.table.schema
         overwrites = request.kind is CommitKind.OVERWRITE
         check_schema(written, schema, overwrite=overwrites)
+        check_rewritten(written, request.changes)
         if head is not None and head.index_manifest is not None and request.deletes:
             raise UnsupportedFormatError(
                 f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"

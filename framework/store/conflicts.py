@@ -67,6 +67,21 @@ def check_buckets(base: Iterable[ManifestEntry], changes: Iterable[ManifestEntry
             )
 
 
+def check_rewritten(written: TableSchema, changes: Sequence[ManifestEntry]) -> None:
+    """Raise CommitConflictError if files are written anew by a schema that is older than theirs.
+
+    Who rewrites a file without knowing all its columns loses the values of those that were added.
+    """
+    if not any(change.kind is FileKind.ADD for change in changes):
+        return
+    for change in changes:
+        if change.kind is FileKind.DELETE and change.file.schema_id > written.id:
+            raise CommitConflictError(
+                f"file {change.file.file_name} was written after the table was altered, and is to be "
+                "replaced by one without its new columns; read the table again and repeat the change"
+            )
+
+
 def check_schema(written: TableSchema, latest: TableSchema, *, overwrite: bool) -> None:
     """Raise CommitConflictError if the table changed so that files written for `written` no longer fit."""
     if written.id == latest.id:
