@@ -1,4 +1,4 @@
-"""A refresh that cannot be done: nothing moves, no disk beyond the budget is taken, nothing is left behind."""
+"""A refresh that cannot be done: nothing moves, the disk budget is kept, nothing is left behind."""
 
 from __future__ import annotations
 
