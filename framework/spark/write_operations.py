@@ -34,8 +34,8 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit import Overwrite
     from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.request import Overwrite
     from lockgate.framework.store.schema import TableSchema
     from lockgate.framework.store.snapshot import Snapshot
     from lockgate.framework.store.table import Table

@@ -11,23 +11,22 @@ import dataclasses
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lockgate.errors import (
     CommitConflictError,
     CorruptFileError,
-    InputError,
     LockgateError,
     SnapshotNotFoundError,
     TableNotFoundError,
     UnsupportedFormatError,
-    nearest,
 )
 from lockgate.framework import options as known
 from lockgate.framework.store.basis import Basis, BasisCheck
+from lockgate.framework.store.commit_files import CommitFiles
 from lockgate.framework.store.conflicts import (
     check_buckets,
     check_files,
@@ -35,31 +34,24 @@ from lockgate.framework.store.conflicts import (
     check_schema,
 )
 from lockgate.framework.store.generations import current_schema, same_partitions
-from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta
+from lockgate.framework.store.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifest_files import partitions_in
-from lockgate.framework.store.manifest_merge import MergedManifests, merge_manifests
-from lockgate.framework.store.message import CommitMessage
+from lockgate.framework.store.request import CommitRequest, request_of
 from lockgate.framework.store.schema import TableSchema, now_millis
 from lockgate.framework.store.schema_files import SchemaFiles
 from lockgate.framework.store.snapshot import (
-    BATCH_COMMIT_IDENTIFIER,
     FIRST_SNAPSHOT_ID,
     CommitKind,
     Snapshot,
 )
 from lockgate.framework.store.split import key_order
 from lockgate.framework.store.streams import noted_progress, own_progress, progress_after, with_progress
-from lockgate.framework.types import one_nan
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.request import Overwrite
     from lockgate.framework.store.table import Table
-
-__all__ = ["CommitMessage", "Overwrite", "commit_messages"]
-
-Partition: TypeAlias = tuple[Any, ...]
-# Which partitions are replaced: those with some values, or those of which a function says so.
-Overwrite: TypeAlias = Mapping[str, Any] | Callable[[Partition], bool]
 
 
 def commit_messages(
@@ -91,80 +83,9 @@ def commit_messages(
     the caller to delete.
     """
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
-    request = _request(table, messages, kind, user, identifier, basis, overwrite)
+    request = request_of(table, messages, kind, user, identifier, basis, overwrite)
     request = dataclasses.replace(request, replaces=replaces)
     return _Attempts(table, request).run()
-
-
-@dataclass(frozen=True)
-class _Request:
-    kind: CommitKind
-    user: str
-    identifier: int
-    changes: tuple[ManifestEntry, ...]
-    overwrite: Callable[[Partition], bool] | None
-    basis: Basis | None
-    replaces: bool = False
-
-    @property
-    def deletes(self) -> bool:
-        return self.overwrite is not None or any(entry.kind is FileKind.DELETE for entry in self.changes)
-
-    @property
-    def is_stream(self) -> bool:
-        return self.identifier != BATCH_COMMIT_IDENTIFIER
-
-
-def _request(
-    table: Table,
-    messages: Sequence[CommitMessage],
-    kind: str,
-    user: str | None,
-    identifier: int | None,
-    basis: Basis | None,
-    overwrite: Overwrite | None,
-) -> _Request:
-    try:
-        commit_kind = CommitKind(kind)
-    except ValueError:
-        hint = nearest(str(kind), [each.value for each in CommitKind])
-        raise InputError(f"a commit cannot be of kind {kind!r}{hint}") from None
-    if identifier is not None and user is None:
-        raise InputError("a commit with an identifier needs the user that it counts for")
-    changes = [*_entries(messages, FileKind.DELETE), *_entries(messages, FileKind.ADD)]
-    deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
-    if commit_kind is CommitKind.APPEND and deletes:
-        # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.
-        commit_kind = CommitKind.OVERWRITE
-    return _Request(
-        kind=commit_kind,
-        user=user or str(uuid.uuid4()),
-        identifier=BATCH_COMMIT_IDENTIFIER if identifier is None else identifier,
-        changes=tuple(changes),
-        overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
-        basis=basis,
-    )
-
-
-def _matching(schema: TableSchema, spec: Mapping[str, Any]) -> Callable[[Partition], bool]:
-    """Return the question whether a partition has the values of `spec`."""
-    keys = schema.partition_keys
-    for name in spec:
-        if name not in keys:
-            raise InputError(
-                f"cannot overwrite by {name!r}: it is not a partition column{nearest(name, keys)}"
-            )
-    # Compared as tuples, in which NaN is equal to itself.
-    wanted = {keys.index(name): (one_nan(value),) for name, value in spec.items()}
-    return lambda partition: all((partition[index],) == value for index, value in wanted.items())
-
-
-def _entries(messages: Sequence[CommitMessage], kind: FileKind) -> list[ManifestEntry]:
-    return [
-        ManifestEntry(kind, message.partition, message.bucket, message.total_buckets, file)
-        for message in messages
-        for file in (message.added if kind is FileKind.ADD else message.deleted)
-    ]
 
 
 @dataclass
@@ -172,16 +93,13 @@ class _Attempts:
     """The attempts of one commit, and what later ones take over from earlier ones."""
 
     table: Table
-    request: _Request
-    # What was written, to be deleted if it comes to nothing.
-    _written: list[str] = field(default_factory=list)
-    _delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
-    _merged: MergedManifests | None = None
+    request: CommitRequest
     _seen_snapshot: int = 0
     _basis: BasisCheck | None = None
     _pending: Snapshot | None = None
 
     def __post_init__(self) -> None:
+        self._files = CommitFiles(self.table)
         if self.request.basis is not None:
             self._basis = BasisCheck(self.table, self.request.basis)
 
@@ -195,14 +113,14 @@ class _Attempts:
             except BaseException:
                 # Files too many do no harm; files missing from a visible snapshot would.
                 if self._is_visible() is False:
-                    self._clean_up(self._written)
+                    self._files.clean_up()
                 raise
             if snapshot is not None:
                 return snapshot
             if time.monotonic() > deadline:
                 break
             self._wait(attempt)
-        self._clean_up(self._written)
+        self._files.clean_up()
         raise CommitConflictError(
             f"gave up committing to {self.table.location}: others committed first, {attempt + 1} times; "
             f"raise {known.COMMIT_MAX_RETRIES.key!r} or write with fewer jobs at once"
@@ -229,7 +147,7 @@ class _Attempts:
     def _attempt_on(self, head: Snapshot | None) -> Snapshot | None:
         done = self._committed_before(head)
         if done is not None:
-            self._clean_up(self._written)
+            self._files.clean_up()
             return done
         schema = self._current_schema()
         changes = self._checked_changes(head, schema)
@@ -242,10 +160,10 @@ class _Attempts:
         ):
             if head is None or not self._was_rolled_back(head):
                 self.table.snapshot_files.hint_latest(snapshot.id)
-                self._drop_unused(snapshot)
+                self._files.drop_unused(snapshot)
                 return snapshot
             self._withdraw(snapshot)
-        self._clean_up([own_list])
+        self._files.clean_up([own_list])
         return None
 
     def _was_rolled_back(self, head: Snapshot) -> bool:
@@ -436,11 +354,10 @@ class _Attempts:
         self, head: Snapshot | None, schema: TableSchema, changes: tuple[ManifestEntry, ...]
     ) -> tuple[Snapshot, str]:
         """Write manifests and lists; return the snapshot and the base list's name, which is this try's."""
-        delta_list, delta_size = self._delta_list(changes)
+        delta_list, delta_size = self._files.delta_list(changes)
         afresh = head is None or self._starts_afresh(head)
         base = [] if head is None or afresh else self.table.manifests.manifests(head)
-        base_list, base_size = self.table.manifests.write_list(self._merged_base(base))
-        self._written.append(base_list)
+        base_list, base_size = self._files.base_list(base)
         added = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.ADD)
         deleted = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.DELETE)
         snapshot = Snapshot(
@@ -466,41 +383,3 @@ class _Attempts:
         progress = progress_after(self._snapshots_back(head))
         properties = with_progress(None, progress, self.request.user, own_progress(snapshot))
         return dataclasses.replace(snapshot, properties=properties), base_list
-
-    def _delta_list(self, changes: tuple[ManifestEntry, ...]) -> tuple[str, int]:
-        if self._delta is None or self._delta[0] != changes:
-            meta = self.table.manifests.write_manifest(changes) if changes else None
-            if meta is not None:
-                self._written.append(meta.file_name)
-            name, size = self.table.manifests.write_list([meta] if meta else [])
-            self._written.append(name)
-            self._delta = (changes, meta, name, size)
-        return self._delta[2], self._delta[3]
-
-    def _merged_base(self, base: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
-        applied = self._merged.apply(base) if self._merged else None
-        if applied is not None:
-            return applied
-        self._merged = merge_manifests(self.table.manifests, base, self.table.options)
-        if self._merged is None:
-            return base
-        self._written.extend(meta.file_name for meta in self._merged.manifests)
-        return self._merged.apply(base) or base
-
-    # --- leave nothing behind ----------------------------------------------------------------
-
-    def _drop_unused(self, snapshot: Snapshot) -> None:
-        """Delete what earlier attempts wrote and the snapshot does not use."""
-        used = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
-        if self._delta is not None and self._delta[1] is not None:
-            used.add(self._delta[1].file_name)
-        if self._merged is not None:
-            used.update(meta.file_name for meta in self._merged.manifests)
-        self._clean_up([name for name in self._written if name not in used])
-
-    def _clean_up(self, names: Sequence[str]) -> None:
-        for name in names:
-            with suppress(OSError):
-                self.table.manifests.delete(name)
-        dropped = set(names)
-        self._written = [name for name in self._written if name not in dropped]

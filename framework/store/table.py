@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.aggregates import AggregateAnswer
     from lockgate.framework.store.changes import Change
-    from lockgate.framework.store.commit import Overwrite
+    from lockgate.framework.store.request import Overwrite
     from lockgate.framework.store.rollback import RollbackResult
     from lockgate.framework.store.scan import ScanPlan
     from lockgate.framework.store.selection import Between
