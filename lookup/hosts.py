@@ -7,6 +7,7 @@ calls it under its condition.
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ _FIRST_BACK_OFF_SECONDS = 0.5
 _LONGEST_BACK_OFF_SECONDS = 30.0
 # An owner that ends so often before it is ready is not killed by accident: waiting for it is in vain.
 _EARLY_ENDS = 3
+# One that is killed may be, but by somebody who goes on killing, as the kernel does when memory is short.
+_EARLY_KILLS = 10
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # as Python tells it, and as the JVM does
 _KNOWN_STATES = 32
 
 
@@ -224,7 +228,7 @@ class Hosts:
         ends = self._early_ends[link] = self._early_ends.get(link, 0) + 1
         if host is not None and host.leader == link:
             host.leader = host.pid = None
-        if ends < _EARLY_ENDS:
+        if ends < (_EARLY_KILLS if event["code"] in _KILLED else _EARLY_ENDS):
             return
         where = f"see {host.directory}/owner.log" if host is not None else "see the executor's log"
         error = LookupCacheError(

@@ -1,7 +1,8 @@
 """What a streaming query's progress says of its lookups, as observed metrics.
 
 In `StreamingQueryProgress.observedMetrics`, under the lookup's name, for each batch: `rows`, `matched`,
-`hit_rate`, `snapshot`, `lag_millis`, `cache_rows`, `cache_bytes`, `build_millis`, `warning`.
+`hit_rate`, `snapshot`, `lag_millis`, `cache_rows`, `cache_bytes`, `build_millis`,
+`failures` (refreshes that failed in a row), `warning`.
 """
 
 from __future__ import annotations

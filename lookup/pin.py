@@ -36,14 +36,14 @@ ANSWER_OPTION = "lookup.answer"
 # The read option with the number of groups that `lookup.shuffle` makes of the buckets.
 GROUPS_OPTION = "lookup.groups"
 SNAPSHOT_COLUMN = "snapshot_id"
-_STATE_COLUMNS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis")
+_STATE_COLUMNS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis", "failures")
 
 
 class PinTable:
     """Implements `lockgate.framework.plugins.SystemTable`."""
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
-        """The snapshot's id, and of the state: how far it is behind, rows, bytes and time to build."""
+        """The snapshot's id, and of the state: how far it is behind, rows, bytes, time to build, failures."""
         names = (SNAPSHOT_COLUMN, *_STATE_COLUMNS)
         return [DataField(number, name, BIGINT) for number, name in enumerate(names)]
 
@@ -75,7 +75,7 @@ class PinTable:
         query = properties.get("query_id")
         batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
         if options.get(ANSWER_OPTION) == "spark":
-            return _row(*snapshot_for_spark(table, spec, query, batch))
+            return _row(*snapshot_for_spark(table, spec, query, batch), 0)
         catalog = context.catalog(context.request["catalog"])
         site = functools.partial(site_for, context.spark)
         if GROUPS_OPTION in options:
@@ -86,8 +86,14 @@ class PinTable:
             snapshot_id = lookup.pin(query, batch)
             lookup_id, report = lookup.id, report_of(lookup.status(), query, batch, snapshot_id)
         token = REPORTS.planned(lookup_id, report)
-        state = report.lag_millis, report.cache_rows, report.cache_bytes, round(report.build_seconds * 1000)
-        return _row(pack(report.snapshot_id, token), *state)
+        return _row(
+            pack(report.snapshot_id, token),
+            report.lag_millis,
+            report.cache_rows,
+            report.cache_bytes,
+            round(report.build_seconds * 1000),
+            report.failures,
+        )
 
 
 def _row(*values: int) -> pa.Table:

@@ -44,6 +44,7 @@ def report_of(
         status.rows,
         status.bytes,
         status.build_seconds,
+        failures=status.failures,
     )
 
 

@@ -96,4 +96,5 @@ def pin_groups(
         cache_rows=sum(report.cache_rows for report in reports),
         cache_bytes=sum(report.cache_bytes for report in reports),
         build_seconds=max(report.build_seconds for report in reports),
+        failures=max(report.failures for report in reports),
     )

@@ -47,7 +47,8 @@ class BatchReport:
 
     `rows` were asked for and `matched` of them have a match, `retried` of these only after a retry; `seconds`
     is the time that all workers together spent looking up. `lag_millis` is how long the newest snapshot had
-    been waiting when the batch was planned. Without a stream `query_id` and `batch_id` are None.
+    been waiting when the batch was planned, `failures` how many refreshes had failed in a row. Without a
+    stream `query_id` and `batch_id` are None.
     """
 
     table: str
@@ -62,6 +63,7 @@ class BatchReport:
     matched: int = 0
     retried: int = 0
     seconds: float = 0.0
+    failures: int = 0
 
     @property
     def hit_rate(self) -> float:
@@ -72,10 +74,12 @@ class BatchReport:
         which = "a batch" if self.batch_id is None else f"batch {self.batch_id}"
         retried = f" ({self.retried} by a retry)" if self.retried else ""
         speed = f"{self.seconds:.3f} s in the workers"
+        failed = f"; the last {self.failures} refreshes failed" if self.failures else ""
         return (
             f"{self.table}: {which} asked for {self.rows} rows, {self.hit_rate:.1%} matched{retried}, "
             f"snapshot {self.snapshot_id} ({self.lag_millis} ms behind), {speed}; "
             f"cache: {self.cache_rows} rows, {self.cache_bytes} bytes, built in {self.build_seconds:.3f} s"
+            f"{failed}"
         )
 
 

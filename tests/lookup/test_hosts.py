@@ -144,7 +144,17 @@ def test_owners_that_never_get_ready_are_an_error(world: World) -> None:
     world.hear("a", "ready", pid=1, writer=True)
     assert world.hosts.failure(1) is None
     for _ in range(2):
-        world.hear("a", "ended", code=-9)
+        world.hear("a", "ended", code=1)
     assert world.hosts.failure(1) is None
-    world.hear("a", "ended", code=-9)
+    world.hear("a", "ended", code=1)
     assert "see /caches/one/owner.log" in str(world.hosts.failure(1))
+
+
+@pytest.mark.parametrize("code", [-9, 137])
+def test_owners_that_are_killed_have_more_chances(world: World, code: int) -> None:
+    world.join("a", "one", lead=True)
+    for _ in range(9):
+        world.hear("a", "ended", code=code)
+        assert world.hosts.failure(1) is None
+    world.hear("a", "ended", code=code)
+    assert f"ended 10 times before it was ready (exit code {code})" in str(world.hosts.failure(1))

@@ -27,7 +27,8 @@ def test_each_batch_has_a_line_once_its_tasks_are_done(caplog: pytest.LogCapture
     reports.tell(quiet_seconds=0)
     assert caplog.messages == [
         "db.dim: batch 7 asked for 10000 rows, 84.3% matched (30 by a retry), snapshot 3 (120 ms behind), "
-        "0.041 s in the workers; cache: 3312 rows, 402132 bytes, built in 0.021 s; the last 2 refreshes failed"
+        "0.041 s in the workers; cache: 3312 rows, 402132 bytes, built in 0.021 s; "
+        "the last 2 refreshes failed"
     ]
     reports.tell(quiet_seconds=0)
     assert len(caplog.messages) == 1

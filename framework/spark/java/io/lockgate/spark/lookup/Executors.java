@@ -9,6 +9,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
@@ -22,16 +23,26 @@ import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 public final class Executors {
   private static final long IDLE_MILLIS = 500;
   private static final long BUSY_MILLIS = 40;
+  /** How long an executor counts as busy after it was told something or had something to say, as owners' have. */
+  private static final long BUSY_NANOS = TimeUnit.SECONDS.toNanos(30);
+  /** What keeps many executors from being a burden to the driver: 250 questions a second of all together. */
+  private static final long MILLIS_AN_EXECUTOR = 4;
 
   private static final Map<String, Box> BOXES = new ConcurrentHashMap<>();
   private static final Set<String> REMOVED = ConcurrentHashMap.newKeySet();
-  private static volatile long pause = IDLE_MILLIS;
+  private static volatile boolean lookupsRun;
 
   private Executors() {}
 
   private static final class Box {
     private final Queue<String> commands = new ConcurrentLinkedQueue<>();
     private volatile long heard = System.nanoTime();
+    private volatile long busy = heard;
+
+    private long pause() {
+      boolean often = lookupsRun && System.nanoTime() - busy < BUSY_NANOS;
+      return often ? Math.max(BUSY_MILLIS, MILLIS_AN_EXECUTOR * BOXES.size()) : IDLE_MILLIS;
+    }
   }
 
   /** Called when an application starts. */
@@ -49,21 +60,27 @@ public final class Executors {
 
   /** Answers an executor: what it shall do, or what Python says to a message of one of its processes. */
   public static JsonNode answer(String operation, JsonNode request) throws Exception {
+    String executor = request.get("executor").asText();
     if (operation.equals("lookup.said")) {
+      Box speaker = BOXES.get(executor);
+      if (speaker != null) {
+        speaker.busy = System.nanoTime();
+      }
       return Bridge.ask(operation, (ObjectNode) request);
     }
     if (!operation.equals("lookup.poll")) {
       throw new IllegalArgumentException("an executor may not ask for " + operation);
     }
-    String executor = request.get("executor").asText();
-    ObjectNode reply = Bridge.object().put("pause", pause);
+    ObjectNode reply = Bridge.object().put("pause", IDLE_MILLIS);
     ArrayNode commands = reply.putArray("commands");
     if (!REMOVED.contains(executor)) {
       Box box = BOXES.computeIfAbsent(executor, id -> new Box());
       box.heard = System.nanoTime();
       for (String command = box.commands.poll(); command != null; command = box.commands.poll()) {
         commands.add(Bridge.JSON.readTree(command));
+        box.busy = System.nanoTime();
       }
+      reply.put("pause", box.pause());
     }
     return reply;
   }
@@ -81,8 +98,8 @@ public final class Executors {
     return found.toString();
   }
 
-  /** Has executors ask more often while lookups run. */
-  public static void hurry(boolean lookupsRun) {
-    pause = lookupsRun ? BUSY_MILLIS : IDLE_MILLIS;
+  /** Has executors ask more often while lookups run: those at least that keep a cache. */
+  public static void hurry(boolean running) {
+    lookupsRun = running;
   }
 }
