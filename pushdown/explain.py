@@ -65,7 +65,8 @@ class ScanReport:
 
     `accepted` are the filters the source guarantees, `skipping` those it only skips data by, `remaining`
     those the engine evaluates, each with the reason. `columns` is None where all columns are read.
-    `aggregates` are those the engine asked for, each with what became of it.
+    `aggregates` are those the engine asked for, each with what became of it. `manifests` is
+    how many lists of files the snapshot has, `seconds` how long planning took.
     """
 
     table: str
@@ -81,6 +82,8 @@ class ScanReport:
     order: str = ""
     aggregates: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = field(default=())
+    manifests: int = 0
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def total(self) -> Count:
@@ -107,6 +110,8 @@ class ScanReport:
             "order": self.order,
             "aggregates": [{"aggregate": text, "answer": answer} for text, answer in self.aggregates],
             "notes": list(self.notes),
+            "manifests": self.manifests,
+            "seconds": self.seconds,
         }
 
     def render(self) -> str:

@@ -76,6 +76,8 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
     context.brain.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     reply = _reply(context, table, planned, is_strict=is_strict)
+    reply["split_sizes"] = _split_sizes(table, request["options"])
+    reply["bucketing"] = _bucketing(planned)
     if request.get("estimates"):
         reply["columns"] = _estimates(planned, request["columns"])
     return {**reply, "metrics": _metrics(planned, time.monotonic() - started)}
@@ -89,6 +91,38 @@ def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str,
     return {name: dataclasses.asdict(estimate) for name, estimate in estimates.items()}
 
 
+def selective(context: Context, request: dict[str, Any]) -> list[str]:
+    """Return the columns by whose values, known only at run time, files are worth leaving out."""
+    from lockgate.framework.store.clustering import selective_columns
+    from lockgate.framework.store.scan import files_of, wanted_snapshot
+
+    table = context.table()
+    selected = selected_by(context, table, request)
+    if selected.between is None and not selected.snapshot_id:
+        return []
+    snapshot = wanted_snapshot(
+        table, None if selected.between else selected.snapshot_id, None, selected.between
+    )
+    return selective_columns(table, files_of(table, snapshot, selected.between), request["columns"])
+
+
+def _split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | None]:
+    from lockgate.framework.store.selection import split_sizes
+
+    return {
+        key.removeprefix("source.split.").replace("-", "_"): size
+        for key, size in split_sizes(table, options).items()
+    }
+
+
+def _bucketing(planned: ScanPlan) -> dict[str, Any] | None:
+    found = planned.bucketing
+    if found is None:
+        return None
+    keys = list(planned.schema.partition_keys)
+    return {"column": found.column, "count": found.count, "partition_columns": keys}
+
+
 def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
     """Return what Spark's UI shows of a plan, by the names of the connector's metrics."""
     skipped: dict[str, int] = {}
@@ -97,6 +131,7 @@ def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
         skipped[name] = skipped.get(name, 0) + step.before.files - step.after.files
     return {
         "planning_ms": round(seconds * 1000),
+        "manifests": planned.report.manifests,
         "files": sum(len(split.files) for split in planned.splits),
         "bytes": planned.total_bytes,
         **skipped,
@@ -124,6 +159,7 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
         order=order,
         push_down=context.brain.reports.filters(request["scan_id"]).pushed,
         own_schema=False,
+        merge_apart=True,
     )
 
 
@@ -293,4 +329,9 @@ def system_rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-OPERATIONS = {"scan.filters": filters, "scan.plan": plan, "system.rows": system_rows}
+OPERATIONS = {
+    "scan.filters": filters,
+    "scan.plan": plan,
+    "scan.selective": selective,
+    "system.rows": system_rows,
+}

@@ -7,12 +7,14 @@ the plan's report. Source: Paimon's `AbstractFileStoreScan`, `KeyValueFileStoreS
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework import options as known
+from lockgate.framework.store.clustering import Bucketing, common_bucketing
 from lockgate.framework.store.collector import paused_collector
 from lockgate.framework.store.column_bounds import (
     ColumnBounds,
@@ -72,7 +74,8 @@ class ScanPlan:
     `predicate`, `columns` (None: all) and `limit` are the query's wishes; the splits may hold rows that break
     the predicate outside partition columns, and more rows than the limit. `row_count` counts rows before they
     are merged, `total_bytes` bytes of files. `encrypted`: some of the columns may be. `schemas` are those of
-    the files, by id, and the one that is read as.
+    the files, by id, and the one that is read as. `bucketing` says how all files of the snapshot were divided
+    into buckets, None if not alike.
     """
 
     snapshot_id: int | None
@@ -84,6 +87,7 @@ class ScanPlan:
     limit: int | None = None
     merge_plan: MergePlan | None = None
     schemas: Mapping[int, TableSchema] = field(default_factory=dict, hash=False)
+    bucketing: Bucketing | None = None
 
     @property
     def row_count(self) -> int:
@@ -142,6 +146,7 @@ def plan_scan(
     order: Sequence[SortKey] = (),
     push_down: FilterPushDown | None = None,
     own_schema: bool = True,
+    merge_apart: bool = False,
 ) -> ScanPlan:
     """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag; a tagged snapshot may have expired.
 
@@ -151,12 +156,13 @@ def plan_scan(
 
     A snapshot that is named is read with the schema it was committed with, or with that of `table` if not
     `own_schema`: a table may have been altered since. `push_down` is what was answered to an engine about its
-    filters, for the report; by default it is made from `predicate`.
+    filters, for the report; by default it is made from `predicate`. `merge_apart`: as in `pack_sections`.
 
     Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit the schema,
     SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that are not
     implemented.
     """
+    started = time.monotonic()
     snapshot = wanted_snapshot(table, snapshot_id, tag, between)
     schema = table.schema
     if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
@@ -172,15 +178,20 @@ def plan_scan(
     if snapshot is not None:
         check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     push_down = push_down or apply_filters(table, conjuncts(wanted))
-    funnel = _Funnel(table, schema, wanted, limit, order)
+    funnel = _Funnel(table, schema, wanted, limit, order, merge_apart=merge_apart)
     with paused_collector():
-        splits = funnel.run(files_of(table, snapshot, between))
+        files = files_of(table, snapshot, between)
+        splits = funnel.run(files)
+    report = replace(
+        _report(table, schema, snapshot, funnel, push_down, columns, limit),
+        seconds=time.monotonic() - started,
+    )
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
     return ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,
         schema=schema,
         splits=tuple(splits),
-        report=_report(table, schema, snapshot, funnel, push_down, columns, limit),
+        report=report,
         predicate=wanted,
         columns=None if columns is None else tuple(columns),
         limit=None if order else limit,
@@ -188,6 +199,7 @@ def plan_scan(
         schemas={
             number: schema if number == schema.id else table.schema_of(number) for number in sorted(used)
         },
+        bucketing=common_bucketing(schema, files),
     )
 
 
@@ -226,11 +238,14 @@ class _Funnel:
         predicate: Predicate,
         limit: int | None,
         order: Sequence[SortKey],
+        *,
+        merge_apart: bool,
     ) -> None:
         self._table = table
         self._schema = schema
         self._predicate = predicate
         self._limit = limit
+        self._merge_apart = merge_apart
         self.order = order
         self._partitions = PartitionPruner(schema, predicate)
         self._values = ValuePruner(schema, table.schema_of, self._partitions)
@@ -378,6 +393,7 @@ class _Funnel:
             self._path_of,
             options.get_option(known.SOURCE_SPLIT_TARGET_SIZE),
             options.get_option(known.SOURCE_SPLIT_OPEN_FILE_COST),
+            merge_apart=self._merge_apart,
         )
 
     def _path_of(self, entry: ManifestEntry) -> str:
@@ -433,4 +449,5 @@ def _report(
         limit=limit,
         limit_note=funnel.limit_note,
         order=", ".join(str(key) for key in funnel.order),
+        manifests=len(table.manifests.manifests(snapshot)) if snapshot else 0,
     )

@@ -63,6 +63,10 @@ READ_OPTIONS: dict[str, Option[object]] = {
         SCAN_MODE,
     )
 }
+# How an engine cuts and packs what a query reads, instead of as the table says.
+SPLIT_OPTIONS: dict[str, Option[int]] = {
+    option.key: option for option in (known.SOURCE_SPLIT_TARGET_SIZE, known.SOURCE_SPLIT_OPEN_FILE_COST)
+}
 # What Spark takes for itself and leaves among the options.
 _SPARKS = ("versionAsOf", "timestampAsOf")
 # What a lookup join says of a table that it reads, which is checked where the join is made.
@@ -93,7 +97,7 @@ def selection_of(table: Table, options: Mapping[str, str], zone: str = "UTC") ->
     malformed or in contradiction to another, SnapshotNotFoundError and TagNotFoundError.
     """
     given = _checked(options)
-    named = [key for key in given if key not in (SCAN_MODE.key, *_SPARKS)]
+    named = [key for key in given if key not in (SCAN_MODE.key, *_SPARKS, *SPLIT_OPTIONS)]
     states = [*named, *(key for key in given if key in _SPARKS)]
     if len(states) > 1:
         raise OptionError(
@@ -120,9 +124,22 @@ def selection_of(table: Table, options: Mapping[str, str], zone: str = "UTC") ->
     return Selection(held_snapshot(table, number).id if number else 0)
 
 
+def split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | None]:
+    """Return in bytes what a query's options, else the table's, say of splits; None where neither says it.
+
+    The names are those of SPLIT_OPTIONS. Raises OptionError for a malformed size.
+    """
+    asked = {key.lower(): text for key, text in options.items()}
+    found: dict[str, int | None] = {}
+    for key, option in SPLIT_OPTIONS.items():
+        text = asked.get(key, table.schema.options.get(key))
+        found[key] = None if text is None else option.value_of(text)
+    return found
+
+
 def _checked(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options that say what to read, by their proper names; OptionError for any other."""
-    proper = {key.lower(): key for key in (*READ_OPTIONS, *_SPARKS)}
+    proper = {key.lower(): key for key in (*READ_OPTIONS, *_SPARKS, *SPLIT_OPTIONS)}
     found = {}
     for key, text in options.items():
         if key.lower().startswith(_LOOKUPS):
@@ -133,9 +150,11 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
         if name is None and key in known.KNOWN:
             raise OptionError(f"option {key!r} is one of the table, not of a query: ALTER TABLE sets it")
         if name is None:
-            raise OptionError(f"unknown read option {key!r}{nearest(key, READ_OPTIONS)}")
+            raise OptionError(f"unknown read option {key!r}{nearest(key, proper.values())}")
         if name in READ_OPTIONS:
             READ_OPTIONS[name].value_of(text)
+        elif name in SPLIT_OPTIONS:
+            SPLIT_OPTIONS[name].value_of(text)
         found[name] = text
     return found
 

@@ -124,16 +124,20 @@ def pack_sections(
     path_of: Callable[[ManifestEntry], str],
     target_size: int = TARGET_SPLIT_SIZE,
     open_cost: int = OPEN_FILE_COST,
+    *,
+    merge_apart: bool = False,
 ) -> list[Split]:
     """Pack the sections of one bucket into splits of about `target_size` bytes.
 
     A file counts `open_cost` bytes at least. Sections to merge and files to read as they are go into
-    different splits.
+    different splits; with `merge_apart` each section to merge goes into one of its own, for an engine that
+    packs splits itself.
     """
     splits = []
     for merge in (False, True):
         chosen = [section for section in sections if section.merge is merge]
-        for packed in _pack(chosen, lambda section: section.size(open_cost), target_size):
+        target = 1 if merge and merge_apart else target_size
+        for packed in _pack(chosen, lambda section: section.size(open_cost), target):
             entries = [entry for section in packed for entry in section.entries]
             splits.append(
                 Split(

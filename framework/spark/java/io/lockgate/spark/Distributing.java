@@ -19,13 +19,17 @@ final class Distributing {
 
   /** All rows of one bucket meet in one task: so do those of one key, and the task writes one file a bucket. */
   static Distribution of(LockgateTable table) {
+    Expression[] places = places(table);
+    return places.length == 0 ? Distributions.unspecified() : Distributions.clustered(places);
+  }
+
+  /** What decides where a row lies: the partition columns, and the bucket where there are fixed ones. */
+  static Expression[] places(LockgateTable table) {
     List<Expression> expressions = new ArrayList<>(List.of(LockgateTable.references(table.partitionKeys())));
     if (table.bucketCount() > 0) {
       expressions.add(bucket(table));
     }
-    return expressions.isEmpty()
-        ? Distributions.unspecified()
-        : Distributions.clustered(expressions.toArray(new Expression[0]));
+    return expressions.toArray(new Expression[0]);
   }
 
   private static Expression bucket(LockgateTable table) {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.orc.FileColumns;
 import io.lockgate.spark.orc.OrcScans;
+import io.lockgate.spark.orc.Packing;
 import io.lockgate.spark.orc.ScanSpec;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -25,15 +26,20 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.types.StructType;
 
 /** A scan whose files Python chooses. */
-final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering, Explainer.Reported {
+final class LockgateScan implements Batch, SupportsReportStatistics, SupportsReportPartitioning,
+    SupportsRuntimeV2Filtering, Explainer.Reported {
   private static final String LOOKUP_OPTION = "lookup.spec";
+  private static final String SPLIT_OPTIONS = "source.split.";
 
   private final LockgateTable table;
   private final String scanId;
@@ -45,6 +51,8 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
   private Set<String> files;
   private JsonNode first;
   private JsonNode plan;
+  private Packing packing;
+  private List<String> selective;
 
   LockgateScan(
       LockgateTable table,
@@ -104,9 +112,10 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
     return table;
   }
 
-  /** Tells whether the query names the snapshots to read: all options that a read can have do that. */
+  /** Tells whether the query names the snapshots to read: all options that a read can have do that, but those of splits. */
   boolean timeTravel() {
-    return !request.path("options").isEmpty() || table.timeTravel();
+    boolean named = request.path("options").propertyStream().anyMatch(option -> !option.getKey().startsWith(SPLIT_OPTIONS));
+    return named || table.timeTravel();
   }
 
   /** From now on a missing key is an error: what is read decides what is written. */
@@ -115,6 +124,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
       request.put("strict", true);
       first = null;
       plan = null;
+      packing = null;
     }
   }
 
@@ -163,7 +173,24 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
 
   @Override
   public InputPartition[] planInputPartitions() {
-    return OrcScans.partitions(SparkSession.active(), spec(), plan());
+    return packing().partitions(plan());
+  }
+
+  private synchronized Packing packing() {
+    if (packing == null) {
+      ScanSpec spec = spec();
+      packing = Packing.of(SparkSession.active(), spec, first, !wholeFiles);
+    }
+    return packing;
+  }
+
+  /** Tells of buckets, so that tables with the same ones can be joined without moving their rows. */
+  @Override
+  public Partitioning outputPartitioning() {
+    if (wholeFiles || table.bucketKey().size() != 1) {
+      return new UnknownPartitioning(0); // Spark knows transforms of one column only
+    }
+    return packing().partitioning(Distributing.places(table), packing().partitions(plan()).length);
   }
 
   @Override
@@ -217,22 +244,30 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRun
   }
 
   /**
-   * Only partition columns: for others Spark would run subqueries that skip no file. Where whole files are written anew, it is to
-   * find out first which files have rows to change.
+   * Only columns by whose values files are left out: for others Spark would run subqueries in vain. Spark asks where a join has
+   * such a column. Where whole files are written anew, it is to find out first which files have rows to change.
    */
   @Override
   public NamedReference[] filterAttributes() {
     if (wholeFiles) {
       return LockgateTable.references(List.of(FileColumns.PATH));
     }
-    List<String> out = new ArrayList<>(table.partitionKeys());
-    out.retainAll(Arrays.asList(columns.fieldNames()));
-    return LockgateTable.references(out);
+    return LockgateTable.references(selective());
+  }
+
+  private synchronized List<String> selective() {
+    if (selective == null) {
+      List<String> found = new ArrayList<>();
+      Bridge.ask("scan.selective", request).forEach(name -> found.add(name.asText()));
+      selective = found;
+    }
+    return selective;
   }
 
   @Override
   public synchronized void filter(Predicate[] predicates) {
-    runtime = Arrays.stream(predicates).filter(predicate -> !isOfPaths(predicate)).toArray(Predicate[]::new);
+    runtime = Arrays.stream(predicates).filter(predicate -> !isOfPaths(predicate)).map(LongLists::shortened)
+        .toArray(Predicate[]::new);
     files = null;
     for (Predicate predicate : predicates) {
       if (isOfPaths(predicate)) {

@@ -14,6 +14,7 @@ public final class ScanMetrics {
   static CustomMetric[] all() {
     return new CustomMetric[] {
       new PlanningMillis(),
+      new Manifests(),
       new Files(),
       new Bytes(),
       new SkippedByPartitions(),
@@ -49,6 +50,19 @@ public final class ScanMetrics {
     @Override
     public String description() {
       return "milliseconds of planning";
+    }
+  }
+
+  /** The lists of files that the snapshot has. */
+  public static final class Manifests extends CustomSumMetric {
+    @Override
+    public String name() {
+      return "manifests";
+    }
+
+    @Override
+    public String description() {
+      return "manifests of the snapshot";
     }
   }
 

@@ -81,7 +81,7 @@ public final class Conformance {
     ScanSpec spec = ScanSpec.of((StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
     PartitionReaderFactory factory = OrcScans.readerFactory(spark, spec);
     ArrayNode rows = Bridge.JSON.createArrayNode();
-    for (InputPartition partition : OrcScans.partitions(spark, spec, reply)) {
+    for (InputPartition partition : Packing.of(spark, spec, reply, false).partitions(reply)) {
       try (PartitionReader<ColumnarBatch> batches = factory.createColumnarReader(partition)) {
         while (batches.next()) {
           batches.get().rowIterator().forEachRemaining(row -> add(rows, row, wanted));

@@ -1,7 +1,17 @@
 package io.lockgate.spark.orc;
 
 import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.connector.read.InputPartition;
 
 /** The splits that one task reads, one after the other. */
-public record LockgatePartition(List<SplitSpec> splits) implements InputPartition {}
+sealed interface LockgatePartition extends InputPartition {
+  List<SplitSpec> splits();
+
+  /** Splits of any buckets. */
+  record Any(List<SplitSpec> splits) implements LockgatePartition {}
+
+  /** Splits of one bucket of one partition of the table, which {@code partitionKey} names. */
+  record OfBucket(List<SplitSpec> splits, InternalRow partitionKey) implements LockgatePartition, HasPartitionKey {}
+}

@@ -2,10 +2,13 @@ package io.lockgate.spark.orc;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** What every reader of one scan must know: the columns wanted, how files name them, how rows of one key merge, whose keys open them. */
 public final class ScanSpec implements Serializable {
@@ -17,6 +20,7 @@ public final class ScanSpec implements Serializable {
   private final String keyScope;
   private final Integrity integrity;
   private final Filter[] filters;
+  private final List<String> partitionColumns = new ArrayList<>();
 
   private ScanSpec(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
     this.tableSchema = tableSchema;
@@ -27,6 +31,7 @@ public final class ScanSpec implements Serializable {
     this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
     this.integrity = Integrity.of(plan.path("integrity").asText("verify"));
     this.filters = filters.clone();
+    plan.path("bucketing").path("partition_columns").forEach(name -> partitionColumns.add(name.asText()));
   }
 
   /** Builds the specification from the reply of scan.plan; {@code readSchema} is what Spark wants, in its order. */
@@ -71,8 +76,40 @@ public final class ScanSpec implements Serializable {
     return FileColumns.has(column, tableSchema);
   }
 
-  boolean readsRowNumbers() {
-    return readSchema.getFieldIndex(FileColumns.ROW_INDEX).isDefined() && isOfFile(FileColumns.ROW_INDEX);
+  /** The columns that the table is partitioned by, in their order. */
+  List<String> partitionColumns() {
+    return partitionColumns;
+  }
+
+  /** The splits of a plan; files that need no merge are cut into ranges of at most {@code most} bytes. */
+  List<SplitSpec> splits(JsonNode plan, long most) {
+    List<SplitSpec> pieces = new ArrayList<>();
+    plan.get("splits").forEach(split -> cut(split, most, pieces));
+    return pieces;
+  }
+
+  private void cut(JsonNode split, long most, List<SplitSpec> pieces) {
+    Map<String, Serializable> partition = SplitSpec.partition(split.path("partition"), tableSchema);
+    int bucket = split.path("bucket").asInt();
+    if (isOfFile(FileColumns.PARTITION)) {
+      partition.put(FileColumns.PARTITION, UTF8String.fromString(split.path("partition_text").asText()));
+    }
+    if (isOfFile(FileColumns.BUCKET)) {
+      partition.put(FileColumns.BUCKET, bucket);
+    }
+    List<SplitSpec.DataFile> files = SplitSpec.files(split.get("files"));
+    if (split.path("merge").asBoolean()) {
+      if (mergePlan == null) {
+        throw new IllegalArgumentException("the plan holds files to merge but no merge_plan");
+      }
+      pieces.add(new SplitSpec(partition, bucket, true, files, 0, Long.MAX_VALUE));
+      return;
+    }
+    for (SplitSpec.DataFile file : files) {
+      for (long start = 0; start < file.size(); start += most) {
+        pieces.add(new SplitSpec(partition, bucket, false, List.of(file), start, Math.min(most, file.size() - start)));
+      }
+    }
   }
 
   MergePlan mergePlan() {

@@ -8,7 +8,8 @@ import java.util.List;
 import java.util.Map;
 
 /** One piece of work: files to merge by key, or a range of one file to read as it is. */
-public record SplitSpec(Map<String, Serializable> partition, boolean merge, List<DataFile> files, long start, long length)
+public record SplitSpec(
+    Map<String, Serializable> partition, int bucket, boolean merge, List<DataFile> files, long start, long length)
     implements Serializable {
 
   /** A data file: its URI, size in bytes and the id of the schema it was written with. */

@@ -1,0 +1,127 @@
+"""Filters known only at run time: which columns Spark is offered, and the files that a join leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockgate import Lake
+
+Named = Callable[[str], str]
+FILES, ROWS = 20, 100
+
+
+def plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def metrics(frame: DataFrame, table: str) -> dict[str, int]:
+    """What the scan of a table counted in a query that was run."""
+
+    def scans(node: Any) -> Iterator[Any]:
+        name = node.getClass().getSimpleName()
+        if name == "AdaptiveSparkPlanExec":
+            yield from scans(node.executedPlan())
+        elif name.endswith("QueryStageExec"):
+            yield from scans(node.plan())
+        elif name == "BatchScanExec" and table in node.table().name():
+            yield node
+        for index in range(node.children().size()):
+            yield from scans(node.children().apply(index))
+
+    (scan,) = scans(frame._jdf.queryExecution().executedPlan())
+    names = (
+        "files",
+        "skipped_by_statistics",
+        "skipped_by_keys",
+        "skipped_by_buckets",
+        "skipped_by_partitions",
+    )
+    return {name: scan.metrics().apply(name).value() for name in names}
+
+
+@pytest.fixture(scope="module")
+def facts(lake: Lake) -> Iterator[str]:
+    """20 files: `id` and `text` grow from file to file, of `n` each file has every value."""
+    lake.catalog.create_namespace("runtime")
+    name = "lake.runtime.facts"
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, n INT, text STRING, amount DECIMAL(9, 2))")
+    rows = (
+        f"SELECT id, id % {ROWS} AS n, lpad(id, 6, '0') AS text, id / 4 AS amount FROM range({FILES * ROWS})"
+    )
+    lake.sql(rows).repartitionByRange(FILES, "id").sortWithinPartitions("id").writeTo(name).append()
+    assert (
+        len(
+            [file for split in lake.catalog.load_table("runtime.facts").scan().splits for file in split.files]
+        )
+        == FILES
+    )
+    yield name
+    lake.catalog.drop_namespace("runtime", cascade=True)
+
+
+@pytest.mark.parametrize("column", ["id", "text", "amount"])
+def test_a_broadcast_join_leaves_files_out(
+    spark: SparkSession, facts: str, table: Named, column: str
+) -> None:
+    dim = table("dim")
+    spark.sql(
+        f"CREATE TABLE {dim} AS SELECT {column} AS k, id % 3 AS kind "
+        f"FROM {facts} WHERE id IN (5, 6, 777, 1203)"
+    )
+    frame = spark.sql(f"SELECT f.id FROM {facts} f JOIN {dim} d ON f.{column} = d.k WHERE d.kind = 0")
+    rows = sorted(row.id for row in frame.collect())
+    assert rows == [6, 777, 1203]
+    assert "dynamicpruning" in plan(frame).lower()
+    found = metrics(frame, "facts")
+    assert found["files"] == 3
+    assert found["skipped_by_statistics"] == FILES - 3
+
+
+def test_no_subquery_for_a_column_that_skips_nothing(spark: SparkSession, facts: str, table: Named) -> None:
+    dim = table("dim")
+    spark.sql(f"CREATE TABLE {dim} AS SELECT n AS k, 1 AS kind FROM {facts} WHERE id IN (5, 777)")
+    frame = spark.sql(f"SELECT f.id FROM {facts} f JOIN {dim} d ON f.n = d.k WHERE d.kind = 1")
+    assert frame.count() == 2 * FILES
+    assert "dynamicpruning" not in plan(frame).lower()
+
+
+def test_lists_of_thousands_of_values(spark: SparkSession, facts: str, table: Named) -> None:
+    """Longer ones than are sent are asked for by their bounds."""
+    for count, far, files in [(1000, 0, 10), (1000, 10**9, 10), (25_000, 10**9, FILES)]:
+        dim = table(f"dim{count}_{far}")
+        spark.sql(
+            f"CREATE TABLE {dim} AS SELECT id AS k, 1 AS kind FROM range({count}) UNION ALL SELECT {far}L, 1"
+        )
+        frame = spark.sql(f"SELECT f.id FROM {facts} f JOIN {dim} d ON f.id = d.k WHERE d.kind = 1")
+        assert frame.where("id > 0").count() == min(count, FILES * ROWS) - 1
+        frame.collect()
+        assert metrics(frame, "facts")["files"] == files
+
+
+def test_key_tables_by_their_keys(spark: SparkSession, table: Named) -> None:
+    name, dim = table("k"), table("dim")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, part INT, v INT) PARTITIONED BY (part) "
+        "TBLPROPERTIES ('primary-key' = 'part,id', 'bucket' = '1')"
+    )
+    for part in range(4):
+        spark.sql(f"INSERT INTO {name} SELECT id, {part}, 1 FROM range({part * 10}, {part * 10 + 10})")
+        spark.sql(f"INSERT INTO {name} SELECT id, {part}, 2 FROM range({part * 10}, {part * 10 + 5})")
+    spark.sql(
+        f"CREATE TABLE {dim} AS SELECT * FROM VALUES (3, 2, 1), (28, 1, 1), (33, 2, 2) AS t(k, w, kind)"
+    )
+    by_key = spark.sql(f"SELECT f.id, f.v FROM {name} f JOIN {dim} d ON f.id = d.k WHERE d.kind = 1")
+    assert sorted(map(tuple, by_key.collect())) == [(3, 2), (28, 1)]
+    found = metrics(by_key, ".k")
+    assert (found["files"], found["skipped_by_keys"]) == (3, 5)
+    # A filter of values must not bring back older rows of a key.
+    by_value = spark.sql(f"SELECT f.id FROM {name} f JOIN {dim} d ON f.v = d.w WHERE d.kind = 1 AND d.w = 1")
+    assert sorted(row.id for row in by_value.collect()) == [
+        10 * part + i for part in range(4) for i in range(5, 10)
+    ]
