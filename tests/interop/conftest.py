@@ -30,11 +30,43 @@ if TYPE_CHECKING:
 SCRIPT = Path(__file__).with_name("referee.py")
 
 
+class Pypaimon:
+    """A process with pypaimon, which takes seconds to import."""
+
+    def __init__(self, python: str, scratch: Path) -> None:
+        self._log = (scratch / "log").open("w+b")
+        self._process = subprocess.Popen(
+            [python, str(SCRIPT), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
+        )
+
+    def run(self, *arguments: str) -> None:
+        """Do one thing; AssertionError has pypaimon's own traceback."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(arguments).encode() + b"\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            self._log.seek(0)
+            raise AssertionError(f"pypaimon's process ended: {self._log.read()[-3000:].decode()}")
+        problem = json.loads(answer)
+        assert not problem, problem[-3000:]
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+        self._log.close()
+
+
 class Referee:
     """pypaimon on the tables of a warehouse."""
 
-    def __init__(self, python: str, warehouse: str, scratch: Path) -> None:
-        self._python = python
+    def __init__(self, pypaimon: Pypaimon, warehouse: str, scratch: Path) -> None:
+        self._run = pypaimon.run
         self._warehouse = warehouse
         self._scratch = scratch
 
@@ -53,6 +85,14 @@ class Referee:
     def create_tag(self, table: str, tag: str, snapshot_id: int) -> None:
         """Tag a snapshot, to be kept for two days."""
         self._run("create_tag", self._warehouse, table, tag, str(snapshot_id))
+
+    def alter(self, table: str, *changes: tuple[str, ...]) -> None:
+        """Change a table's schema; see `alter` of the script."""
+        self._run("alter", self._warehouse, table, json.dumps(changes))
+
+    def refer(self, table: str, method: str, *arguments: str) -> None:
+        """Call a method of a table's branches, or of the table."""
+        self._run("refer", self._warehouse, table, method, *arguments)
 
     def write(self, table: str, rows: pa.Table, *, overwrite: bool = False) -> None:
         """Append rows to a table, or replace its rows."""
@@ -87,12 +127,6 @@ class Referee:
             file.write_table(rows)
         return str(path)
 
-    def _run(self, *arguments: str) -> None:
-        done = subprocess.run(
-            [self._python, str(SCRIPT), *arguments], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-
 
 def _load(path: Path) -> pa.Table:
     with pa.ipc.open_file(path) as file:
@@ -106,12 +140,20 @@ def catalog(tmp_path: Path) -> Catalog:
     return catalog
 
 
-@pytest.fixture
-def referee(catalog: Catalog, tmp_path: Path) -> Referee:
+@pytest.fixture(scope="session")
+def pypaimon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pypaimon]:
+    """The process that all tests share."""
     python = os.environ.get("LOCKGATE_INTEROP_PYTHON")
     if not python:
         pytest.skip("pypaimon's Python is not known; run ./dev test --interop")
-    return Referee(python, catalog.warehouse, tmp_path)
+    process = Pypaimon(python, tmp_path_factory.mktemp("pypaimon"))
+    yield process
+    process.close()
+
+
+@pytest.fixture
+def referee(pypaimon: Pypaimon, catalog: Catalog, tmp_path: Path) -> Referee:
+    return Referee(pypaimon, catalog.warehouse, tmp_path)
 
 
 FLAT_TYPES: dict[str, pa.DataType] = {

@@ -8,13 +8,20 @@ referee.py read_all TABLES FOLDER                read the tables of a JSON list 
                                                  FOLDER/<number>.arrow; prints a JSON object of what failed
 referee.py read_tag WAREHOUSE TABLE TAG OUT      the rows at a tag, as an Arrow file
 referee.py create_tag WAREHOUSE TABLE TAG ID     tag a snapshot
+referee.py alter WAREHOUSE TABLE CHANGES         change the schema; CHANGES is a JSON list of lists: (add,
+                                                 name, type), (rename, name, new name), (drop, name), (type,
+                                                 name, type), (comment, name, text), (move, name, after)
+referee.py refer WAREHOUSE TABLE METHOD [...]    call a method of the table's branches or of the table itself
 referee.py buckets IN OUT COUNT                  the bucket of each row by each of its columns
+referee.py serve                                 do what each line of standard input says, a JSON list of one
+                                                 of the above; answer each by a line, an error's text or ""
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import traceback
 
 import pyarrow as pa
 from pypaimon import CatalogFactory, Schema
@@ -81,6 +88,37 @@ def create(warehouse, name, source, options):
     catalog.create_table(name, Schema.from_pyarrow_schema(load(source).schema, **json.loads(options)), False)
 
 
+def alter(warehouse, name, changes):
+    from pypaimon.schema.data_types import DataTypeParser
+    from pypaimon.schema.schema_change import Move, SchemaChange
+
+    def change(kind, path, value=None):
+        column = path.split(".")
+        if kind == "add":
+            return SchemaChange.add_column(column, DataTypeParser.parse_data_type(value))
+        if kind == "type":
+            return SchemaChange.update_column_type(column, DataTypeParser.parse_data_type(value))
+        if kind == "move":
+            return SchemaChange.update_column_position(Move.after(path, value))
+        if kind == "comment":
+            return SchemaChange.update_column_comment(column, value)
+        return (
+            SchemaChange.rename_column(column, value)
+            if kind == "rename"
+            else SchemaChange.drop_column(column)
+        )
+
+    CatalogFactory.create({"warehouse": warehouse}).alter_table(
+        name, [change(*one) for one in json.loads(changes)], False
+    )
+
+
+def refer(warehouse, name, method, *arguments):
+    table = table_of(warehouse, name)
+    branches = table.branch_manager()
+    getattr(branches if hasattr(branches, method) else table, method)(*arguments)
+
+
 def buckets(source, out, count):
     from pypaimon.schema.data_types import PyarrowFieldParser
     from pypaimon.table.row.generic_row import GenericRow, GenericRowSerializer
@@ -96,6 +134,19 @@ def buckets(source, out, count):
         )
         found[field.name] = [_bucket_from_hash(_hash_bytes_by_words(row), int(count)) for row in rows]
     store(pa.table(found), out)
+
+
+def serve():
+    answers = sys.stdout
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        problem = ""
+        try:
+            globals()[name](*arguments)
+        except Exception:
+            problem = traceback.format_exc()
+        print(json.dumps(problem), file=answers, flush=True)
 
 
 if __name__ == "__main__":
