@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from lockgate import Lake
 
 Named = Callable[[str], str]
 
@@ -32,16 +36,38 @@ def test_metrics(spark: SparkSession, parts: str) -> None:
     frame = spark.table(parts).where("day = 1 AND id > 11")
     assert [tuple(row) for row in frame.collect()] == [(12, 1)]
     metrics = leaf(frame).metrics()
-    shown = {
-        name: metrics.apply(name).value()
-        for name in ("files", "bytes", "skipped_by_partitions", "skipped_by_statistics", "skipped_by_limit")
-    }
+    steps = ("skipped_by_partitions", "skipped_by_statistics", "skipped_by_limit")
+    shown = {name: metrics.apply(name).value() for name in ("files", "bytes", "manifests", *steps)}
     assert shown.pop("bytes") > 100
-    assert shown == {
-        "files": 1, "skipped_by_partitions": 2, "skipped_by_statistics": 1, "skipped_by_limit": 0
-    }  # fmt: skip
+    assert [shown[name] for name in steps] == [2, 1, 0]
+    assert (shown["files"], shown["manifests"]) == (1, 4)
     assert metrics.apply("planning_ms").value() >= 0
     assert metrics.apply("skipped_by_keys").name().get() == "files skipped by keys"
+
+
+def test_reports_tell_the_same(spark: SparkSession, parts: str, lake: Lake) -> None:
+    (report,) = lake.explain_pushdown(f"SELECT * FROM {parts} WHERE day = 1 AND id > 11")
+    assert report.manifests == 4
+    assert report.seconds > 0
+    assert [step.before.files - step.after.files for step in report.steps] == [2, 1]
+    assert (report.total.files, report.kept.files) == (4, 1)
+    again = lake.catalog.load_table(parts.removeprefix("lake.")).scan().report
+    assert (again.manifests, again.kept.files, again.to_dict()["manifests"]) == (4, 4, 4)
+
+
+def test_the_ui_shows_them(spark: SparkSession, parts: str, event_log: Path) -> None:
+    """What Spark's UI and its history server show they take from events: names, and the driver's values."""
+    spark.table(parts).where("id = 12").collect()
+    spark.sql("SELECT 'after it'").collect()
+    text = "".join(path.read_text() for path in event_log.rglob("*") if path.is_file())
+    for shown in (
+        "milliseconds of planning",
+        "manifests of the snapshot",
+        "files to read",
+        "files skipped by statistics",
+        "SparkListenerDriverAccumUpdates",
+    ):
+        assert shown in text
 
 
 def test_statistics_count_what_is_left_after_skipping(spark: SparkSession, parts: str) -> None:
