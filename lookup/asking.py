@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lockgate.errors import LookupCacheError
 from lockgate.lookup.counting import unpack
 from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.generation import AnswerTooLarge
 from lockgate.lookup.options import Retry
 from lockgate.lookup.places import local_path
 from lockgate.lookup.worker import answer
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 SNAPSHOT_FIELD = pa.field("__lockgate_snapshot", pa.int64())
 
 _MOST_BATCHES = 64
+# Of the rows of one answer: beyond it the keys are answered in parts, so that many rows of a key, asked for
+# by many rows of the stream, need not all be in memory at once.
+_MOST_BYTES = 64 << 20
 # When a worker first missed a key of a batch, by cache and batch.
 _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 
@@ -50,6 +54,29 @@ class Asking:
     wait_seconds: float = 0.0
 
 
+def look_up_in_parts(
+    asking: Asking,
+    counter: Counter | None,
+    pins: pa.Array,
+    keys: Sequence[pa.Array],
+    groups: pa.Array | None = None,
+) -> Iterator[pa.Array]:
+    """Answer one batch of keys as `look_up` does, in several arrays if one would be very large."""
+    try:
+        found = look_up(asking, counter, pins, keys, groups)
+    except AnswerTooLarge as large:
+        size = -(-len(pins) // large.parts)
+        if size == len(pins):
+            size = -(-len(pins) // 2)
+    else:
+        yield found
+        return
+    for start in range(0, len(pins), size):
+        part = [array.slice(start, size) for array in (pins, *keys)]
+        some = None if groups is None else groups.slice(start, size)
+        yield from look_up_in_parts(asking, counter, part[0], part[1:], some)
+
+
 def look_up(
     asking: Asking,
     counter: Counter | None,
@@ -60,7 +87,7 @@ def look_up(
     """Answer one batch of keys, all of one pin (see `pin`): one struct a key, or a list of structs.
 
     `groups` are the keys' groups of buckets, where there are several. Raises LookupCacheError if the pinned
-    snapshot is not cached here.
+    snapshot is not cached here, and AnswerTooLarge if the answer to several keys must be asked for in parts.
     """
     started = time.perf_counter_ns()
     snapshot_id, token = unpack(pins[0].as_py()) if len(pins) else (0, 0)
@@ -109,7 +136,9 @@ def _answer(
 def _ask(
     asking: Asking, path: str, snapshot_id: int, keys: Sequence[pa.Array], wait_seconds: float = 0.0
 ) -> pa.Array:
-    return answer(path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes, wait_seconds)
+    return answer(
+        path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes, wait_seconds, _MOST_BYTES
+    )
 
 
 def _matched(found: pa.Array, *, many: bool) -> Bools:

@@ -13,7 +13,7 @@ from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.lists import unpack
 from lockgate.lookup.rows import Bools, Int64s, Rows, offsets_of, ragged
 from lockgate.lookup.sealing import CacheCipher
-from lockgate.lookup.stores import Reader, open_reader
+from lockgate.lookup.stores import Found, Reader, open_reader
 
 # How many rows each key has where it has one at most: nobody asks.
 _ONE_EACH: Int64s = np.zeros(0, np.int64)
@@ -32,6 +32,14 @@ class LookupResult:
     indices: pa.Array
     matched: pa.Array
     snapshot_id: int
+
+
+class AnswerTooLarge(Exception):  # noqa: N818 - a turn of events inside the package, not an error
+    """An answer would take more memory than allowed; asked for in `parts`, each takes about that much."""
+
+    def __init__(self, parts: int) -> None:
+        super().__init__(f"an answer must be given in {parts} parts")
+        self.parts = parts
 
 
 class Generation:
@@ -77,9 +85,14 @@ class Generation:
         indices = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
         return LookupResult(rows, pa.array(indices), pa.array(counts > 0), self.snapshot_id)
 
-    def matches(self, keys: Sequence[pa.Array]) -> tuple[pa.RecordBatch, Int64s]:
-        """The matching rows in the order of the keys, and how many each key has."""
-        found, at, counts = self._find(keys)
+    def matches(
+        self, keys: Sequence[pa.Array], most_bytes: int | None = None
+    ) -> tuple[pa.RecordBatch, Int64s]:
+        """The matching rows in the order of the keys, and how many each key has.
+
+        Raises AnswerTooLarge if the answer to several keys would have more than `most_bytes`.
+        """
+        found, at, counts = self._find(keys, most_bytes)
         if self.layout.many:
             lists = offsets_of(counts)
             each = np.where(at >= 0, counts[at], 0) if len(counts) else np.zeros(len(at), np.int64)
@@ -88,21 +101,31 @@ class Generation:
         each = (at >= 0).astype(np.int64)
         return found.take(pa.array(at[at >= 0])), each
 
-    def aligned(self, keys: Sequence[pa.Array]) -> tuple[pa.RecordBatch, Bools]:
-        """For dimensions with one row a key: a row for each key, all null where there is none, and a mask."""
-        found, at, _ = self._find(keys)
+    def aligned(
+        self, keys: Sequence[pa.Array], most_bytes: int | None = None
+    ) -> tuple[pa.RecordBatch, Bools]:
+        """For dimensions with one row a key: a row for each key, all null where there is none, and a mask.
+
+        Raises AnswerTooLarge as `matches` does.
+        """
+        found, at, _ = self._find(keys, most_bytes)
         missing = at < 0
         indices = pa.array(at, mask=missing) if missing.any() else pa.array(at)
         return found.take(indices), ~missing
 
-    def _find(self, keys: Sequence[pa.Array]) -> tuple[pa.RecordBatch, Int64s, Int64s]:
+    def _find(
+        self, keys: Sequence[pa.Array], most_bytes: int | None
+    ) -> tuple[pa.RecordBatch, Int64s, Int64s]:
         # Decoded rows of the distinct keys found, for each key its place among those keys (-1: none), and how
         # many rows each of those keys has.
         encoded = self.layout.key_codec.encode(keys)
         groups = encoded.distinct()
         place = np.full(len(groups), -1, np.int64)
+        parts = self._store.find(encoded.rows.take(groups.first))
+        if most_bytes is not None and len(encoded.valid) > 1:
+            _check_size(parts, groups.inverse, len(groups), most_bytes)
         batches, counts, end = [], [], 0
-        for found in self._store.find(encoded.rows.take(groups.first)):
+        for found in parts:
             place[found.at] = np.arange(end, end + len(found.at))
             end += len(found.at)
             rows, each = unpack(found.rows) if self.layout.many else (found.rows, _ONE_EACH)
@@ -118,3 +141,16 @@ class Generation:
         if not batches:
             return self.layout.row_codec.decode(Rows.empty()).select(self._answer)
         return pa.concat_batches(batches)
+
+
+def _check_size(found: Sequence[Found], asked: Int64s, distinct: int, most_bytes: int) -> None:
+    # `asked` are the numbers of the distinct keys, once for each key asked for: a value counts each time.
+    words = max((int(part.rows.lengths.max()) for part in found if len(part.at)), default=0)
+    if words * 8 * len(asked) <= most_bytes:
+        return
+    sizes = np.zeros(distinct, np.int64)
+    for part in found:
+        sizes[part.at] = part.rows.lengths
+    total = int(sizes[asked].sum()) * 8
+    if total > most_bytes:
+        raise AnswerTooLarge(min(len(asked), total // most_bytes + 1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from pyspark.sql.types import ArrayType, LongType, StructType
 
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
-from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up
+from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up_in_parts
 from lockgate.lookup.cluster import executors_keep, warn_of_detached_owner
 from lockgate.lookup.counting import SNAPSHOT_MASK
 from lockgate.lookup.metrics import observed
@@ -65,6 +65,11 @@ class Join:
         return tuple(self.dimension.schema.field(column) for column in self.spec.columns)
 
 
+def column_named(name: str) -> Column:
+    """The column of exactly this name, whatever is in it."""
+    return functions.col("`" + name.replace("`", "``") + "`")
+
+
 def next_number() -> int:
     """A number that makes the names of a join's inner columns its own."""
     return next(_numbers)
@@ -102,7 +107,7 @@ def by_cache(join: Join) -> DataFrame:
     options = lookup_options(join.dimension.options, join.spec.options)
     retried = retry_of(options) is not None
     lookup = _function(join, options, groups)
-    columns = [functions.col(f"`{key}`") for key in ([group] if groups else []) + list(join.keys)]
+    columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     rows = stream.crossJoin(functions.broadcast(pin.select(*kept))).withColumn(
         matched, lookup(functions.col(pinned), *columns)
     )
@@ -135,7 +140,7 @@ def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFram
     kinds = dict(zip(join.spec.keys, key_types(join), strict=True))
     stream_keys = dict(zip(join.spec.keys, join.keys, strict=True))
     # Of the dimension's types, for a bucket is chosen by the bytes of the key.
-    columns = [functions.col(f"`{stream_keys[key]}`").cast(kinds[key]) for key in buckets.keys]
+    columns = [column_named(stream_keys[key]).cast(kinds[key]) for key in buckets.keys]
     bucket = functions.call_function(f"`{join.name[0]}`.bucket", functions.lit(buckets.count), *columns)
     complete = functions.lit(True)
     for column in columns:
@@ -184,10 +189,13 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
     if asking.retry is not None:
         struct = struct.add(SNAPSHOT_FIELD.name, LongType())
 
-    def ask(*arrays: pa.Array) -> pa.Array:
-        if groups is None:
-            return look_up(asking, counter, arrays[0], arrays[1:])
-        return look_up(asking, counter, arrays[0], arrays[2:], arrays[1])
+    # An iterator may answer a batch in several parts.
+    def ask(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        for pins, *arrays in batches:
+            if groups is None:
+                yield from look_up_in_parts(asking, counter, pins, arrays)
+            else:
+                yield from look_up_in_parts(asking, counter, pins, arrays[1:], arrays[0])
 
     make: Any = arrow_udf  # its overloads know only fixed numbers of columns
     made = make(ask, ArrayType(struct) if join.layout.many else struct)

@@ -15,7 +15,7 @@ from lockgate.lookup.chosen import chosen_at
 from lockgate.lookup.metrics import observed
 from lockgate.lookup.options import SCAN_PARTITIONS, lookup_options
 from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
-from lockgate.lookup.plan import key_types, next_number, pin_of
+from lockgate.lookup.plan import column_named, key_types, next_number, pin_of
 from lockgate.lookup.spark_filter import spark_column
 from lockgate.lookup.spec import cache_id
 from lockgate.lookup.strategy import snapshot_for_spark, streaming_batch
@@ -38,13 +38,13 @@ def by_spark(join: Join) -> DataFrame:
     keys = [f"__lockgate_key_{number}_{n}" for n in range(len(join.keys))]
     values = [f"__lockgate_value_{number}_{n}" for n in range(len(join.names))]
     chosen = [
-        *(_named(column).alias(key) for column, key in zip(join.spec.keys, keys, strict=True)),
-        *(_named(column).alias(value) for column, value in zip(join.spec.columns, values, strict=True)),
+        *(column_named(column).alias(key) for column, key in zip(join.spec.keys, keys, strict=True)),
+        *(column_named(column).alias(value) for column, value in zip(join.spec.columns, values, strict=True)),
         functions.lit(True).alias(mark),
     ]
     met = functions.lit(True)
     for column, key, kind in zip(join.keys, keys, key_types(join), strict=True):
-        met = met & (_named(column).cast(kind) == functions.col(key))
+        met = met & (column_named(column).cast(kind) == functions.col(key))
     state: list[str] = []
     if stream.isStreaming:
         pin = pin_of(join, by_spark=True)
@@ -101,7 +101,3 @@ def _condition(join: Join, snapshot_id: int) -> Predicate | None:
             "max_pt()): use foreachBatch, name the partitions, or let the cache join"
         )
     return chosen_at(table, spec, None).where
-
-
-def _named(column: str) -> Column:
-    return functions.col("`" + column.replace("`", "``") + "`")

@@ -47,9 +47,17 @@ def generation(path: str, snapshot_id: int, cache_bytes: int, wait_seconds: floa
             known[1].close()
         _open[key] = (mark or (0, 0), fresh)
         _open.move_to_end(key)
+        _close_removed(key)
         while len(_open) > _MOST_OPEN:
             _open.popitem(last=False)[1][1].close()
         return fresh
+
+
+def _close_removed(asked: tuple[str, int]) -> None:
+    # The owner removed what no batch needs any more, but the disk has it back only when nobody holds it open.
+    for key in [key for key in _open if key != asked]:
+        if _mark(CacheDirectory(Path(key[0])), key[1]) is None:
+            _open.pop(key)[1].close()
 
 
 def _cipher(directory: CacheDirectory) -> CacheCipher | None:
@@ -81,10 +89,12 @@ def answer(
     many: bool,
     cache_bytes: int,
     wait_seconds: float = 0.0,
+    most_bytes: int | None = None,
 ) -> pa.Array:
     """Answer a batch of keys with one struct a key, null where nothing matches, or with a list of structs.
 
     `fields` name and type the structs' members, in the order of the cache's columns. Snapshot 0 has no rows.
+    Raises AnswerTooLarge if the answer to several keys would have more than `most_bytes`.
     """
     count = len(keys[0])
     kind = pa.struct(fields)
@@ -92,9 +102,9 @@ def answer(
         return pa.nulls(count, pa.list_(kind) if many else kind)
     state = generation(path, snapshot_id, cache_bytes, wait_seconds)
     if not many:
-        rows, found = state.aligned(keys)
+        rows, found = state.aligned(keys, most_bytes)
         return _struct(rows, fields, pa.array(~found))
-    rows, counts = state.matches(keys)
+    rows, counts = state.matches(keys, most_bytes)
     return pa.ListArray.from_arrays(
         pa.array(offsets_of(counts).astype(np.int32)), _struct(rows, fields, None)
     )
