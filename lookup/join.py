@@ -18,6 +18,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.types import from_spark_json, to_arrow
 from lockgate.lookup.keycodec import type_mismatch, widens
+from lockgate.lookup.options import option_texts
 from lockgate.lookup.plan import Join, by_cache
 from lockgate.lookup.spark_join import by_spark
 from lockgate.lookup.spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
@@ -64,18 +65,16 @@ def lookup_join(
     dimension = catalog.load_table(f"{name[1]}.{name[2]}")
     pairs = _pairs(on)
     stream_keys = [_resolve(column, stream.columns, "the stream") for column in pairs]
-    chosen = _selection(select, dimension, list(pairs.values()))
+    known = dimension.schema.field_names
+    keys = [_resolve(column, known, str(dimension.identifier)) for column in pairs.values()]
+    chosen = _selection(select, dimension, keys)
     spec = LookupSpec(
-        f"{name[1]}.{name[2]}",
-        tuple(pairs.values()),
-        tuple(chosen.values()),
-        where,
-        {key: str(value) for key, value in (options or {}).items()},
+        f"{name[1]}.{name[2]}", tuple(keys), tuple(chosen.values()), where, option_texts(options or {})
     )
     layout = layout_of(spec, dimension.schema)
     warn_of_masks(dimension, layout)
     _check_types(stream, stream_keys, layout, dimension)
-    _check_names(stream, [*chosen, *([snapshot_column] if snapshot_column else [])])
+    _check_names(stream, chosen, snapshot_column)
     join = Join(
         stream,
         name,
@@ -94,7 +93,7 @@ def lookup_join(
 
 
 def _full_name(table: str) -> tuple[str, str, str]:
-    parts = table.split(".")
+    parts = table.replace("`", "").split(".")
     if len(parts) != 3 or not all(parts):
         raise InputError(f"a dimension is named catalog.database.table, as in lake.db.t, not {table!r}")
     return parts[0], parts[1], parts[2]
@@ -162,9 +161,7 @@ def _selection(
         chosen = {name: name for name in select}
         if len(chosen) != len(select):
             raise InputError(f"select= names a column twice: {', '.join(select)}")
-    for name in chosen.values():
-        if name not in known:
-            raise ColumnNotFoundError(f"{dimension.identifier} has no column {name!r}{nearest(name, known)}")
+    chosen = {new: _resolve(name, known, str(dimension.identifier)) for new, name in chosen.items()}
     if len(set(chosen.values())) != len(chosen):
         raise InputError("select= maps two names to one column")
     return chosen
@@ -180,16 +177,20 @@ def _check_types(stream: DataFrame, columns: Sequence[str], layout: CacheLayout,
             fits = False
         if not fits:
             wanted = dimension.schema.field(key.name).type
-            shown = f"{column}' (dimension: '{key.name}" if column != key.name else column
+            shown = f"{column!r} ({key.name!r} in the dimension)" if column != key.name else repr(column)
             raise InputError(type_mismatch(shown, kind.simpleString(), str(wanted)))
 
 
-def _check_names(stream: DataFrame, added: Sequence[str]) -> None:
+def _check_names(stream: DataFrame, chosen: Mapping[str, str], snapshot_column: str | None) -> None:
     taken = {column.lower() for column in stream.columns}
-    for name in added:
+    for name, column in chosen.items():
         if name.lower() in taken:
             raise InputError(
-                f"the stream has a column {name!r} already: give the dimension's another name, "
-                f"as in select={{'dim_{name}': '{name}'}}"
+                f"the join has a column {name!r} already: give the dimension's another name, "
+                f"as in select={{'dim_{column}': {column!r}}}"
             )
         taken.add(name.lower())
+    if snapshot_column is not None and snapshot_column.lower() in taken:
+        raise InputError(
+            f"the join has a column {snapshot_column!r} already: choose another snapshot_column="
+        )

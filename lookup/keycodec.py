@@ -223,13 +223,13 @@ def widen(column: pa.Array, target: pa.DataType, name: str) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         return widen(column.cast(column.type.value_type), target, name)
     if not widens(column.type, target):
-        raise InputError(type_mismatch(name, str(column.type), str(target)))
+        raise InputError(type_mismatch(repr(name), str(column.type), str(target)))
     return column.cast(target)
 
 
 def type_mismatch(name: str, stream_type: str, dimension_type: str) -> str:
-    """The message for a join column whose types do not fit."""
+    """The message for a join column, named in quotes, whose types do not fit."""
     return (
-        f"join column {name!r} has type {stream_type} in the stream and {dimension_type} in the dimension; "
+        f"join column {name} has type {stream_type} in the stream and {dimension_type} in the dimension; "
         "only widening is done by itself: cast the stream's column"
     )

@@ -21,7 +21,7 @@ from lockgate.framework.options import (
 )
 from lockgate.lookup.partitions import PartitionChoice, parse_partitions
 from lockgate.lookup.periods import NO_PERIODS, parse_periods
-from lockgate.lookup.places import local_root
+from lockgate.lookup.places import local_root, parse_folder
 
 CACHE = Option(
     "lookup.cache",
@@ -36,7 +36,7 @@ STRATEGY = Option(
     "who joins: the cache (lookup), Spark itself on the same snapshot (spark), whichever is faster (auto)",
 )
 CACHE_DIR = Option(
-    "lookup.cache-dir", str, "", "folder of the caches; default: a private one for temporary files"
+    "lookup.cache-dir", parse_folder, "", "folder of the caches; default: a private one for temporary files"
 )
 CACHE_MEMORY = Option(
     "lookup.cache-max-memory-size", parse_size, 256 << 20, "memory of each Python worker for cached blocks"
@@ -210,6 +210,14 @@ def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableO
         known[key].value_of(str(value))
     inherited = {key: value for key, value in table.items() if key in known}
     return TableOptions({**inherited, **given}, strict=False)
+
+
+def option_texts(given: Mapping[str, Any]) -> dict[str, str]:
+    """Options of a call as text, whatever they were given as; raises OptionError for None."""
+    for key, value in given.items():
+        if value is None:
+            raise OptionError(f"option {key!r} has no value: leave it out")
+    return {key: str(value) for key, value in given.items()}
 
 
 def retry_of(options: TableOptions) -> Retry | None:

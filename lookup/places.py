@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import stat
 import tempfile
 import time
@@ -21,18 +22,28 @@ from lockgate.errors import LookupCacheError
 # A host's own folder of caches; wins over `lookup.cache-dir`, which is the same for all hosts.
 ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR"
 
+# As `file:/tmp` and `s3://bucket`, but not a Windows drive.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
 _LOCK_LEFTOVER_SECONDS = 3600.0
+
+
+def parse_folder(text: str) -> str:
+    """Return the path of a folder on local disks; raises ValueError for the address of anything else."""
+    if _ADDRESS.match(text):
+        raise ValueError("expected a folder on a disk of each host, such as /mnt/cache, not an address")
+    return text
 
 
 def local_root(configured: str) -> Path:
     """The folder of the caches on this host, for the `lookup.cache-dir` given (empty: none).
 
-    A relative one is relative to the process's working directory, which is an executor's own. Without any, it
-    is a folder for this user under the system's folder for temporary files.
+    A relative one is relative to the process's working directory, which is an executor's own; `~` is the home
+    of its user. Without any, it is a folder for this user under the system's folder for temporary files.
     """
     given = os.environ.get(ROOT_VARIABLE) or configured
     if given:
-        return Path(given).absolute()
+        return Path(given).expanduser().absolute()
     return Path(tempfile.gettempdir()) / f"lockgate-lookup-{os.getuid()}"
 
 
@@ -48,8 +59,14 @@ def local_path(place: str) -> Path:
 
 
 def own_folder(path: Path) -> Path:
-    """Make a folder, private if it is new; raises LookupCacheError if it belongs to another user."""
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Make a folder, private if it is new; LookupCacheError if it cannot be or belongs to another user."""
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise LookupCacheError(
+            f"cannot make the folder of lookup caches {path}: {error.strerror}; choose another with "
+            "lookup.cache-dir"
+        ) from error
     if path.stat().st_uid != os.getuid():
         raise LookupCacheError(f"{path} belongs to another user; choose a folder with lookup.cache-dir")
     return path

@@ -19,7 +19,7 @@ from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache_key import reader_cipher
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.generation import Generation, LookupResult
-from lockgate.lookup.options import CACHE_DIR, CACHE_MEMORY, TIMEOUT, lookup_options
+from lockgate.lookup.options import CACHE_DIR, CACHE_MEMORY, TIMEOUT, lookup_options, option_texts
 from lockgate.lookup.pipe import error_from_json
 from lockgate.lookup.places import local_path, place_text
 from lockgate.lookup.spec import Kind, LookupSpec, cache_id, kind_of, layout_of, warn_of_masks
@@ -27,6 +27,8 @@ from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
+
+_MOST_NAME_BYTES = 160
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class LookupTableStatus:
 def place_of(table: Table, spec: LookupSpec) -> str:
     """The place of a lookup's cache (`places`): what processes on other hosts find theirs by."""
     name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in spec.identifier)
+    # A file's name has at most 255 bytes; the id alone tells caches apart.
+    name = name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")
     configured = lookup_options(table.options, spec.options).get_option(CACHE_DIR)
     return place_text(configured, f"{name}-{cache_id(table, spec)}")
 
@@ -213,7 +217,7 @@ def make_spec(
     keys = (on,) if isinstance(on, str) else tuple(on)
     if columns is None:
         columns = [name for name in table.schema.field_names if name not in keys] or list(keys)
-    return LookupSpec(str(table.identifier), keys, tuple(columns), where, dict(options or {}))
+    return LookupSpec(str(table.identifier), keys, tuple(columns), where, option_texts(options or {}))
 
 
 def open_lookup(

@@ -146,9 +146,7 @@ TYPED = {
 }
 
 
-def test_values_of_every_flat_type(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
-) -> None:
+def test_values_of_every_flat_type(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
     name = table("typed")
     columns = [(f"c{n}", kind, expression) for n, (kind, expression) in enumerate(TYPED.items())]
     described = ", ".join(f"{column} {kind}" for column, kind, _ in columns)
@@ -425,8 +423,11 @@ def test_bad_input_is_refused_when_the_join_is_written(
         InputError, r"has type smallint in the stream and STRING.* in the dimension", on={"gate": "tailnum"}
     )
     refused(InputError, r"has type bigint in the stream and INT", on={"flight": "year"})
-    refused(InputError, "the stream has a column 'gate' already", select={"gate": "seats"})
-    refused(InputError, "the stream has a column 'flight' already", snapshot_column="flight")
+    refused(InputError, r"has a column 'gate' already.*{'dim_seats': 'seats'}", select={"gate": "seats"})
+    refused(InputError, r"has a column 'flight' already: .*snapshot_column=", snapshot_column="flight")
+    refused(InputError, r"has a column 'Year' already: .*snapshot_column=", snapshot_column="Year")
+    refused(InputError, r"column 'gate' \('tailnum' in the dimension\) has type", on={"gate": "tailnum"})
+    refused(OptionError, r"'lookup\.cache-dir' has no value", options={"lookup.cache-dir": None})
     refused(InputError, "how= is 'left' or 'inner', not 'right'", how="right")
     refused(InputError, "at least one column in on=", on=[])
     refused(InputError, r"select= takes a list of columns: \['model'\]", select="model")
@@ -454,3 +455,38 @@ def test_columns_are_found_without_regard_to_case(
     joined = lookup_join(stream, name, on={"tailnum": "tailnum"}, select=["model"], options=options)
     assert joined.columns == ["flight", "TailNum", "gate", "model"]
     assert joined.where("model is not null").count() > 100
+
+
+@pytest.mark.parametrize("strategy", ["lookup", "spark"])
+def test_names_are_found_as_spark_finds_them(
+    spark: SparkSession, table: MakeName, options: dict[str, str], strategy: str
+) -> None:
+    name = table("dim")
+    spark.sql(f"CREATE TABLE {name} (`k.1` INT, `Nam``e` STRING) TBLPROPERTIES ('primary-key'='k.1')")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'one')")
+    stream = spark.sql("SELECT 1 AS `i``d.x`, 2 AS snapshot_id")
+    catalog, database, plain = name.split(".")
+    joined = lookup_join(
+        stream,
+        f"{catalog}.`{database}`.`{plain}`",
+        on={"I`d.x": "K.1"},
+        select={"n`.m": "nam`e"},
+        snapshot_column="s.n",
+        options={**options, "lookup.strategy": strategy},
+    )
+    assert joined.columns == ["i`d.x", "snapshot_id", "n`.m", "s.n"]
+    assert [tuple(row) for row in joined.collect()] == [(1, 2, "one", 1)]
+
+
+def test_many_rows_asked_for_by_many_rows(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    # Several times what one answer may take.
+    dim = table("dim")
+    spark.sql(f"CREATE TABLE {dim} (k INT, v STRING)")
+    spark.sql(f"INSERT INTO {dim} SELECT 1, repeat('x', 1000) FROM range(1000)")
+    stream = spark.range(300, numPartitions=1).selectExpr("cast(if(id % 100 = 0, 2, 1) as int) AS k", "id")
+    joined = lookup_join(stream, dim, on="k", options=options)
+    found = joined.selectExpr("count(*)", "count(v)", "sum(length(v))", "count(distinct id)").first()
+    assert found is not None
+    assert tuple(found) == (297 * 1000 + 3, 297 * 1000, 297 * 1000 * 1000, 300)

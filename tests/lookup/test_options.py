@@ -9,7 +9,15 @@ import pytest
 from lockgate.errors import OptionError
 from lockgate.framework.options import KNOWN, TableOptions
 from lockgate.lookup import places
-from lockgate.lookup.options import ALL, CACHE_DIR, REFRESH_ASYNC, cache_root, lookup_options, register
+from lockgate.lookup.options import (
+    ALL,
+    CACHE_DIR,
+    REFRESH_ASYNC,
+    cache_root,
+    lookup_options,
+    option_texts,
+    register,
+)
 
 DOCS = Path(__file__).parents[2] / "docs" / "lookup.md"
 
@@ -39,3 +47,11 @@ def test_the_folder_without_the_option_is_the_users_own(
     monkeypatch.setattr(places.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(places.os, "getuid", lambda: 1234)
     assert cache_root(TableOptions({})) == tmp_path / "lockgate-lookup-1234"
+
+
+def test_options_of_a_call_may_be_values() -> None:
+    assert option_texts({"a": 1, "b": False, "c": "d"}) == {"a": "1", "b": "False", "c": "d"}
+    with pytest.raises(OptionError, match=r"'lookup\.cache-dir' has no value: leave it out"):
+        option_texts({"lookup.cache-dir": None})
+    with pytest.raises(OptionError, match="not an address"):
+        lookup_options({}, {"lookup.cache-dir": "s3a://bucket/caches"})

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from lockgate.errors import LookupCacheError
 from lockgate.lookup import places
 from lockgate.lookup.places import (
     ROOT_VARIABLE,
+    cache_folder,
     election_lock,
     folder_token,
     is_lock_of,
     is_locked,
     local_path,
+    parse_folder,
     place_text,
     sweep_elections,
     try_lock,
@@ -37,6 +40,22 @@ def test_each_host_finds_its_own_folder(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv(ROOT_VARIABLE, "own")
     for configured in ("", "/disk", "here"):
         assert local_path(place_text(configured, "db.t-1")) == tmp_path / "own" / "db.t-1"
+
+
+def test_folders_as_people_write_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert local_path(place_text("~/caches", "db.t-1")) == tmp_path / "home" / "caches" / "db.t-1"
+    for fine in ("", "/a b/\u00fc:/x", "C:/caches", "a:b"):
+        assert parse_folder(fine) == fine
+    for address in ("file:/tmp/x", "s3a://bucket/x", "hdfs://host:8020/x"):
+        with pytest.raises(ValueError, match="not an address"):
+            parse_folder(address)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LookupCacheError, match=r"cannot make .*file/x: .*lookup\.cache-dir"):
+        cache_folder(tmp_path / "file" / "x" / "db.t-1")
 
 
 def test_a_folder_keeps_its_name_until_it_is_removed(tmp_path: Path) -> None:
