@@ -27,7 +27,7 @@ from lockgate.lookup.loading import Loader, Progress
 from lockgate.lookup.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
 from lockgate.lookup.spec import CacheLayout, LookupSpec, cached_layout, masked_in
 from lockgate.lookup.steps import Step, make_step
-from lockgate.lookup.stores import Storage, Store, open_store, storage_of
+from lockgate.lookup.stores import Storage, Store, is_passing, open_store, storage_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -133,7 +133,9 @@ class CacheBuilder:
         if self._store is None and path is not None:
             try:
                 self._store = open_store(path, storage_of(path), self._cipher, self._budget)
-            except LookupCacheError:
+            except LookupCacheError as error:
+                if is_passing(error):  # as on a full disk, where reading the table again is no way out
+                    raise
                 # A database that cannot be opened is worth nothing: the table is read again.
                 shutil.rmtree(path, ignore_errors=True)
         meta = self._store.meta() if self._store is not None else None

@@ -6,6 +6,8 @@ in either.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.budget import DiskBudget
     from lockgate.lookup.sealing import CacheCipher
 
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS)
 # Names the layers of a memory cache; a folder that has it holds one.
 LAYERS_FILE = "LAYERS.json"
 
@@ -100,6 +103,15 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release the files."""
+
+
+def is_passing(error: Exception) -> bool:
+    """Say whether a database could not be opened for want of something that the system may have again.
+
+    RocksDB has no other way to tell than the system's words.
+    """
+    text = str(error)
+    return any(os.strerror(number) in text for number in _PASSING)
 
 
 def open_reader(path: Path, storage: str, cache_bytes: int, cipher: CacheCipher | None) -> Reader:

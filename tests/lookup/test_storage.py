@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.lists import pack, unpack
 from lockgate.lookup.rows import Rows
 from lockgate.lookup.storage import ReadOnlyStore, SortedFile, WritableStore
+from lockgate.lookup.stores import is_passing
 
 
 def write_sorted(path: Path, keys: list[bytes], values: list[bytes]) -> Path:
@@ -82,3 +85,14 @@ def test_lists_come_apart_again(lists: list[list[bytes]]) -> None:
     rows, again = unpack(Rows.from_values(packed.to_bytes()))
     assert again.tolist() == counts.tolist()
     assert rows.gather().to_bytes() == flat
+
+
+def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:
+    for number in (errno.ENOSPC, errno.EMFILE, errno.EROFS):
+        words = f"cannot open the lookup cache: IO error: {os.strerror(number)}: MANIFEST-000013"
+        assert is_passing(LookupCacheError(words))
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "CURRENT").write_text("MANIFEST-000001\n")
+    with pytest.raises(LookupCacheError, match="cannot open") as damaged:
+        WritableStore(tmp_path / "db")
+    assert not is_passing(damaged.value)
