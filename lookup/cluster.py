@@ -79,6 +79,7 @@ class DriverSite(LocalSite):
     """The driver's host; lookups are shown by Spark's metric system."""
 
     def __init__(self, context: Any) -> None:
+        self._context = context
         self._gauges: Any = context._jvm.io.lockgate.spark.lookup.Gauges
         self._shown: dict[str, dict[str, float]] = {}
 
@@ -94,6 +95,15 @@ class DriverSite(LocalSite):
         """Remove the gauges of a lookup."""
         self._shown.pop(gauge_name(status), None)
         self._quietly("withdraw", gauge_name(status))
+
+    def ended(self) -> bool:
+        """Whether the SparkContext was stopped, by this process or by the JVM."""
+        jvm_context = self._context._jsc
+        try:
+            return jvm_context is None or bool(jvm_context.sc().isStopped())
+        except Exception as error:  # the JVM has ended
+            _log.debug("the application has ended: %s", error)
+            return True
 
     def _quietly(self, method: str, *arguments: str) -> None:
         try:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.types import BIGINT, DataField
 from lockgate.lookup.counting import pack
+from lockgate.lookup.pins import forget_ended
 from lockgate.lookup.reports import REPORTS, report_of
 from lockgate.lookup.shuffle import pin_groups
 from lockgate.lookup.spec import LookupSpec, cache_id
@@ -76,6 +77,7 @@ class PinTable:
         batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
         if options.get(ANSWER_OPTION) == "spark":
             return _row(*snapshot_for_spark(table, spec, query, batch), 0)
+        _forget_ended_queries(context.spark, query)
         catalog = context.catalog(context.request["catalog"])
         site = functools.partial(site_for, context.spark)
         if GROUPS_OPTION in options:
@@ -94,6 +96,17 @@ class PinTable:
             round(report.build_seconds * 1000),
             report.failures,
         )
+
+
+def _forget_ended_queries(spark: Any, asking: str | None) -> None:
+    # Of all the sessions of this driver.
+    running = spark._jsparkSession.sharedState().activeStreamingQueries()
+    uuid = spark._jvm.java.util.UUID
+
+    def runs(query_id: str) -> bool:
+        return query_id == asking or bool(running.containsKey(uuid.fromString(query_id)))
+
+    forget_ended(runs)
 
 
 def _row(*values: int) -> pa.Table:

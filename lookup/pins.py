@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lockgate.lookup.standing import Pin
@@ -40,6 +41,19 @@ def shared_pins(table: Table, lookup_id: str) -> Pins:
         return found
 
 
+def forget_ended(runs: Callable[[str], bool]) -> None:
+    """Renew the pins of queries no more that this process ran and that do not run now, as `runs` says.
+
+    They stay for as long as those of a driver that has ended, so that the query may start again.
+    """
+    with _shared_lock:
+        known = list(_shared.values())
+    for pins in known:
+        for query_id in pins.queries():
+            if not runs(query_id):
+                pins.forget(query_id)
+
+
 class Pins:
     """The pins of one lookup (`lookup_id`) on its table; all methods may be called from any thread."""
 
@@ -62,6 +76,16 @@ class Pins:
             known[batch_id] = snapshot_id
             for old in [batch for batch in known if batch <= batch_id - _KEPT_BATCHES]:
                 self._table.delete_consumer(self._name(query_id, old, known.pop(old)))
+
+    def queries(self) -> list[str]:
+        """The queries whose pins this process renews."""
+        with self._lock:
+            return list(self._by_query)
+
+    def forget(self, query_id: str) -> None:
+        """Renew a query's pins no more; if it asks again, they are found beside the table."""
+        with self._lock:
+            self._by_query.pop(query_id, None)
 
     def snapshots(self) -> set[int]:
         """Every snapshot that a batch of this driver's queries still holds."""

@@ -139,7 +139,7 @@ class Lookup:
     def touch(self) -> bool:
         """Note that the lookup is used; False if it has ended, as it does when it is not used for long."""
         self._used_at = time.monotonic()
-        return not self._closed.is_set()
+        return not self._closed.is_set() and not self._site.ended()
 
     def note_answers(self, rows: int, hits: int) -> None:
         """Count rows that tasks looked up, and how many of them found a match."""
@@ -338,9 +338,12 @@ class Lookup:
                     self._look_failures += 1
             if self._closed.wait(self._pause()):
                 return
-            idle = time.monotonic() - self._used_at
-            if not self._awaited and idle > self._options.get_option(FILE_RETENTION).total_seconds():
+            if self._site.ended() or self._is_idle():
                 self.close()
+
+    def _is_idle(self) -> bool:
+        idle = time.monotonic() - self._used_at
+        return not self._awaited and idle > self._options.get_option(FILE_RETENTION).total_seconds()
 
     def _pause(self) -> float:
         # Until the next look at the table, or until a failed build is to be tried again.

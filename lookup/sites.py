@@ -47,6 +47,9 @@ class Site(Protocol):
     def withdraw(self, status: LookupStatus) -> None:
         """A lookup has ended."""
 
+    def ended(self) -> bool:
+        """Whether the application has ended that asks; its lookups end with it."""
+
 
 class LocalSite:
     """The driver's own host; nothing is shown anywhere."""
@@ -65,3 +68,7 @@ class LocalSite:
 
     def withdraw(self, status: LookupStatus) -> None:
         """Nobody looks."""
+
+    def ended(self) -> bool:
+        """As long as the process lives, it may ask."""
+        return False

@@ -132,7 +132,9 @@ class LookupStatus:
 
     def __str__(self) -> str:
         parts = [f"{self.table} by {', '.join(self.keys)}: snapshot {self.served_snapshot}"]
-        if self.target_snapshot != self.served_snapshot:
+        if self.target_snapshot is None:
+            parts.append("the table has no snapshot" + (" any more" if self.served_snapshot else ""))
+        elif self.target_snapshot != self.served_snapshot:
             parts.append(f"{self.lag_millis} ms behind {self.target_snapshot}")
         parts.append(f"{self.rows} rows, {self.bytes} bytes, built in {self.build_seconds:.3f} s")
         if self.hit_rate is not None:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -24,7 +25,7 @@ from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.caches import find_caches, remove_cache
-from lockgate.lookup.cluster import ExecutorOwners, said
+from lockgate.lookup.cluster import DriverSite, ExecutorOwners, said
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.places import ROOT_VARIABLE
 from lockgate.lookup.service import Lookup
@@ -412,3 +413,17 @@ def test_two_applications_share_a_host(world: World) -> None:
     lookups[0].close()
     table.append(rows(3))
     assert lookups[1].wait_for(3, timeout=60) == 3
+
+
+def test_an_application_ends_when_its_context_is_stopped() -> None:
+    context = Mock()
+    jvm_context = context._jsc.sc.return_value
+    jvm_context.isStopped.return_value = False
+    site = DriverSite(context)
+    assert not site.ended()
+    jvm_context.isStopped.return_value = True
+    assert site.ended()
+    jvm_context.isStopped.side_effect = ConnectionRefusedError
+    assert site.ended()
+    context._jsc = None
+    assert site.ended()

@@ -18,7 +18,7 @@ from lockgate.framework.store.table import Table
 from lockgate.lookup import running
 from lockgate.lookup.options import lookup_options
 from lockgate.lookup.periods import covers, parse_periods
-from lockgate.lookup.pins import Pins
+from lockgate.lookup.pins import Pins, forget_ended, shared_pins
 from lockgate.lookup.service import Lookup
 from lockgate.lookup.tables import make_spec, open_lookup
 
@@ -134,6 +134,20 @@ def test_pins_that_no_driver_renews_are_dropped(world: World) -> None:
     assert min(world.table.consumer_times().values()) == 1000
     assert world.table.consumer_times()["lockgate-alive-a-3"] > 1_000_000
     assert living.renew(3600) == []
+
+
+def test_pins_of_queries_that_ended_are_not_renewed(world: World) -> None:
+    pins = shared_pins(world.table, "a")
+    pins.record("ended", 7, 1)
+    pins.record("running", 3, 1)
+    forget_ended(lambda query: query == "running")
+    assert pins.queries() == ["running"]
+    for path in (Path(world.table.location) / "consumer").iterdir():
+        os.utime(path, (1, 1))
+    assert pins.get("ended", 7) == 1, "until then it may start again"
+    forget_ended(lambda query: query == "running")
+    assert pins.renew(3600) == ["lockgate-ended-a-7"]
+    assert sorted(world.table.consumers()) == ["lockgate-running-a-3"]
 
 
 def test_lookups_of_one_cache_give_one_snapshot_to_a_batch(world: World) -> None:

@@ -34,6 +34,7 @@ from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.pin import CACHE_OPTION, SPEC_OPTION, PinTable
 from lockgate.lookup.pins import Pins
 from lockgate.lookup.service import Lookup
+from lockgate.lookup.sites import LocalSite, Site
 from lockgate.lookup.spec import cache_id
 from lockgate.lookup.tables import make_spec, open_lookup
 from lockgate.lookup.worker import answer
@@ -60,14 +61,14 @@ class World:
         self.catalog.create_namespace("db", ignore_if_exists=True)
         return self.catalog.create_table("db.dim", schema)
 
-    def lookup(self, **options: str) -> Lookup:
+    def lookup(self, site: Site | None = None, **options: str) -> Lookup:
         table = self.catalog.load_table("db.dim")
         given = {
             "lookup.cache-dir": str(self.folder / "cache"),
             "lookup.refresh.interval": "50 ms",
             **options,
         }
-        started = Lookup(self.catalog, table, make_spec(table, "id", options=given))
+        started = Lookup(self.catalog, table, make_spec(table, "id", options=given), site)
         self.lookups.append(started)
         return started
 
@@ -236,6 +237,7 @@ DRIVER = """
 import sys, time
 from lockgate.framework.store.catalog import Catalog
 from lockgate.lookup.service import Lookup
+from lockgate.lookup.sites import LocalSite, Site
 from lockgate.lookup.spec import cache_id
 from lockgate.lookup.tables import make_spec
 
@@ -494,3 +496,34 @@ def test_a_dimension_made_anew_is_not_answered_from_the_cache_of_the_old_one(wor
     context: Any = None  # not asked for anything
     with pytest.raises(LookupCacheError, match="dropped and created again"):
         PinTable().rows(context, world.catalog.load_table("db.dim"), options, {})
+
+
+class EndingSite(LocalSite):
+    """An application that can end."""
+
+    over = False
+
+    def ended(self) -> bool:
+        return self.over
+
+
+def test_a_lookup_ends_with_the_application_that_asked(world: World) -> None:
+    world.create().append(rows(range(3), 0))
+    site = EndingSite()
+    lookup = world.lookup(site)
+    assert lookup.pin("query", 0) == 1
+    owner = lookup.status().owner_pid
+    assert owner is not None
+    assert Path(f"/proc/{owner}").exists()
+    assert lookup.touch()
+    site.over = True
+    assert not lookup.touch()
+    until(lambda: lookup.closed and not Path(f"/proc/{owner}").exists())
+
+
+def test_a_table_that_is_gone_shows(world: World) -> None:
+    world.create().append(rows(range(3), 0))
+    lookup = world.lookup()
+    assert lookup.pin("query", 0) == 1
+    world.catalog.drop_table("db.dim")
+    until(lambda: "snapshot 1, the table has no snapshot any more" in str(lookup.status()))
