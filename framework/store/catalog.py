@@ -252,8 +252,10 @@ class Catalog:
         if isinstance(self.file_system, MovesFolders):
             location = set_aside(self, parsed)
         # Elsewhere the snapshots go first, the schema last but one: killed in between, the table is an older
-        # one or empty.
+        # one or empty. What else has a name goes before the schema, or a table made anew would inherit it.
         self.file_system.delete_tree(snapshot_folder(location))
+        for named in ("tag", "branch", "consumer", "changelog"):
+            self.file_system.delete_tree(join(location, named))
         self.file_system.delete_tree(schema_folder(location))
         self.file_system.delete_tree(location)
 

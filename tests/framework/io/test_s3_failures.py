@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from faults import Killed, contents, through
 from s3_server import S3Server
-from table_work import WORK, check_no_orphans, check_state, repeat
+from table_work import WORK, Work, check_no_orphans, check_state, repeat
 
 from lockgate.errors import LockgateError
 from lockgate.framework.io import S3FileSystem, resolve
@@ -214,38 +214,75 @@ class LosingCompletion:
         "rename branch",
         "rollback",
         "alter",
+        "create table",
     ],
 )
 def test_a_failure_at_any_change(s3: S3Server, name: str, how: str) -> None:
     """What `test_failures_everywhere` does on a disk."""
     work = WORK[name]
-
-    def start() -> tuple[Catalog, S3FileSystem]:
-        bucket = f"bucket-{uuid.uuid4().hex[:12]}"
-        s3.make_bucket(bucket)
-        catalog = Catalog(f"s3://{bucket}/warehouse", options=s3.options())
-        catalog.create_namespace("db")
-        work.start(catalog)
-        assert isinstance(catalog.file_system, S3FileSystem)
-        return catalog, catalog.file_system
-
-    def broken(catalog: Catalog, files: S3FileSystem, point: int) -> tuple[Catalog, Failing]:
-        other, _ = resolve(f"s3://{files.bucket}/warehouse", s3.options())
-        assert isinstance(other, S3FileSystem)
-        client = Failing(files._client, point, how, changes_only=True)
-        other._made = (os.getpid(), client)
-        return through(catalog, other), client
-
-    catalog, files = start()
+    catalog = started(s3, work)
     before = contents(catalog)
-    counting, client = broken(catalog, files, 10**6)
+    counting, client = breaking(s3, catalog, 10**6, how)
     work.done(counting)
     after = contents(catalog)
     for point in range(client.asked):
-        catalog, files = start()
-        failing_catalog, client = broken(catalog, files, point)
+        catalog = started(s3, work)
+        failing_catalog, client = breaking(s3, catalog, point, how)
         with suppress(OSError, LockgateError, Killed):
             work.done(failing_catalog)
         check_state(name, catalog, before, after)
         repeat(work, catalog, after)
         check_no_orphans(catalog)
+
+
+def started(s3: S3Server, work: Work) -> Catalog:
+    """A warehouse in a new bucket, with the table that the work is about."""
+    bucket = f"bucket-{uuid.uuid4().hex[:12]}"
+    s3.make_bucket(bucket)
+    catalog = Catalog(f"s3://{bucket}/warehouse", options=s3.options())
+    catalog.create_namespace("db")
+    work.start(catalog)
+    return catalog
+
+
+def breaking(s3: S3Server, catalog: Catalog, point: int, how: str) -> tuple[Catalog, Failing]:
+    """The same warehouse through a client that fails at one request that changes something."""
+    files = catalog.file_system
+    assert isinstance(files, S3FileSystem)
+    other, _ = resolve(f"s3://{files.bucket}/warehouse", s3.options())
+    assert isinstance(other, S3FileSystem)
+    client = Failing(files._client, point, how, changes_only=True)
+    other._made = (os.getpid(), client)
+    return through(catalog, other), client
+
+
+@pytest.mark.parametrize(
+    ("how", "last"),
+    [
+        ("killed", 2),
+        pytest.param("killed", 100, marks=pytest.mark.slow),
+        pytest.param("lost", 100, marks=pytest.mark.slow),
+        pytest.param("refused", 100, marks=pytest.mark.slow),
+    ],
+)
+def test_a_drop_that_breaks_off(s3: S3Server, how: str, last: int) -> None:
+    """A store cannot set folders aside: a table goes step by step, and what is left of it means nothing."""
+    work = WORK["drop table"]
+    counting, client = breaking(s3, started(s3, work), 10**6, how)
+    work.done(counting)
+    assert client.asked > 3
+    for point in range(client.asked)[-last:]:
+        catalog = started(s3, work)
+        before = contents(catalog)
+        failing_catalog, _ = breaking(s3, catalog, point, how)
+        with suppress(OSError, LockgateError, Killed):
+            work.done(failing_catalog)
+        for part, value in contents(catalog).items():
+            assert value == before[part] or (part[1] == "newest" and value == "[]"), part
+        if point % 2 == 0:
+            catalog.drop_table("db.t", ignore_if_not_exists=True)
+        if not catalog.table_exists("db.t"):
+            again = catalog.create_table("db.t", Schema.from_arrow(COLUMNS))
+            assert (again.read().num_rows, again.tags(), again.branches()) == (0, [], [])
+            again.append(one(1))
+            assert ids(catalog.load_table("db.t")) == [1]
