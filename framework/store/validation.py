@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from lockgate.framework import options as known
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.defaults import with_stored_default
 from lockgate.framework.store.features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
+from lockgate.framework.store.file_statistics import StatsMode
 from lockgate.framework.store.generations import check_not_set
 from lockgate.framework.store.merge import why_no_sequence
 from lockgate.framework.store.paths import can_be_partition
@@ -26,6 +28,8 @@ from lockgate.framework.types import DataField, DataType
 # Columns that data files and changes add to a table's own (Paimon's `SpecialFields`).
 _RESERVED_PREFIX = "_KEY_"
 _RESERVED = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID"})
+
+_COLUMN_STATS_MODE = re.compile(r"fields\.(.+)\.stats-mode")
 
 # Where the table is and who made it is not the table's own business to remember.
 _NOT_STORED = frozenset({"path", "provider", "location", "external", "is_managed_location", "comment"})
@@ -85,7 +89,24 @@ def check_schema(schema: TableSchema) -> None:
             raise OptionError(f"option {option.key!r} is not supported")
     _check_buckets(schema)
     _check_sequence(schema)
+    _check_statistics(schema)
     check_encryption(schema)
+
+
+def _check_statistics(schema: TableSchema) -> None:
+    """Refuse statistics modes that every write would fail by, and those of columns that are not there."""
+    for key, value in schema.options.items():
+        column = _COLUMN_STATS_MODE.fullmatch(key)
+        if column is None and key != known.METADATA_STATS_MODE.key:
+            continue
+        if column is not None and column[1] not in schema.field_names:
+            raise OptionError(
+                f"option {key!r}: there is no column {column[1]!r}{nearest(column[1], schema.field_names)}"
+            )
+        try:
+            StatsMode.parse(value)
+        except OptionError as error:
+            raise OptionError(f"option {key!r}: {error}") from None
 
 
 def _check_sequence(schema: TableSchema) -> None:

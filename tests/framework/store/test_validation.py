@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from lockgate.errors import ColumnNotFoundError, InputError, OptionError, UnsupportedTypeError
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.schema_changes import DropColumn, SetOption
 
 MakeTable = Callable[..., Table]
 
@@ -145,3 +147,21 @@ def test_encryption_options_are_checked(
 def test_an_encrypted_table_can_be_created(catalog: Catalog) -> None:
     table = create(catalog, {"primary-key": "id", "orc.encrypt": "pii:ssn", "orc.mask": "nullify:ssn"})
     assert table.options["orc.encrypt"] == "pii:ssn"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"metadata.stats-mode": "input"}, "option 'metadata.stats-mode': a statistics mode is none, counts"),
+        ({"fields.id.stats-mode": "truncate(0)"}, "option 'fields.id.stats-mode': a statistics mode is"),
+        ({"fields.sssn.stats-mode": "none"}, "there is no column 'sssn'; did you mean 'ssn'"),
+    ],
+)
+def test_modes_of_statistics_are_checked(catalog: Catalog, options: dict[str, str], words: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(words)):
+        create(catalog, options)
+    table = create(catalog, {"metadata.stats-mode": "Truncate(4)", "fields.ssn.stats-mode": "counts"})
+    with pytest.raises(OptionError, match=re.escape(words)):
+        catalog.alter_table(table.identifier, [SetOption(*item) for item in options.items()])
+    catalog.alter_table(table.identifier, [DropColumn(("ssn",))])
+    assert "fields.ssn.stats-mode" not in catalog.load_table(table.identifier).schema.options
