@@ -20,6 +20,11 @@ from lockgate.framework.store.schema import TableSchema
 FILE_FORMAT_WRITTEN = "orc"
 MERGE_ENGINE_WRITTEN = "deduplicate"
 
+# Options of others that say where files go, or what rows mean: to write past them would leave files that
+# their readers do not find, and rows of another kind than they ask for.
+DATA_DIRECTORY = "data-file.path-directory"
+_MUST_BE_UNSET = (DATA_DIRECTORY, "rowkind.field")
+
 
 def check_writable(schema: TableSchema) -> None:
     """Raise UnsupportedFormatError, naming the feature, if the table cannot be written here."""
@@ -27,6 +32,9 @@ def check_writable(schema: TableSchema) -> None:
     for option in (DELETION_VECTORS, ROW_TRACKING, DATA_EVOLUTION):
         if options.get_option(option):
             raise UnsupportedFormatError(f"writing tables with option {option.key!r} is not supported")
+    for key in _MUST_BE_UNSET:
+        if schema.options.get(key):
+            raise UnsupportedFormatError(f"writing tables with option {key!r} is not supported")
     wanted = {FILE_FORMAT: FILE_FORMAT_WRITTEN, BUCKET_FUNCTION: "default"}
     if schema.has_primary_key:
         wanted |= {MERGE_ENGINE: MERGE_ENGINE_WRITTEN, CHANGELOG_PRODUCER: "none"}

@@ -22,6 +22,7 @@ from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import DataType, Kind, days_of, millis_of_day
 
+_LOCAL_SCHEME = re.compile(r"^file:(//)?(?=/)")
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 
 
@@ -35,6 +36,7 @@ class TablePaths:
         self, location: str, schema: TableSchema, schema_of: Callable[[int], TableSchema] | None = None
     ) -> None:
         self.location = location.rstrip("/")
+        self._is_local = location.startswith("/")
         self._schema, self._schema_of = schema, schema_of
         self._others: dict[int, TablePaths] = {}
         self._keys = schema.partition_keys
@@ -65,7 +67,8 @@ class TablePaths:
     def data_file(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file; one outside the table says itself where it is."""
         if file.external_path:
-            return file.external_path
+            # Paimon writes `file:/folder/...`; paths here have no scheme where the table's has none.
+            return _LOCAL_SCHEME.sub("", file.external_path) if self._is_local else file.external_path
         return f"{self._of_schema(file.schema_id).bucket_path(partition, bucket)}/{file.file_name}"
 
     def _of_schema(self, schema_id: int) -> TablePaths:

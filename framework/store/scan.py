@@ -22,6 +22,7 @@ from lockgate.framework.store.column_bounds import (
     is_bounded,
     may_match_files,
 )
+from lockgate.framework.store.features import DATA_DIRECTORY
 from lockgate.framework.store.file_table import FileTable, Mask
 from lockgate.framework.store.generations import check_generation
 from lockgate.framework.store.limits import Buckets, extents_of, first_of_order, limited, places_of
@@ -215,6 +216,8 @@ def check_readable(schema: TableSchema) -> None:
     for option in _MUST_BE_OFF:
         if schema.options.get(option, "false").strip().lower() == "true":
             raise UnsupportedError(f"tables with option {option!r} = 'true' cannot be read")
+    if schema.options.get(DATA_DIRECTORY):
+        raise UnsupportedError(f"tables with option {DATA_DIRECTORY!r} cannot be read")
     if schema.has_primary_key and schema.options.get("bucket", "").strip() == "-2":
         raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
 

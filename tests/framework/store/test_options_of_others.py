@@ -1,0 +1,58 @@
+"""Tables of other engines whose options say where files lie, or what rows mean."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import UnsupportedError, UnsupportedFormatError
+from lockgate.framework.store import Catalog, Table
+
+MakeTable = Callable[..., Table]
+
+
+def with_option(catalog: Catalog, table: Table, key: str, value: str) -> Table:
+    """Give a table an option that is refused when it is declared here."""
+    path = Path(table.location) / "schema" / "schema-0"
+    schema = json.loads(path.read_text())
+    schema["options"][key] = value
+    path.write_text(json.dumps(schema))
+    return catalog.load_table("db.t")
+
+
+def test_folders_below_which_others_look_for_files(catalog: Catalog, make_table: MakeTable) -> None:
+    table = with_option(catalog, make_table(), "data-file.path-directory", "data")
+    rows = pa.table({"id": [1], "v": ["a"]})
+    with pytest.raises(UnsupportedFormatError, match=r"'data-file\.path-directory' is not supported"):
+        table.append(rows)
+    with pytest.raises(UnsupportedError, match=r"'data-file\.path-directory' cannot be read"):
+        table.read()
+    assert table.snapshots() == []
+
+
+def test_rows_that_say_their_kind_themselves(catalog: Catalog, make_table: MakeTable) -> None:
+    table = make_table(primary_keys=("id",), bucket="1")
+    table.append(pa.table({"id": [1], "v": ["+I"]}))
+    table = with_option(catalog, table, "rowkind.field", "v")
+    with pytest.raises(UnsupportedFormatError, match=r"'rowkind\.field' is not supported"):
+        table.append(pa.table({"id": [1], "v": ["-D"]}))
+    assert table.read().to_pylist() == [{"id": 1, "v": "+I"}]
+
+
+@pytest.mark.parametrize("scheme", ["file:", "file://", ""])
+def test_files_outside_the_table(make_table: MakeTable, tmp_path: Path, scheme: str) -> None:
+    table = make_table()
+    rows = pa.table({"id": [1], "v": ["a"]})
+    messages = table.write(rows)
+    file = messages[0].added[0]
+    outside = tmp_path / "outside" / "bucket-0" / file.file_name
+    outside.parent.mkdir(parents=True)
+    shutil.move(table.paths.data_file((), 0, file), outside)
+    table.commit([replace(messages[0], added=(replace(file, external_path=f"{scheme}{outside}"),))])
+    assert table.read().to_pylist() == rows.to_pylist()
