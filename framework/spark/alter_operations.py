@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError
@@ -33,9 +33,22 @@ _NOT_SET = frozenset({"provider", "location", "external", "is_managed_location"}
 def alter_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Apply the changes of an ALTER TABLE, all or none, and describe the table that came of it."""
     changes = [_CHANGES[change["change"]](change) for change in request["changes"]]
+    _refuse_replacement(context, changes)
     table = context.requested_catalog().alter_table(context.identifier(), changes)
     latest = table.latest_snapshot()
     return describe(context, table, 0 if latest is None else latest.id)
+
+
+def _refuse_replacement(context: Context, changes: Sequence[SchemaChange]) -> None:
+    """Refuse REPLACE COLUMNS, which comes as every column dropped and others added."""
+    dropped = {change.path for change in changes if isinstance(change, DropColumn)}
+    if dropped and any(isinstance(change, AddColumn) for change in changes):
+        names = context.table().schema.field_names
+        if dropped >= {(name,) for name in names}:
+            raise UnsupportedError(
+                "REPLACE COLUMNS would leave no value in any column, because a new column of an old name "
+                "starts empty: use ADD COLUMNS, DROP COLUMNS, RENAME COLUMN and ALTER COLUMN"
+            )
 
 
 def _add(change: Mapping[str, Any]) -> AddColumn:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,3 +61,83 @@ def test_rows_with_keys_of_bytes_are_changed(spark: SparkSession, table: Named) 
     assert _rows(spark, f"SELECT hex(id), v FROM {name} ORDER BY id") == [("01", "u"), ("02", "m")]
     with pytest.raises(Exception, match="UPDATE must not change column 'id' of the primary key"):
         spark.sql(f"UPDATE {name} SET id = X'09' WHERE id = X'01'")
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("CREATE TABLE {0} (s STRING COLLATE UTF8_LCASE)", "Column 's' cannot be stored with a collation"),
+        (
+            "CREATE TABLE {0} (s STRUCT<a: STRING COLLATE UNICODE_CI>)",
+            "Column 's' cannot be stored with a coll",
+        ),
+        ("CREATE TABLE {0} AS SELECT 'x' COLLATE UTF8_LCASE AS s", "Column 's' cannot be stored with a coll"),
+        (
+            "ALTER TABLE {0}_old ADD COLUMN s STRING COLLATE UTF8_LCASE",
+            "Column 's' cannot be stored with a coll",
+        ),
+        ("ALTER TABLE {0}_old REPLACE COLUMNS (id BIGINT, z STRING)", "REPLACE COLUMNS would leave no value"),
+    ],
+)
+def test_statements_that_would_lose_something(
+    spark: SparkSession, table: Named, statement: str, words: str
+) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name}_old (id INT)")
+    with pytest.raises(AnalysisException, match=words):
+        spark.sql(statement.format(name))
+    assert spark.table(f"{name}_old").columns == ["id"]
+    assert not spark.catalog.tableExists(name)
+
+
+def test_texts_of_streams_are_filled_up_and_measured(
+    spark: SparkSession, table: Named, tmp_path: Path
+) -> None:
+    name, columns = table("t"), "id STRING, n STRING, s STRUCT<c: STRING>"
+    spark.sql(
+        f"CREATE TABLE {name} (id CHAR(4), n VARCHAR(3), s STRUCT<c: CHAR(2)>) "
+        "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '4')"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES ('a', 'x', named_struct('c', 'b'))")
+
+    def stream(rows: list[tuple[Any, ...]]) -> None:
+        spark.createDataFrame(rows, columns).write.mode("append").json(str(tmp_path / "rows"))
+        source = spark.readStream.schema(columns).json(str(tmp_path / "rows"))
+        writer = source.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).toTable(name).awaitTermination()
+
+    stream([("a", "y", ("c",)), ("é", None, None)])
+    expected = [("a   ", "y", ("c ",)), ("é   ", None, None)]
+    assert _rows(spark, f"SELECT * FROM {name} ORDER BY id") == expected
+    with pytest.raises(StreamingQueryException, match="EXCEED_LIMIT_LENGTH"):
+        stream([("b", "too long", None)])
+    assert _rows(spark, f"SELECT * FROM {name} ORDER BY id") == expected
+
+
+@pytest.mark.parametrize("value", ["a/b=c %", " x ", "é😀", "a+b&c?d#e", "100%25", "..", "q\"\\'`"])
+def test_rows_of_partitions_of_any_name_are_changed(spark: SparkSession, table: Named, value: str) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT, p STRING) PARTITIONED BY (p)")
+    for first in (1, 3):
+        rows = [(first, value), (first + 1, value), (first + 4, "other")]
+        spark.createDataFrame(rows, "id INT, p STRING").writeTo(name).append()
+    spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    spark.sql(f"UPDATE {name} SET id = 30 WHERE id = 3")
+    spark.sql(
+        f"MERGE INTO {name} t USING (SELECT 4 id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 40"
+    )
+    expected = [(2, value), (5, "other"), (7, "other"), (30, value), (40, value)]
+    assert _rows(spark, f"SELECT id, p FROM {name} ORDER BY id") == expected
+    spark.createDataFrame([(9, value)], "id INT, p STRING").writeTo(name).overwritePartitions()
+    assert _rows(spark, f"SELECT id FROM {name} ORDER BY id") == [(5,), (7,), (9,)]
+
+
+@pytest.mark.parametrize("properties", ["", "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"])
+def test_tables_with_columns_of_char(spark: SparkSession, table: Named, properties: str) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id CHAR(4), n VARCHAR(3)) {properties}")
+    spark.sql(f"INSERT INTO {name} VALUES ('a', 'x'), ('b', 'y'), ('c', 'z')")
+    spark.sql(f"DELETE FROM {name} WHERE id = 'a'")
+    assert _rows(spark, f"SELECT * FROM {name} ORDER BY id") == [("b   ", "y"), ("c   ", "z")]
+    spark.sql(f"DELETE FROM {name}")
+    assert _rows(spark, f"SELECT * FROM {name}") == []

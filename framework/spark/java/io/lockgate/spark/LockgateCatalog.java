@@ -27,6 +27,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -163,6 +164,9 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   private ObjectNode definition(
       Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
     ObjectNode request = at(identifier);
+    for (StructField field : schema.fields()) {
+      Values.storedTypeToJson(field.name(), field.dataType());
+    }
     request.set("schema", Values.typeToJson(schema));
     request.set("properties", Bridge.JSON.valueToTree(new HashMap<>(properties)));
     ArrayNode columns = request.putArray("partitioning");

@@ -2,7 +2,10 @@ package io.lockgate.spark;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
@@ -26,7 +29,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * would store masks in place of values. And notes which snapshot the query reads, so that the write is refused if others have
  * changed meanwhile what it replaces.
  *
- * <p>An optimizer rule, since only there a query shows both what it reads and what it writes. It changes no plan.
+ * <p>An optimizer rule, since only there a query shows both what it reads and what it writes. It changes one plan: DELETE without
+ * a condition, which Spark cannot run on a table with a CHAR column, because it puts what fills up CHAR between the two.
  */
 final class Rewrites extends Rule<LogicalPlan> {
   private static final Rewrites RULE = new Rewrites();
@@ -46,7 +50,13 @@ final class Rewrites extends Rule<LogicalPlan> {
   @Override
   @SuppressWarnings("deprecation")
   public LogicalPlan apply(LogicalPlan plan) {
-    if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
+    if (plan instanceof DeleteFromTable delete
+        && delete.condition().equals(Literal.TrueLiteral())
+        && delete.table() instanceof Project project
+        && project.child() instanceof DataSourceV2Relation relation
+        && ours(relation.table()) != null) {
+      return new DeleteFromTable(relation, delete.condition());
+    } else if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
       logical(write.query(), written.table());
     } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
       logical(stream.query(), stream.relation().get().table());

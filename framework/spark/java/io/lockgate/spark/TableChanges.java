@@ -20,7 +20,7 @@ final class TableChanges {
     }
     if (change instanceof TableChange.AddColumn add) {
       out.put("change", "add").put("nullable", add.isNullable()).put("comment", add.comment());
-      out.set("type", Values.typeToJson(add.dataType()));
+      out.set("type", Values.storedTypeToJson(String.join(".", add.fieldNames()), add.dataType()));
       out.put("default", add.defaultValue() == null ? null : add.defaultValue().getSql());
       write(add.position(), out);
     } else if (change instanceof TableChange.DeleteColumn delete) {
@@ -28,7 +28,8 @@ final class TableChanges {
     } else if (change instanceof TableChange.RenameColumn rename) {
       out.put("change", "rename").put("name", rename.newName());
     } else if (change instanceof TableChange.UpdateColumnType type) {
-      out.put("change", "type").set("type", Values.typeToJson(type.newDataType()));
+      String column = String.join(".", type.fieldNames());
+      out.put("change", "type").set("type", Values.storedTypeToJson(column, type.newDataType()));
     } else if (change instanceof TableChange.UpdateColumnNullability nullability) {
       out.put("change", "nullability").put("nullable", nullability.nullable());
     } else if (change instanceof TableChange.UpdateColumnComment comment) {

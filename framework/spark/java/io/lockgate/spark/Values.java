@@ -41,6 +41,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.util.SchemaUtils;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -60,6 +61,15 @@ final class Values {
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(e);
     }
+  }
+
+  /** The type of a column that is to be stored; a collation cannot be, and a type's JSON says nothing of it. */
+  static JsonNode storedTypeToJson(String column, DataType type) {
+    if (SchemaUtils.hasNonUTF8BinaryCollation(type)) {
+      throw Bridge.failure("Column '" + column + "' cannot be stored with a collation: declare it as STRING, "
+          + "and write COLLATE where it is compared or sorted");
+    }
+    return typeToJson(type);
   }
 
   static StructType schemaFromJson(JsonNode schema) {

@@ -5,12 +5,18 @@ import io.lockgate.spark.orc.OrcWrites;
 import io.lockgate.spark.orc.WriteSpec;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.DeltaWriter;
@@ -20,6 +26,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Makes the writer of each task, which sees rows in the table's order and refuses nulls where the table does. */
 record Writers(
@@ -28,12 +35,12 @@ record Writers(
 
   @Override
   public DataWriter<InternalRow> createWriter(int partition, long task) {
-    return new Rows(open(partition, task, -1), this);
+    return new Rows(open(partition, task, -1), this, false);
   }
 
   @Override
   public DataWriter<InternalRow> createWriter(int partition, long task, long epoch) {
-    return new Rows(open(partition, task, epoch), this);
+    return new Rows(open(partition, task, epoch), this, true);
   }
 
   private OrcWriter open(int partition, long task, long epoch) {
@@ -54,10 +61,13 @@ record Writers(
     final OrcWriter out;
     private final StructType schema;
     private final ProjectingInternalRow ordered;
+    private final UnsafeProjection fitted;
 
-    Rows(OrcWriter out, Writers factory) {
+    /** Spark fills up and measures the texts of a batch, but not those of a {@code stream}. */
+    Rows(OrcWriter out, Writers factory, boolean stream) {
       this.out = out;
       this.schema = factory.schema;
+      this.fitted = stream && CharVarcharUtils.hasCharVarchar(schema) ? fitting(schema) : null;
       this.ordered = factory.isInOrder() ? null : projection(factory.schema, factory.ordinals);
     }
 
@@ -68,6 +78,7 @@ record Writers(
         ordered.project(row);
         checked = ordered;
       }
+      checked = fitted == null ? checked : fitted.apply(checked);
       for (int i = 0; i < schema.length(); i++) {
         if (!schema.apply(i).nullable() && checked.isNullAt(i)) {
           throw Failure.ofRow("A row has no value in column '" + schema.apply(i).name() + "', which is NOT NULL");
@@ -92,6 +103,18 @@ record Writers(
     }
   }
 
+  /** Fills up CHAR(n) with blanks and fails for texts that are too long. */
+  private static UnsafeProjection fitting(StructType schema) {
+    List<Expression> columns = new ArrayList<>();
+    for (int i = 0; i < schema.length(); i++) {
+      DataType type = schema.apply(i).dataType();
+      Expression column = new BoundReference(i, CharVarcharUtils.replaceCharVarcharWithString(type), true);
+      columns.add(CharVarcharUtils.stringLengthCheck(column, type));
+    }
+    return UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq(),
+        CollectionConverters.asScala(List.<Attribute>of()).toSeq());
+  }
+
   private static ProjectingInternalRow projection(StructType schema, int[] ordinals) {
     Object[] boxed = new Object[ordinals.length];
     for (int i = 0; i < boxed.length; i++) {
@@ -104,7 +127,7 @@ record Writers(
   record Delta(Writers writers, DeltaColumns columns) implements DeltaWriterFactory {
     @Override
     public DeltaWriter<InternalRow> createWriter(int partition, long task) {
-      return new Changes(new Rows(writers.open(partition, task, -1), writers), writers.schema, columns);
+      return new Changes(new Rows(writers.open(partition, task, -1), writers, false), writers.schema, columns);
     }
   }
 
