@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,10 +126,18 @@ def test_9141_and_5874_deletion_vectors_are_refused(
             spark.sql(query.format(numbers)).collect()
 
 
-@pytest.mark.parametrize("index", ["", "TBLPROPERTIES ('orc.bloom.filter.columns' = 'f,d')"])
-def test_9143_nan_is_found(spark: SparkSession, table: Named, index: str) -> None:
+@pytest.fixture(params=["bounds", "Bloom filters"])
+def _indexes(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    if request.param == "Bloom filters":
+        spark.conf.set("orc.bloom.filter.columns", "f,d")
+    yield
+    spark.conf.unset("orc.bloom.filter.columns")
+
+
+@pytest.mark.usefixtures("_indexes")
+def test_9143_nan_is_found(spark: SparkSession, table: Named) -> None:
     name = table("n")
-    spark.sql(f"CREATE TABLE {name} (id INT, f FLOAT, d DOUBLE) {index}")
+    spark.sql(f"CREATE TABLE {name} (id INT, f FLOAT, d DOUBLE)")
     for number, value in enumerate(["1.5", "double('NaN')", "-0.0D", "NULL", "double('Infinity')"]):
         spark.sql(f"INSERT INTO {name} VALUES ({number}, {value}, {value}), (10, 1, 1)")
     for column in ("f", "d"):
