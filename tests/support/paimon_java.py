@@ -56,14 +56,14 @@ def class_path(bundle: Path) -> str:
 class PaimonJava:
     """One JVM with Paimon's core, asked by lines of JSON."""
 
-    def __init__(self, folder: Path) -> None:
-        """Fetch, compile and start; needs mvn, java and javac."""
+    def __init__(self, folder: Path, zone: str = "UTC") -> None:
+        """Fetch, compile and start in a time zone; needs mvn, java and javac."""
         path = class_path(fetch_bundle(folder))
         classes = folder / "classes"
         sources = [str(source) for source in sorted(SOURCES.glob("*.java"))]
         subprocess.run(["javac", "-d", str(classes), "-cp", path, *sources], check=True, timeout=120)
         self._log = (folder / "log").open("w+b")
-        command = ["java", "-Xmx512m", "-Duser.timezone=UTC", "-cp", f"{classes}:{path}", "Referee"]
+        command = ["java", "-Xmx512m", f"-Duser.timezone={zone}", "-cp", f"{classes}:{path}", "Referee"]
         self._process = subprocess.Popen(
             [*command, str(folder / "scratch")],
             stdin=subprocess.PIPE,
