@@ -231,8 +231,9 @@ def test_missed_keys_are_asked_again_of_newer_states(
 
 
 def test_a_retry_ends_and_the_row_goes_out_unmatched(
-    spark: SparkSession, table: MakeName, options: dict[str, str]
+    spark: SparkSession, table: MakeName, options: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "lockgate.lookup")
     name = table("t")
     spark.sql(f"CREATE TABLE {name} (k BIGINT, v STRING)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
@@ -246,5 +247,10 @@ def test_a_retry_ends_and_the_row_goes_out_unmatched(
     )
     assert rows_of(joined) == [(0, None, 1), (1, "a", 1), (2, None, 1)]
     assert lookup.status(name).hit_rate == pytest.approx(1 / 3)
+    said = f"{name.removeprefix('lake.')}: a batch asked for 3 rows, 33.3% matched, snapshot 1 ("
+    deadline = time.monotonic() + 20
+    while said not in caplog.text:
+        assert time.monotonic() < deadline, "a batch that has ended is told by a line of the log"
+        time.sleep(0.05)
     with pytest.raises(OptionError, match="expected one of: fixed_delay"):
         lookup_join(spark.range(3), name, {"id": "k"}, options={"retry-strategy": "exponential"})

@@ -157,6 +157,34 @@ def test_the_answer_says_which_row_is_for_which_key(make_table: MakeTable) -> No
         assert result.snapshot_id == 1
 
 
+def test_only_the_needed_columns_are_read_and_kept(
+    make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = small(make_table)
+    asked: list[list[str]] = []
+    for method in ("read_batches", "changes"):
+        original = getattr(type(table), method)
+
+        def spy(self: Any, *args: Any, columns: list[str], original: Any = original, **more: Any) -> Any:
+            asked.append(sorted(columns))
+            return original(self, *args, columns=columns, **more)
+
+        monkeypatch.setattr(type(table), method, spy)
+    for on, where, wanted, kept in (
+        ("id", None, ["id", "tag"], ["tag"]),
+        ("id", col("n") < 5, ["id", "n", "tag"], ["tag"]),
+        # A list's rows must be told apart by their primary keys.
+        ("n", None, ["id", "n", "tag"], ["id", "tag"]),
+    ):
+        with open_lookup(table, on, columns=["tag"], where=where) as lookup:
+            table.commit([("+U", {"id": 3, "tag": "x", "n": 3, "price": None})])
+            lookup.refresh()
+            assert asked
+            assert all(columns == wanted for columns in asked)
+            assert sorted(lookup.layout.row_schema.names) == kept
+        asked.clear()
+
+
 def test_no_keys_at_all(make_table: MakeTable) -> None:
     for on in ("id", "tag"):
         with open_lookup(small(make_table), on) as lookup:
