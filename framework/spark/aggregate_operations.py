@@ -39,6 +39,7 @@ def aggregates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         ],
         "metrics": {
             "planning_ms": round((time.monotonic() - started) * 1000),
+            "manifests": answer.report.manifests,
             "files": 0,
             "bytes": 0,
             "skipped_by_partitions": answer.report.total.files - answer.report.kept.files,

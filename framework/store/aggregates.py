@@ -96,7 +96,10 @@ def answer_aggregates(
         check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     merge_plan(schema)
     report = ScanReport(
-        str(table.identifier), snapshot.id if snapshot else None, all_columns=schema.field_names
+        str(table.identifier),
+        snapshot.id if snapshot else None,
+        all_columns=schema.field_names,
+        manifests=len(table.manifests.manifests(snapshot)) if snapshot else 0,
     )
     refusals = _refusals(schema, aggregates, group_by, wanted)
     if refusals:

@@ -101,8 +101,9 @@ def test_metrics(spark: SparkSession, days: str) -> None:
     frame = spark.sql(f"SELECT count(*) FROM {days} WHERE day > DATE '2024-01-01'")
     frame.collect()
     leaf: Any = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
-    shown = {name: leaf.metrics().apply(name).value() for name in ("files", "answered_from_metadata")}
-    assert shown == {"files": 0, "answered_from_metadata": 4}
+    names = ("files", "manifests", "answered_from_metadata")
+    shown = {name: leaf.metrics().apply(name).value() for name in names}
+    assert shown == {"files": 0, "manifests": 6, "answered_from_metadata": 4}
 
 
 def test_snapshots_and_changes(spark: SparkSession, table: Named, lake: Lake, database: str) -> None:
