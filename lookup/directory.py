@@ -40,6 +40,8 @@ from lockgate.lookup.spec import CacheLayout
 KEPT_GENERATIONS = 2
 # A driver touches its reader file every few seconds; one that has not for this long is gone.
 READER_LEASE_SECONDS = 300.0
+# Who waits for a state asks for it several times a second; one that has not for this long waits no more.
+WISH_LEASE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -234,12 +236,20 @@ class CacheDirectory:
     # --- what others want --------------------------------------------------------------------------
 
     def want(self, snapshot_id: int) -> None:
-        """Ask whoever holds the lock for the state at a snapshot."""
+        """Ask whoever holds the lock for the state at a snapshot; must be repeated within the lease."""
         (self.path / "wanted" / str(snapshot_id)).touch()
 
     def wanted(self) -> list[int]:
-        """The snapshots asked for, ascending."""
-        return _numbers(self.path / "wanted")
+        """The snapshots asked for, ascending; forgets those that nobody asks for any more."""
+        wanted = []
+        for snapshot_id in _numbers(self.path / "wanted"):
+            with contextlib.suppress(FileNotFoundError):
+                path = self.path / "wanted" / str(snapshot_id)
+                if time.time() - path.stat().st_mtime > WISH_LEASE_SECONDS:
+                    path.unlink()
+                else:
+                    wanted.append(snapshot_id)
+        return wanted
 
     def unwant(self, snapshot_id: int) -> None:
         """The wish is fulfilled, or cannot be."""

@@ -197,6 +197,8 @@ class Owner:
             traceback.print_exc()
         # A half-used database handle may hold what failed: the next build opens it afresh.
         self._close_builder()
+        with contextlib.suppress(OSError, LockgateError):
+            self._directory.ensure()  # somebody may have removed parts of it
         self._send({"event": "failed", "snapshot": snapshot_id, "error": error_to_json(error)})
 
     def _build_for_others(self, snapshot_id: int) -> None:

@@ -291,6 +291,8 @@ class Lookup:
             failed = host is not None and kind in ("failed", "ended") and host.error is not None
             trouble = self._trouble() if failed else (None, 0)
             moved = self._serving.advance(self._hosts)
+            if kind == "built":
+                self._ask_for_target()  # which may have moved on meanwhile
             self._changed.notify_all()
         if kind == "warning" and event["category"] != MaskedDataWarning.__name__:
             # That of masks was given where the lookup was asked for.
@@ -358,10 +360,13 @@ class Lookup:
             self._look_at = started + self._options.get_option(REFRESH_INTERVAL).total_seconds()
             newest = newest_target(self.table)
             with self._changed:
-                self._target = newest
+                before, self._target = self._target, newest
                 self._look_error, self._look_failures = None, 0
-                if newest is None or self._serving.is_at(newest):
+                if newest is None:
                     self._serving.fresh_at = started
+                else:
+                    new = before is None or fingerprint(before) != fingerprint(newest)
+                    self._serving.notice(newest, new=new, seen_at=started)
         self._ask_for_target()
         if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
             self._hold(report_of(self.status()))
@@ -383,11 +388,17 @@ class Lookup:
                     host.error, host.failures = None, 0
             if self._serving.info is not None and self._paused():
                 return
-            self._serving.aim(target, again=False)
+            # One at a time, the same for all hosts that decide: what comes meanwhile, the next takes in too.
+            deciding = self._hosts.deciding()
+            busy = any(any(host.asked.values()) for host in deciding)
+            asked = False
             for host in self._hosts.all():
-                wanted = not host.has(target.id, mark) and target.id not in host.asked
-                if wanted and time.monotonic() >= host.retry_at:
+                waits = busy if host in deciding else any(host.asked.values())
+                if not (waits or host.has(target.id, mark)) and time.monotonic() >= host.retry_at:
                     self._hosts.ask(host, target.id, serve=True)
+                    asked = True
+            if asked or self._hosts.have(target.id, mark):
+                self._serving.aim(target, again=False)
             self._serving.advance(self._hosts)
 
     def _hold(self, standing: Mapping[str, Any] | None = None) -> None:
@@ -414,8 +425,11 @@ class Lookup:
         pins = self._pins.all()
         with self._changed:
             served, target = self._serving.info, self._target
-            current = served is not None and target is not None and served.snapshot_id == target.id
-            lag = 0 if current or target is None else max(0, int(time.time() * 1000) - target.time_millis)
+            lag = 0
+            if target is not None and not self._serving.is_at(target):
+                # The newest may be young where commits are many, and what is served old all the same.
+                waited = int(time.time() * 1000) - target.time_millis
+                lag = max(0, waited, round(self._serving.behind_seconds() * 1000))
             hosts = tuple(host.status() for host in self._hosts.all())
             loading = min((h for h in hosts if h.loading_rows is not None), key=_rows_loaded, default=None)
             error, failures = self._trouble()

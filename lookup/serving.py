@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Targets that may still become the state that is served.
 _KEPT_TARGETS = 16
+# Moments remembered at which newer snapshots came; of more, every second is forgotten.
+_MOST_WAITING = 64
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Serving:
 
     def __init__(self) -> None:
         self._targets: list[_Target] = []
+        # When newer snapshots than the one served were seen, the oldest first.
+        self._waiting: list[float] = []
         self.info: GenerationInfo | None = None
         self.fresh_at = time.monotonic()
 
@@ -46,8 +50,22 @@ class Serving:
         """Whether exactly this snapshot is served, and not another of its number."""
         return self.info is not None and self.info.fingerprint == fingerprint(snapshot)
 
+    def notice(self, snapshot: Snapshot, *, new: bool, seen_at: float) -> None:
+        """Note the newest snapshot, `new` if it was not seen before."""
+        if self.is_at(snapshot):
+            self.fresh_at = seen_at
+            self._waiting.clear()
+        elif new or not self._waiting:
+            self._waiting.append(seen_at)
+            if len(self._waiting) > _MOST_WAITING:
+                del self._waiting[1::2]
+
+    def behind_seconds(self) -> float:
+        """How long there has been a newer snapshot than the one that is served, whichever were since."""
+        return time.monotonic() - self._waiting[0] if self._waiting else 0.0
+
     def aim(self, snapshot: Snapshot, *, again: bool) -> None:
-        """Note a snapshot that is to be served; the newest target is noted once more only if `again`."""
+        """Note a snapshot that is built to be served; the newest is noted once more only if `again`."""
         mark = fingerprint(snapshot)
         if again or not self._targets or self._targets[-1].fingerprint != mark:
             self._targets.append(_Target(snapshot.id, mark, time.monotonic()))
@@ -65,5 +83,6 @@ class Serving:
             if hosts.have(target.snapshot_id, target.fingerprint):
                 self.info = hosts.deciding()[0].built[target.snapshot_id]
                 self.fresh_at = max(self.fresh_at, target.asked_at)
+                self._waiting = [seen_at for seen_at in self._waiting if seen_at > target.asked_at]
                 return True
         return False

@@ -88,7 +88,7 @@ class LookupStatus:
     """Where a lookup stands.
 
     `target_snapshot` is the newest that changed rows, `served_snapshot` the one that batches get now,
-    `lag_millis` how long the target has been waiting to be served (0: it is). `rows` and `bytes` are the
+    `lag_millis` how long there has been a newer one than that (0: there is none). `rows` and `bytes` are the
     cache's, `build_seconds` and `built_millis` (since the epoch) those of the served state, `full_load`
     whether it was loaded whole; `loading_rows` counts up while a load runs, to about `expected_rows`.
     `last_error` is what the latest refresh failed with, None once one succeeds. `pins` are the micro-batches

@@ -527,3 +527,50 @@ def test_a_table_that_is_gone_shows(world: World) -> None:
     assert lookup.pin("query", 0) == 1
     world.catalog.drop_table("db.dim")
     until(lambda: "snapshot 1, the table has no snapshot any more" in str(lookup.status()))
+
+
+def test_snapshots_that_come_during_a_refresh_are_taken_in_together(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(3), 0))
+    lookup = world.lookup()
+    assert lookup.pin("query", 0) == 1
+    pid = lookup.status().owner_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    seen_at = time.monotonic()
+    for number in range(2, 8):
+        table.append(rows(range(3), number))
+        until(lambda number=number: lookup.status().target_snapshot == number)
+    lag = lookup.status().lag_millis
+    assert lag >= 1000 * (time.monotonic() - seen_at) * 0.5, "not that of the newest alone"
+    os.kill(pid, signal.SIGCONT)
+    assert lookup.wait_for(7, timeout=20) == 7
+    assert ask(lookup, 7, [1]) == [7]
+    until(lambda: lookup.status().lag_millis == 0)
+    # Snapshot 2 was asked for when there was no other.
+    built = {path.name for path in lookup.directory.generations_path.iterdir()}
+    assert built <= {"1", "2", "7"}
+
+
+def test_wishes_that_nobody_repeats_are_forgotten(world: World) -> None:
+    table = world.create()
+    for number in range(1, 4):
+        table.append(rows(range(3), number))
+    lookup = world.lookup()
+    lookup.directory.want(1)
+    lookup.directory.want(2)
+    os.utime(lookup.directory.path / "wanted" / "1", (1, 1))
+    lookup.pin("query", 0)
+    until(lambda: not list((lookup.directory.path / "wanted").iterdir()))
+    assert lookup.directory.generations() == [2, 3]
+
+
+def test_a_folder_that_lost_a_part_is_mended(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(3), 1))
+    lookup = world.lookup()
+    lookup.pin("query", 0)
+    shutil.rmtree(lookup.directory.generations_path)
+    table.append(rows(range(3), 2))
+    assert lookup.wait_for(2, timeout=20) == 2
+    assert ask(lookup, 2, [1]) == [2]
