@@ -77,6 +77,10 @@ class Pins:
             for old in [batch for batch in known if batch <= batch_id - _KEPT_BATCHES]:
                 self._table.delete_consumer(self._name(query_id, old, known.pop(old)))
 
+    def name_of(self, query_id: str, batch_id: int) -> str:
+        """The consumer that is a batch's pin on a snapshot."""
+        return self._name(query_id, batch_id, 1)
+
     def queries(self) -> list[str]:
         """The queries whose pins this process renews."""
         with self._lock:

@@ -121,7 +121,16 @@ class Lookup:
         if known is None:
             known = self._choose()
             self._pins.record(query_id, batch_id, known)
-        self._keep(known)
+        try:
+            self._keep(known)
+        except SnapshotNotFoundError as error:
+            self._pins.forget(query_id)  # read again, once somebody has done what follows
+            raise SnapshotNotFoundError(
+                f"batch {batch_id} of query {query_id} is answered from snapshot {known} of "
+                f"{self.spec.identifier}, as it was before, and that is gone: {error}. Remove its "
+                f"consumer {self._pins.name_of(query_id, batch_id)!r} of the table to have it answered "
+                "from the newest"
+            ) from error
         return known
 
     def provide(self, snapshot_id: int) -> None:

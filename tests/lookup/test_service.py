@@ -399,8 +399,11 @@ def test_a_pinned_snapshot_that_was_removed_by_force(world: World) -> None:
     (Path(table.location) / "snapshot" / "snapshot-1").unlink()
     lookup = world.lookup()
     Pins(table, lookup.id).record("query", 0, 1)
-    with pytest.raises(SnapshotNotFoundError):
+    words = r"batch 0 of query query .*snapshot 1 of db\.dim.* is gone.* consumer 'lockgate-query-\w+-0'"
+    with pytest.raises(SnapshotNotFoundError, match=words):
         lookup.pin("query", 0)
+    assert table.delete_consumer(f"lockgate-query-{lookup.id}-0")
+    assert lookup.pin("query", 0) == 2
 
 
 def test_encrypted_columns_are_decrypted_with_keys_from_the_pipe(world: World) -> None:
