@@ -81,8 +81,10 @@ def check_generation(read_as: TableSchema, written: TableSchema, what: str) -> N
     """Raise InputError if the rows of one schema cannot be read by another: the table was replaced since."""
     if generation_of(read_as) != generation_of(written):
         raise InputError(
-            f"{what} has other columns than the query was made for: the table was replaced in between; "
-            "VERSION AS OF reads an older snapshot by its own columns, a new query the newest"
+            f"{what} has other columns than the query was made for: the table was replaced in between. "
+            "VERSION AS OF, TIMESTAMP AS OF and the options versionAsOf and timestampAsOf read an older "
+            "snapshot by its own columns; options scan.* cannot, for Spark has taken the newest columns "
+            "before it hands them on"
         )
 
 
