@@ -288,7 +288,8 @@ class _Attempts:
         self._check_basis(head, schema)
         if self._starts_afresh(head):
             return request.changes
-        fixed = schema.bucket_count > 0 and self._bucket_count_ever_changed(schema)
+        # Paimon's `rescale` gives a partition another number of buckets, of which no schema tells.
+        fixed = schema.bucket_count > 0
         if not request.deletes and not fixed and not self._adds_compacted():
             return request.changes
         base = self._base_files(head)
@@ -308,12 +309,6 @@ class _Attempts:
         if head is None or not self.request.replaces:
             return False
         return not same_partitions(self.table.schema_of(head.schema_id), self.table.schema)
-
-    def _bucket_count_ever_changed(self, schema: TableSchema) -> bool:
-        return any(
-            self.table.schema_of(schema_id).bucket_count != schema.bucket_count
-            for schema_id in range(schema.id)
-        )
 
     def _adds_compacted(self) -> bool:
         return any(entry.kind is FileKind.ADD and entry.file.level > 0 for entry in self.request.changes)

@@ -63,7 +63,8 @@ def check_buckets(base: Iterable[ManifestEntry], changes: Iterable[ManifestEntry
         if change.kind is FileKind.ADD and count > 0 and change.total_buckets not in (count, -1):
             raise CommitConflictError(
                 f"partition {change.partition!r} has {count} buckets, the new files were written for "
-                f"{change.total_buckets}; overwrite the partition to change its buckets"
+                f"{change.total_buckets}; overwrite the partition to change its buckets, or set the table's "
+                f"option 'bucket' to {count}"
             )
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import UnsupportedError, UnsupportedFormatError
+from lockgate.errors import CommitConflictError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.schema_changes import SetOption
 
 MakeTable = Callable[..., Table]
 
@@ -56,3 +57,32 @@ def test_files_outside_the_table(make_table: MakeTable, tmp_path: Path, scheme: 
     shutil.move(table.paths.data_file((), 0, file), outside)
     table.commit([replace(messages[0], added=(replace(file, external_path=f"{scheme}{outside}"),))])
     assert table.read().to_pylist() == rows.to_pylist()
+
+
+@pytest.mark.parametrize("keys", [("id",), ()])
+def test_partitions_that_others_gave_another_number_of_buckets(
+    catalog: Catalog, make_table: MakeTable, keys: tuple[str, ...]
+) -> None:
+    """Paimon's `rescale` rewrites a partition and leaves the option `bucket` as it was."""
+    options = {"bucket": "2"} if keys else {"bucket": "2", "bucket__key": "id"}
+    table = make_table(primary_keys=keys, **options)
+    rows = pa.table({"id": list(range(20)), "v": ["old"] * 20})
+    table.append(rows)
+    catalog.alter_table("db.t", [SetOption("bucket", "4")])
+    rescaled = catalog.load_table("db.t").write(rows)
+    catalog.alter_table("db.t", [SetOption("bucket", "2")])
+    for schema in ("schema-1", "schema-2"):
+        (Path(table.location) / "schema" / schema).unlink()
+    moved = [
+        replace(message, added=tuple(replace(file, schema_id=0) for file in message.added))
+        for message in rescaled
+    ]
+    table = Catalog(catalog.warehouse).load_table("db.t")
+    table.commit(moved, overwrite={})
+    with pytest.raises(CommitConflictError, match=r"has 4 buckets.*written for 2.*'bucket' to 4"):
+        table.append(rows.slice(3, 1))
+    assert table.read().num_rows == 20
+    catalog.alter_table("db.t", [SetOption("bucket", "4")])
+    changed = rows.slice(3, 1).set_column(1, "v", pa.array(["new"]))
+    catalog.load_table("db.t").append(changed)
+    assert catalog.load_table("db.t").read().num_rows == (20 if keys else 21)
