@@ -40,9 +40,10 @@ _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 class Asking:
     """What a task must know to ask a cache.
 
-    `places` are the caches, one for each group of buckets: folders, or, with `wait_seconds`, what each host
-    turns into a folder of its own (see `places`), where a state is waited for so long. `fields` name and type
-    the members of the answer, in the order of the cache's columns; `many` says whether a key may have several
+    `places` are the caches, one for each group of buckets: folders, or, with `everywhere`, what each host
+    turns into a folder of its own (see `places`). A state that is not there, as where an executor has just
+    come or somebody removed the folder, is waited for `wait_seconds` at most. `fields` name and type the
+    members of the answer, in the order of the cache's columns; `many` says whether a key may have several
     rows. With `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
     """
 
@@ -52,6 +53,7 @@ class Asking:
     cache_bytes: int
     retry: Retry | None = None
     wait_seconds: float = 0.0
+    everywhere: bool = False
 
 
 def look_up_in_parts(
@@ -125,7 +127,7 @@ def _in_order(parts: Sequence[tuple[int, pa.Array | None]], answers: Sequence[pa
 def _answer(
     asking: Asking, place: str, pin: tuple[int, int], keys: Sequence[pa.Array]
 ) -> tuple[pa.Array, int]:
-    path = str(local_path(place)) if asking.wait_seconds else place
+    path = str(local_path(place)) if asking.everywhere else place
     found = _ask(asking, path, pin[0], keys, asking.wait_seconds)
     if asking.retry is None:
         return found, 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField
     from lockgate.lookup.shuffle import Buckets
+
+# The driver has a batch's state built before there are tasks; so long they wait if it was lost since.
+_LOST_SECONDS = 60.0
 
 _numbers = itertools.count(1)
 
@@ -182,7 +186,10 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
         many=join.layout.many,
         cache_bytes=options.get_option(CACHE_MEMORY),
         retry=retry_of(options),
-        wait_seconds=options.get_option(TIMEOUT).total_seconds() if by_executors else 0.0,
+        wait_seconds=min(
+            options.get_option(TIMEOUT).total_seconds(), math.inf if by_executors else _LOST_SECONDS
+        ),
+        everywhere=by_executors,
     )
     counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
     struct = _struct_type(join.names, fields)

@@ -30,6 +30,7 @@ from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup import running
+from lockgate.lookup.asking import Asking, look_up_in_parts
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.pin import CACHE_OPTION, SPEC_OPTION, PinTable
 from lockgate.lookup.pins import Pins
@@ -577,3 +578,17 @@ def test_a_folder_that_lost_a_part_is_mended(world: World) -> None:
     table.append(rows(range(3), 2))
     assert lookup.wait_for(2, timeout=20) == 2
     assert ask(lookup, 2, [1]) == [2]
+
+
+def test_a_task_waits_for_a_state_that_was_lost_after_its_batch_was_planned(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(3), 1))
+    lookup = world.lookup()
+    assert lookup.pin("query", 0) == 1
+    table.append(rows(range(3), 2))
+    lookup.wait_for(2, timeout=20)
+    shutil.rmtree(lookup.directory.path.rename(world.folder / "aside"))
+    ids = [pa.array([1, 7], pa.int64())]
+    asked = Asking((str(lookup.directory.path),), tuple(FIELDS), False, 1 << 20, wait_seconds=30.0)
+    (found,) = look_up_in_parts(asked, None, pa.array([1, 1], pa.int64()), ids)
+    assert found.to_pylist() == [{"name": "name-1", "n": 1}, None]
