@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lockgate import lookup
+from lockgate.errors import InputError
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
@@ -165,3 +166,79 @@ def test_keys_of_every_type_together(
     same(joined, plain)
     matched = joined.where("v IS NOT NULL").select("r", "id", "v").collect()
     assert sorted(tuple(row) for row in matched) == [(-1, n, n) for n in range(-10, 10)]
+
+
+# The stream's type, the dimension's, and a value by a number.
+WIDENED = [
+    ("TINYINT", "SMALLINT", "{n}"),
+    ("TINYINT", "BIGINT", "{n}"),
+    ("SMALLINT", "INT", "{n} * 300"),
+    ("INT", "BIGINT", "{n} * 70000"),
+    ("INT", "DOUBLE", "{n} * 70000"),
+    ("SMALLINT", "FLOAT", "{n} * 300"),
+    ("FLOAT", "DOUBLE", "{n} / 4"),
+    ("INT", "DECIMAL(20,3)", "{n} * 70000"),
+    ("DECIMAL(5,2)", "DECIMAL(9,2)", "{n} / 4"),
+    ("DECIMAL(9,2)", "DECIMAL(30,4)", "{n} / 4"),
+    ("VARCHAR(5)", "STRING", "concat('v', {n})"),
+]
+
+
+def test_narrower_keys_of_the_stream_are_widened(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("wide")
+    names = [f"k{n}" for n in range(len(WIDENED))]
+    described = ", ".join(f"{each} {kind}" for each, (_, kind, _) in zip(names, WIDENED, strict=True))
+    spark.sql(f"CREATE TABLE {name} ({described}, v BIGINT)")
+
+    def values(place: int) -> str:
+        made = zip(names, WIDENED, strict=True)
+        return ", ".join(f"cast({each[2].format(n='id')} AS {each[place]}) AS {key}" for key, each in made)
+
+    spark.sql(f"INSERT INTO {name} SELECT {values(1)}, id FROM range(-20, 20)")
+    stream = spark.sql(f"SELECT {values(0)}, id FROM range(-30, 30)")
+    joined = lookup_join(stream, name, on=names, options=options)
+    assert joined.schema[: len(names)] == stream.schema[: len(names)], "the stream's own columns stay"
+    expected = [(n, n if -20 <= n < 20 else None) for n in range(-30, 30)]
+    assert sorted(tuple(row) for row in joined.select("id", "v").collect()) == expected
+
+
+REFUSED = [
+    ("BIGINT", "INT"),
+    ("INT", "FLOAT"),
+    ("BIGINT", "DOUBLE"),
+    ("DOUBLE", "FLOAT"),
+    ("DOUBLE", "DECIMAL(20,3)"),
+    ("DECIMAL(9,2)", "DECIMAL(9,3)"),
+    ("DECIMAL(20,2)", "DECIMAL(19,2)"),
+    ("BIGINT", "DECIMAL(18,0)"),
+    ("DECIMAL(5,0)", "INT"),
+    ("INT", "STRING"),
+    ("STRING", "INT"),
+    ("BOOLEAN", "INT"),
+    ("BINARY", "STRING"),
+    ("DATE", "TIMESTAMP"),
+    ("TIMESTAMP", "TIMESTAMP_NTZ"),
+]
+# As the store names them.
+SHOWN = {"TIMESTAMP": "TIMESTAMP(6) WITH LOCAL TIME ZONE", "TIMESTAMP_NTZ": "TIMESTAMP(6)"}
+
+
+def test_other_types_are_an_error_that_names_both(
+    spark: SparkSession, table: MakeName, options: dict[str, str]
+) -> None:
+    name = table("typed")
+    described = ", ".join(f"k{n} {kind}" for n, (_, kind) in enumerate(REFUSED))
+    spark.sql(f"CREATE TABLE {name} ({described}, v BIGINT)")
+    for number, (given, wanted) in enumerate(REFUSED):
+        stream = spark.sql(f"SELECT cast(null AS {given}) AS k{number}")
+        ours = stream.schema[0].dataType.simpleString()
+        with pytest.raises(InputError) as error:
+            lookup_join(stream, name, on=f"k{number}", options=options)
+        message = str(error.value).replace(", ", ",")
+        assert f"has type {ours} in the stream and {SHOWN.get(wanted, wanted)}" in message
+    nested = spark.sql("SELECT array(1) AS k0")
+    with pytest.raises(InputError, match=r"has type array<int> in the stream and INT"):
+        lookup_join(nested, name, on="k0", options=options)
+    assert lookup.statuses() == [], "all this is found before anything is started"
