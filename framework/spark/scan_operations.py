@@ -97,6 +97,8 @@ def selective(context: Context, request: dict[str, Any]) -> list[str]:
     from lockgate.framework.store.scan import files_of, wanted_snapshot
 
     table = context.table()
+    if _LOOKUP_OPTION in request["options"]:  # its snapshot is chosen when a batch is planned, not before
+        return []
     selected = selected_by(context, table, request)
     if selected.between is None and not selected.snapshot_id:
         return []
