@@ -139,4 +139,5 @@ def test_a_stream_whose_owners_and_executors_are_killed_all_the_time(tmp_path: P
     assert seen["killed"]["executors"] >= 1
     assert (seen["error"], seen["failures"]) == (None, 0)
     assert seen["generations"] <= 8
+    assert (seen["shuffled"], seen["caches_of_groups"]) == (of_snapshot(1), 2)
     assert seen["nothing_left"]

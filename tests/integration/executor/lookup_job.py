@@ -317,7 +317,7 @@ def hunted(folder: Path, seconds: float = 60.0) -> dict[str, Any]:
     killed = {"owners": 0, "executors": 0}
     started = time.monotonic()
     while time.monotonic() - started < seconds:
-        time.sleep(chance.uniform(0.2, 4.0))
+        time.sleep(chance.uniform(0.5, 6.0))
         pid = lookup.status("db.dim").owner_pid
         if pid is None or not psutil.pid_exists(pid):
             continue
@@ -343,6 +343,10 @@ def hunted(folder: Path, seconds: float = 60.0) -> dict[str, Any]:
         "failures": lookup.status("db.dim").failures,
     }
     query.stop()
+    # A cache for each group of buckets.
+    create(lake, "spread", bucket="4")
+    found["shuffled"] = answers(lake, "spread", {**options, "lookup.shuffle": "true"})
+    found["caches_of_groups"] = len(list((folder / "cache").glob("db.spread-*")))
     remaining = owners()
     lake.spark.stop()
     found["nothing_left"] = ended(remaining)
