@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -155,8 +156,27 @@ def test_a_replaced_table_keeps_its_past(lake: Lake, spark: SparkSession, events
     assert rows(spark.sql(f"SELECT * FROM {events} VERSION AS OF 'two'")) == [(1, "a"), (2, "c"), (3, "d")]
     properties = {row.key for row in spark.sql(f"SHOW TBLPROPERTIES {events}").collect()}
     assert "lockgate.generation" not in properties
-    with pytest.raises(AnalysisException, match="replaced in between"):
-        spark.sql(f"SELECT * FROM {events} WITH (`scan.snapshot-id` = '1')").collect()
+    two = [(1, "a"), (2, "c"), (3, "d")]
+    moment = lake.catalog.load_table(events[5:]).snapshot(2).time_millis / 1000
+    time = datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%F %T.%f")
+    for form in (
+        "VERSION AS OF 2",
+        f"TIMESTAMP AS OF '{time}'",
+        "WITH (`versionAsOf` = '2')",
+        "WITH (`versionAsOf` = 'two')",
+        f"WITH (`timestampAsOf` = '{time}')",
+    ):
+        assert rows(spark.sql(f"SELECT * FROM {events} {form}")) == two
+    assert rows(spark.read.option("versionAsOf", "two").table(events)) == two
+    for key, value in (
+        ("scan.snapshot-id", "2"),
+        ("scan.tag-name", "two"),
+        ("scan.version", "two"),
+        ("scan.timestamp", time),
+        ("scan.timestamp-millis", str(round(moment * 1000))),
+    ):
+        with pytest.raises(AnalysisException, match=r"replaced in between.*versionAsOf"):
+            spark.sql(f"SELECT * FROM {events} WITH (`{key}` = '{value}')").collect()
     with pytest.raises(AnalysisException, match=r"OVERWRITE|replaced"):
         spark.sql(f"SELECT * FROM lockgate_incremental_query('{events}', 2, 4)").collect()
     spark.sql(f"INSERT INTO {events} (v, n) VALUES ('z', 9)")
