@@ -18,7 +18,10 @@ def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]
         for name, value in request["where"].items()
     }
     found = {entry.partition for entry in table.manifests.live_files(table.latest_snapshot())}
-    rows = [row for row in found if all(row[keys.index(name)] == value for name, value in wanted.items())]
+    # Compared as tuples, in which NaN is equal to itself.
+    rows = [
+        row for row in found if all((row[keys.index(name)],) == (value,) for name, value in wanted.items())
+    ]
     rows.sort(key=lambda row: [(value is not None, value) for value in row])
     return {
         "rows": [[value_to_json(kind, value) for kind, value in zip(types, row, strict=True)] for row in rows]

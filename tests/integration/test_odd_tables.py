@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from lockgate import Lake
 
 Named = Callable[[str], str]
 
@@ -43,7 +46,11 @@ def test_a_partition_of_nan(spark: SparkSession, table: Named) -> None:
     assert _rows(spark, f"SELECT id FROM {name} ORDER BY id") == [(2,), (4,), (5,)]
     spark.createDataFrame([(6, float("nan"))], "id INT, f DOUBLE").writeTo(name).overwritePartitions()
     assert _rows(spark, f"SELECT id FROM {name} ORDER BY id") == [(2,), (6,)]
+    assert _rows(spark, f"SHOW PARTITIONS {name} PARTITION (f = 'NaN')") == [("f=NaN",)]
     spark.sql(f"DELETE FROM {name} WHERE f = double('NaN')")
+    assert _rows(spark, f"SELECT id FROM {name}") == [(2,)]
+    spark.sql(f"INSERT INTO {name} VALUES (7, double('NaN'))")
+    spark.sql(f"ALTER TABLE {name} DROP PARTITION (f = 'NaN')")
     assert _rows(spark, f"SELECT id FROM {name}") == [(2,)]
 
 
@@ -133,11 +140,18 @@ def test_rows_of_partitions_of_any_name_are_changed(spark: SparkSession, table: 
 
 
 @pytest.mark.parametrize("properties", ["", "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"])
-def test_tables_with_columns_of_char(spark: SparkSession, table: Named, properties: str) -> None:
+def test_tables_with_columns_of_char(lake: Lake, spark: SparkSession, table: Named, properties: str) -> None:
     name = table("t")
     spark.sql(f"CREATE TABLE {name} (id CHAR(4), n VARCHAR(3)) {properties}")
-    spark.sql(f"INSERT INTO {name} VALUES ('a', 'x'), ('b', 'y'), ('c', 'z')")
-    spark.sql(f"DELETE FROM {name} WHERE id = 'a'")
-    assert _rows(spark, f"SELECT * FROM {name} ORDER BY id") == [("b   ", "y"), ("c   ", "z")]
-    spark.sql(f"DELETE FROM {name}")
-    assert _rows(spark, f"SELECT * FROM {name}") == []
+    spark.sql(f"INSERT INTO {name} VALUES ('a', 'x'), ('b', 'y'), ('é', 'z')")
+    spark.sql(f"UPDATE {name} SET n = 'u' WHERE id = 'a'")
+    spark.sql(f"UPDATE {name} SET n = 'w' WHERE id IN ('é', 'q')")
+    spark.sql(f"MERGE INTO {name} t USING (SELECT 1) ON t.id = 'b' WHEN MATCHED THEN DELETE")
+    assert _rows(spark, f"SELECT * FROM {name} ORDER BY id") == [("a   ", "u"), ("é   ", "w")]
+    if properties:
+        rows = pa.table({"id": ["a", "c"], "n": ["py", "py"]})
+        lake.catalog.load_table(name.removeprefix("lake.")).append(rows)
+        expected = [("a   ", "py"), ("c   ", "py"), ("é   ", "w")]
+        assert _rows(spark, f"SELECT * FROM {name} ORDER BY id") == expected
+    spark.sql(f"DELETE FROM {name} WHERE id = 'é'")
+    assert _rows(spark, f"SELECT * FROM {name} WHERE id > 'd'") == []

@@ -47,6 +47,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
   private final Predicate[] accepted;
   private final ObjectNode request;
   private final boolean wholeFiles;
+  private boolean choosesFiles = true;
   private Predicate[] runtime = new Predicate[0];
   private Set<String> files;
   private JsonNode first;
@@ -126,6 +127,11 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
       plan = null;
       packing = null;
     }
+  }
+
+  /** Every file that is read is written anew, without a query first that finds those with rows to change. */
+  void choosesNoFiles() {
+    choosesFiles = false;
   }
 
   /** Raises an error if a key is missing that the rows of this scan need to be what they seem. */
@@ -250,7 +256,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
   @Override
   public NamedReference[] filterAttributes() {
     if (wholeFiles) {
-      return LockgateTable.references(List.of(FileColumns.PATH));
+      return LockgateTable.references(choosesFiles ? List.of(FileColumns.PATH) : List.of());
     }
     return LockgateTable.references(selective());
   }

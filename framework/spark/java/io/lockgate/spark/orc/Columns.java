@@ -251,7 +251,8 @@ final class Columns {
     } else if (vector instanceof DoubleColumnVector doubles) {
       return new Vectors.Doubles(type, doubles);
     } else if (vector instanceof BytesColumnVector bytes) {
-      return new Vectors.Bytes(type, bytes);
+      boolean isChar = file.getCategory() == Category.CHAR;
+      return isChar ? new Vectors.Chars(type, bytes, file.getMaxLength()) : new Vectors.Bytes(type, bytes);
     } else if (vector instanceof DecimalColumnVector decimals) {
       return new Vectors.Decimals(type, decimals);
     } else if (vector instanceof ListColumnVector list) {

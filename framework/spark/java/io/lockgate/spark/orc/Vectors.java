@@ -192,8 +192,25 @@ final class Vectors {
     }
   }
 
-  /** STRING, CHAR, VARCHAR and BINARY. */
-  static final class Bytes extends View {
+  /** CHAR(n): ORC's reader takes the blanks at the end away; Spark gives them back to SELECT, but not to UPDATE and MERGE. */
+  static final class Chars extends Bytes {
+    private static final UTF8String BLANK = UTF8String.fromString(" ");
+    private final int length;
+
+    Chars(DataType type, BytesColumnVector base, int length) {
+      super(type, base);
+      this.length = length;
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+      UTF8String value = super.getUTF8String(row);
+      return value.numChars() < length ? value.rpad(length, BLANK) : value;
+    }
+  }
+
+  /** STRING, VARCHAR and BINARY. */
+  static class Bytes extends View {
     private final BytesColumnVector base;
 
     Bytes(DataType type, BytesColumnVector base) {
