@@ -155,3 +155,5 @@ def test_tables_with_columns_of_char(lake: Lake, spark: SparkSession, table: Nam
         assert _rows(spark, f"SELECT * FROM {name} ORDER BY id") == expected
     spark.sql(f"DELETE FROM {name} WHERE id = 'é'")
     assert _rows(spark, f"SELECT * FROM {name} WHERE id > 'd'") == []
+    spark.sql(f"DELETE FROM {name}")
+    assert _rows(spark, f"SELECT * FROM {name}") == []

@@ -53,9 +53,9 @@ final class Rewrites extends Rule<LogicalPlan> {
     if (plan instanceof DeleteFromTable delete
         && delete.condition().equals(Literal.TrueLiteral())
         && delete.table() instanceof Project project
-        && project.child() instanceof DataSourceV2Relation relation
-        && ours(relation.table()) != null) {
-      return new DeleteFromTable(relation, delete.condition());
+        && project.child() instanceof DataSourceV2ScanRelation read
+        && ours(read.relation().table()) != null) {
+      return new DeleteFromTable(read, delete.condition());
     } else if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
       logical(write.query(), written.table());
     } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
