@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -33,6 +34,8 @@ _HASHED_ALIKE = frozenset(
 _SAMPLE = 500
 # Of the files that a column's bounds leave, for a value of the column, at most this part.
 _CLUSTERED = 0.5
+# What was found, by schema, for as long as the files are kept in memory: Spark asks in each query.
+_selective: WeakKeyDictionary[FileTable, dict[int, frozenset[str]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,19 @@ def selective_columns(table: Table, files: FileTable, columns: Sequence[str]) ->
     Partition columns and the bucket key do, others if bounds of files overlap little. In a table with a
     primary key only key columns, because the other ones leave out no single file.
     """
+    known_of_files = _selective.setdefault(files, {})
+    found = known_of_files.get(table.schema.id)
+    if found is None:
+        found = known_of_files[table.schema.id] = frozenset(_find_selective(table, files))
+    return [name for name in columns if name in found]
+
+
+def _find_selective(table: Table, files: FileTable) -> list[str]:
     schema = table.schema
     candidates = schema.trimmed_primary_keys if schema.has_primary_key else schema.field_names
     sample = _sample(files)
     found = []
-    for name in columns:
+    for name in schema.field_names:
         if name in schema.partition_keys or (schema.bucket_count > 1 and list(schema.bucket_keys) == [name]):
             found.append(name)
         elif name in candidates and len(sample) > 1 and is_bounded(schema.field(name).type):
