@@ -15,6 +15,7 @@ import pytest
 from both_sparks import Sparks
 from exact_rows import exact_rows, in_order
 from paimon_spark import Engine, MissingPaimonError, paimon_engine
+from pyspark.errors import PySparkException
 
 from lockgate import Lake
 
@@ -367,3 +368,17 @@ def test_expiry_and_orphans(sparks: Sparks) -> None:
     sparks.call_there("remove_orphan_files")
     sparks.agree([[1, "at 5", 5]])
     assert len(sparks.ours.snapshots()) == 1
+
+
+def test_a_table_that_paimon_rescaled(sparks: Sparks) -> None:
+    sparks.there(KEYED, "INSERT INTO {t} SELECT cast(id AS INT), 'old', 0 FROM range(20)")
+    sparks.call_there("rescale", bucket_num=4)
+    # The table's option still says 2: Paimon's writer refuses such rows as well.
+    with pytest.raises(PySparkException, match="has 4 buckets"):
+        sparks.here("INSERT INTO {t} VALUES (1, 'new', 1)")
+    sparks.there("ALTER TABLE {t} SET TBLPROPERTIES ('bucket'='4')")
+    sparks.here("INSERT INTO {t} VALUES (1, 'new', 1)")
+    sparks.there("INSERT INTO {t} VALUES (2, 'new', 2)")
+    sparks.agree(
+        [[number, "new", number] if number in (1, 2) else [number, "old", 0] for number in range(20)]
+    )
