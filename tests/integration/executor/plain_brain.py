@@ -108,6 +108,9 @@ class PlainBrain:
             "splits": table.splits,
         }
 
+    def scan_selective(self, request: dict[str, Any]) -> Any:
+        return []
+
     def write_begin(self, request: dict[str, Any]) -> Any:
         table = self.tables[request["name"]]
         begin = {
