@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 # Rows are encoded in slices of this many, which bounds the memory of a full load.
-_SLICE_ROWS = 1 << 17
+_SLICE_ROWS = 1 << 16
 # Layers of changes may make a cache so much larger than its rows are until they are merged.
 _LAYERS_SHARE = 1.25
 
@@ -256,10 +256,16 @@ class CacheBuilder:
         for batch in self._choice.read(self._chosen, names, snapshot_id):
             self._check_masks(batch.schema)
             rows = pa.Table.from_batches([batch]).select(names)
+            del batch
             kept = self._matching(rows)
             if kept is not None:
                 rows = rows.filter(kept)
-            yield from rows.combine_chunks().to_batches(max_chunksize=_SLICE_ROWS)
+            slices = rows.to_batches(max_chunksize=_SLICE_ROWS)
+            del rows
+            while slices:
+                yield slices.pop(0)
+            # Arrow's allocator would keep for later what one part took, while numpy works on it.
+            pa.default_memory_pool().release_unused()
 
     def _check_masks(self, schema: pa.Schema) -> None:
         # The cache's name says which columns are masks; others would be taken for values, also by later jobs.

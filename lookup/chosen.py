@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from lockgate.lookup.rows import Bools
     from lockgate.lookup.spec import LookupSpec
 
+# A decoded stripe takes 100 MB and more; what is read is encoded by several threads, which takes longer.
+_DECODING_THREADS = 1
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -59,7 +62,11 @@ class RowChoice:
         """Read at least the chosen rows of a snapshot, by the schema of the table, which may be newer."""
         if self._spec.group is None:
             return self._table.read_batches(
-                columns=columns, predicate=chosen.where, snapshot_id=snapshot_id, own_schema=False
+                columns=columns,
+                predicate=chosen.where,
+                snapshot_id=snapshot_id,
+                own_schema=False,
+                threads=_DECODING_THREADS,
             )
         plan = self._table.scan(chosen.where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
         number, count = self._spec.group
@@ -69,7 +76,7 @@ class RowChoice:
         if {entry.total_buckets for entry in entries} <= {buckets}:
             mine = tuple(split for split in plan.splits if split.bucket % count == number)
             plan = replace(plan, splits=mine)
-        return self._table.read_batches(plan)
+        return self._table.read_batches(plan, threads=_DECODING_THREADS)
 
     def matching(self, rows: pa.Table, chosen: Chosen) -> pa.Array | None:
         """Which of `rows` the cache holds, one boolean each; None: all."""

@@ -86,7 +86,7 @@ class Loader:
             primary = self._runs(stack, folder, "primary", expected, hooks, many=False)
             read = 0
             for encoded in ahead(
-                pool, 2 * self._threads, lambda batch: self._encode(batch, runs, primary), batches
+                pool, self._threads, lambda batch: self._encode(batch, runs, primary), batches
             ):
                 runs.add(encoded.rows)
                 primary.add(encoded.primary)

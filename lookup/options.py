@@ -39,7 +39,10 @@ CACHE_DIR = Option(
     "lookup.cache-dir", parse_folder, "", "folder of the caches; default: a private one for temporary files"
 )
 CACHE_MEMORY = Option(
-    "lookup.cache-max-memory-size", parse_size, 256 << 20, "memory of each Python worker for cached blocks"
+    "lookup.cache-max-memory-size",
+    parse_size,
+    0,
+    "memory of each Python worker for copied blocks; 0: maps files",
 )
 CACHE_DISK = Option(
     "lookup.cache-max-disk-size", parse_size, 0, "most that all caches of the folder may take; 0: no limit"

@@ -26,7 +26,7 @@ from lockgate.lookup.sealing import SpillCipher
 from lockgate.lookup.stores import Piece, Sink
 
 ROWS_PER_RUN = 1 << 19
-SPILL_BYTES = 128 << 20
+SPILL_BYTES = 64 << 20
 _MOST_RUNS = 1 << 10
 # Keys and values become Python objects in slices of this many rows.
 _WRITE_ROWS = 1 << 15

@@ -96,10 +96,15 @@ def _meta(db: Rdict) -> dict[str, Any] | None:
 
 
 class ReadOnlyStore:
-    """A database opened for reading; a fixed view of it. `cipher` opens an encrypted one."""
+    """A database opened for reading; a fixed view of it. `cipher` opens an encrypted one.
+
+    With `cache_bytes` 0 its files are mapped, and blocks are read where they lie; else blocks are copied into
+    a cache of so many bytes.
+    """
 
     def __init__(self, path: Path, cache_bytes: int, cipher: CacheCipher | None = None) -> None:
-        options = _options(shared_cache(cache_bytes))
+        options = _options(shared_cache(cache_bytes or _WRITER_CACHE_BYTES))
+        options.set_allow_mmap_reads(cache_bytes == 0)
         self._db = Rdict(
             str(path), options, column_families={"default": options}, access_type=AccessType.read_only(False)
         )

@@ -204,7 +204,10 @@ class EncryptedOrcFile:
         thread behind.
         """
         for table in self._tables(columns, predicate):
-            yield from table.to_batches()
+            batches = table.to_batches()
+            del table
+            while batches:
+                yield batches.pop(0)
             if self._stored.size >= HUGE:
                 pa.default_memory_pool().release_unused()
 
@@ -222,7 +225,10 @@ class EncryptedOrcFile:
         counter = self._counter = ReadCounter(self._tail)
         decoder = StripeDecoder(self._file, needed.projection, needed.schema, rows, counter)
         for table in in_order(decoder.decode, stripes, self._threads):
-            yield output.cut(table)
+            cut = output.cut(table)
+            del table
+            yield cut
+            del cut
 
     def _matching(self, rows: RowFilter | None) -> list[int]:
         """The stripes that may hold rows for which the filter holds, by statistics of file and stripes."""

@@ -44,13 +44,20 @@ def read_table(table: Table, plan: ScanPlan, *, strict: bool = False) -> pa.Tabl
     return pa.concat_tables([part.cast(reader.schema) for part in parts] or [reader.schema.empty_table()])
 
 
-def read_batches(table: Table, plan: ScanPlan, *, strict: bool = False) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    table: Table, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read the rows of a plan batch by batch; errors are those of `read_table`.
 
-    In memory at a time: one stripe, or the files of one split where rows must be merged.
+    `threads` stripes are decoded at a time, None: one for each core. In memory at a time: one stripe more
+    than that, or the files of one split where rows must be merged.
     """
-    for part in SplitReader(table, plan, strict=strict).tables():
-        yield from part.to_batches()
+    # Here and below: a generator's own names would keep a part in memory while the next one is read.
+    for part in SplitReader(table, plan, strict=strict, threads=threads).tables():
+        batches = part.to_batches()
+        del part
+        while batches:
+            yield batches.pop(0)
 
 
 def no_columns(rows: int) -> pa.Table:
@@ -61,9 +68,11 @@ def no_columns(rows: int) -> pa.Table:
 class SplitReader:
     """Reads the splits of a plan; `schema` is that of the rows."""
 
-    def __init__(self, table: Table, plan: ScanPlan, *, strict: bool = False) -> None:
+    def __init__(
+        self, table: Table, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
+    ) -> None:
         self._plan = plan
-        self._files = FileReader(table, plan.schema, strict=strict)
+        self._files = FileReader(table, plan.schema, strict=strict, threads=threads)
         self._encrypted = plan.encrypted
         self._predicate = plan.predicate
         self.columns = plan.schema.field_names if plan.columns is None else plan.columns
@@ -91,11 +100,13 @@ class SplitReader:
         for split in self._plan.splits:
             for found in self.split_tables(split):
                 part = self._declared(found)
+                del found
                 if left is not None:
                     part = part.slice(0, left)
                     left -= part.num_rows
                 if part.num_rows:
                     yield part
+                del part
                 if left == 0:
                     return
 
@@ -107,7 +118,10 @@ class SplitReader:
             return
         for path, file in zip(split.paths, split.files, strict=True):
             for part in self._files.parts(path, file, self._needed, split.partition):
-                yield self._finish(part)
+                finished = self._finish(part)
+                del part
+                yield finished
+                del finished
 
     def _declared(self, part: pa.Table) -> pa.Table:
         """Give rows their declared schema: those of files may lack a value in place of a deleted one."""
@@ -136,7 +150,10 @@ class SplitReader:
 class FileReader:
     """Reads data files as rows of one schema."""
 
-    def __init__(self, table: Table, schema: TableSchema, *, strict: bool = False) -> None:
+    def __init__(
+        self, table: Table, schema: TableSchema, *, strict: bool = False, threads: int | None = None
+    ) -> None:
+        self._threads = threads
         self._table = table
         self._schema = schema
         self._strict = strict
@@ -155,6 +172,7 @@ class FileReader:
             (self._table.file_system, path),
             keys=self._table.keys,
             strict=strict,
+            threads=self._threads,
             name=path,
             timestamp_unit="ns" if nanoseconds else "us",
             integrity="ignore" if self._integrity.mode(written) == "ignore" else "verify",
@@ -199,7 +217,11 @@ class FileReader:
                 return
             for batch in source.iter_batches(columns=present):
                 part = pa.Table.from_batches([batch])
-                yield self._conform(part, stored, written, part.num_rows, partition)
+                del batch
+                conforming = self._conform(part, stored, written, part.num_rows, partition)
+                del part
+                yield conforming
+                del conforming
 
     def _stored(self, name: str, written: TableSchema, found: pa.Schema) -> str | None:
         """Return the name of a column in a file, None if the file does not have it."""

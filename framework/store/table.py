@@ -192,12 +192,16 @@ class Table:
         limit: int | None = None,
         strict: bool = False,
         own_schema: bool = True,
+        threads: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield what `read` returns, piece by piece; `own_schema` as for `scan`."""
+        """Yield what `read` returns, piece by piece; `own_schema` as for `scan`.
+
+        `threads` stripes are decoded at a time (None: one for each core): fewer take less memory.
+        """
         from lockgate.framework.store.read import read_batches
 
         planned = self._planned(plan, predicate, columns, snapshot_id, tag, limit, own_schema)
-        return read_batches(self, planned, strict=strict)
+        return read_batches(self, planned, strict=strict, threads=threads)
 
     def _planned(
         self,

@@ -97,7 +97,13 @@ class FakeTable:
         return self._snapshots[number]
 
     def read_batches(
-        self, *, columns: list[str], predicate: object = None, snapshot_id: int, own_schema: bool
+        self,
+        *,
+        columns: list[str],
+        predicate: object = None,
+        snapshot_id: int,
+        own_schema: bool,
+        threads: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         self.reads.append(snapshot_id)
         rows = pa.Table.from_pylist(self._states[snapshot_id], schema=self.schema.arrow_schema)
