@@ -93,3 +93,22 @@ def database(lake: Lake) -> Iterator[str]:
 def table(database: str) -> Callable[[str], str]:
     """A function that makes the full name of a table in the test's own database: `lake.<database>.<name>`."""
     return lambda name: f"lake.{database}.{name}"
+
+
+@pytest.fixture
+def lookups_end(lake: Lake) -> Iterator[None]:
+    """End the lookups that a test has started, so that the next one starts without any."""
+    from lockgate import lookup
+
+    yield
+    lookup.close_all()
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, str]:
+    """Options of lookups: a cache folder of the test's own, quick refreshes, and the cache in any case."""
+    return {
+        "lookup.cache-dir": str(tmp_path / "cache"),
+        "lookup.refresh.interval": "100 ms",
+        "lookup.strategy": "lookup",
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,22 +21,7 @@ if TYPE_CHECKING:
 
 MakeName = Callable[[str], str]
 
-
-@pytest.fixture(autouse=True)
-def lookups_end(lake: Lake) -> Iterator[None]:
-    """Each test starts without running lookups."""
-    yield
-    lookup.close_all()
-
-
-@pytest.fixture
-def options(tmp_path: Path) -> dict[str, str]:
-    """A cache folder of the test's own, quick refreshes, and the cache in any case."""
-    return {
-        "lookup.cache-dir": str(tmp_path / "cache"),
-        "lookup.refresh.interval": "100 ms",
-        "lookup.strategy": "lookup",
-    }
+pytestmark = pytest.mark.usefixtures("lookups_end")
 
 
 def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:

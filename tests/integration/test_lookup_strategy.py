@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 MakeName = Callable[[str], str]
 
-
-@pytest.fixture(autouse=True)
-def lookups_end(lake: Lake) -> Iterator[None]:
-    """Each test starts without running lookups."""
-    yield
-    lookup.close_all()
+pytestmark = pytest.mark.usefixtures("lookups_end")
 
 
 @pytest.fixture

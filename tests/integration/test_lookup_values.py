@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from same_frames import same
 
 from lockgate import lookup
 from lockgate.errors import InputError
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from lockgate import Lake
 
 MakeName = Callable[[str], str]
 
-
-@pytest.fixture(autouse=True)
-def lookups_end(lake: Lake) -> Iterator[None]:
-    """Each test starts without running lookups."""
-    yield
-    lookup.close_all()
-
-
-@pytest.fixture
-def options(tmp_path: Path) -> dict[str, str]:
-    """A cache folder of the test's own, quick refreshes, and the cache in any case."""
-    return {
-        "lookup.cache-dir": str(tmp_path / "cache"),
-        "lookup.refresh.interval": "100 ms",
-        "lookup.strategy": "lookup",
-    }
-
-
-def same(left: DataFrame, right: DataFrame) -> None:
-    assert left.columns == right.columns
-    assert left.schema.simpleString() == right.schema.simpleString()
-    mine, theirs = (sorted((tuple(row) for row in frame.collect()), key=repr) for frame in (left, right))
-    assert mine == theirs
-    assert mine, "nothing was compared"
+pytestmark = pytest.mark.usefixtures("lookups_end")
 
 
 # A null, nothing in it, and a null in it, at every level.
