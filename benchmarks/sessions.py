@@ -19,6 +19,8 @@ def open_lake(folder: Path, memory: str = "2g", keys: Sequence[str] = ()) -> Lak
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        # Small files come in a part a core too, as what is read from the partitions of a topic does.
+        "spark.sql.files.openCostInBytes": "64k",
         # Queries that wait for their turn do not look for work all the time.
         "spark.sql.streaming.pollingDelay": "100ms",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ _MOST_BATCHES = 64
 # Of the rows of one answer: beyond it the keys are answered in parts, so that many rows of a key, asked for
 # by many rows of the stream, need not all be in memory at once.
 _MOST_BYTES = 64 << 20
+# Rows of the stream that are asked for at once.
+MOST_ROWS = 1 << 16
 # When a worker first missed a key of a batch, by cache and batch.
 _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 
@@ -54,6 +56,31 @@ class Asking:
     retry: Retry | None = None
     wait_seconds: float = 0.0
     everywhere: bool = False
+
+
+def together(batches: Iterable[tuple[pa.Array, ...]], most_rows: int = MOST_ROWS) -> Iterator[list[pa.Array]]:
+    """Put Spark's batches of a task together, whole, as long as they have no more than `most_rows`.
+
+    Many keys at once lie closer to each other in the cache, and share what a question costs by itself.
+    """
+    held: list[tuple[pa.Array, ...]] = []
+    rows = 0
+    for batch in batches:
+        if held and rows + len(batch[0]) > most_rows:
+            yield _concatenated(held)
+            held, rows = [], 0
+        held.append(batch)
+        rows += len(batch[0])
+    if held:
+        yield _concatenated(held)
+
+
+def _concatenated(batches: list[tuple[pa.Array, ...]]) -> list[pa.Array]:
+    return (
+        list(batches[0])
+        if len(batches) == 1
+        else [pa.concat_arrays(each) for each in zip(*batches, strict=True)]
+    )
 
 
 def look_up_in_parts(

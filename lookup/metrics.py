@@ -7,11 +7,11 @@ In `StreamingQueryProgress.observedMetrics`, under the lookup's name, for each b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions
 
+from lockgate.lookup.pin import STATE_MEMBERS
 from lockgate.lookup.strategy import SPARK_FROM
 
 if TYPE_CHECKING:
@@ -27,17 +27,18 @@ def observed(
     stream: DataFrame,
     rows: DataFrame,
     spec: LookupSpec,
-    found: Column,
+    matched: Column,
     snapshot: Column,
-    prefix: str,
-    state: Sequence[str],
+    pin: Column,
     *,
     by_spark: bool = False,
 ) -> DataFrame:
-    """Observe `rows`, which hold for each row of the stream whether it was `found`, and the pin's columns."""
-    count, matched = functions.count(functions.lit(1)), functions.count_if(found)
-    cached = functions.max(f"{prefix}_cache_rows")
-    large = count >= cached * SPARK_FROM
+    """Observe `rows`, of which the aggregate `matched` counts those with a match; `pin` is the batch's.
+
+    The pin is the same for all rows, so it is no aggregate of theirs: that would cost more than the counting.
+    """
+    count = functions.count(functions.lit(1))
+    large = count >= pin["cache_rows"] * SPARK_FROM
     if by_spark:
         warning = functions.when((count > 0) & ~large, TOO_SMALL)
     else:
@@ -48,7 +49,7 @@ def observed(
         matched.alias("matched"),
         functions.try_divide(matched, count).alias("hit_rate"),
         functions.max(snapshot).alias("snapshot"),
-        *(functions.max(f"{prefix}_{column}").alias(column) for column in state),
+        *(pin[member].alias(member) for member in STATE_MEMBERS),
         warning.alias("warning"),
     )
 

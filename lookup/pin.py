@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
-from lockgate.framework.types import BIGINT, DataField
+from lockgate.framework.types import BIGINT, DataField, row
 from lockgate.lookup.counting import pack
 from lockgate.lookup.pins import forget_ended
 from lockgate.lookup.reports import REPORTS, report_of
@@ -36,17 +36,22 @@ CACHE_OPTION = "lookup.cache-id"
 ANSWER_OPTION = "lookup.answer"
 # The read option with the number of groups that `lookup.shuffle` makes of the buckets.
 GROUPS_OPTION = "lookup.groups"
-SNAPSHOT_COLUMN = "snapshot_id"
-_STATE_COLUMNS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis", "failures")
+# The one column of the table, and the members of it.
+PIN_COLUMN = "pin"
+SNAPSHOT_MEMBER = "snapshot_id"
+STATE_MEMBERS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis", "failures")
+_MEMBERS = (SNAPSHOT_MEMBER, *STATE_MEMBERS)
 
 
 class PinTable:
     """Implements `lockgate.framework.plugins.SystemTable`."""
 
+    single_row = True
+
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
-        """The snapshot's id, and of the state: how far it is behind, rows, bytes, time to build, failures."""
-        names = (SNAPSHOT_COLUMN, *_STATE_COLUMNS)
-        return [DataField(number, name, BIGINT) for number, name in enumerate(names)]
+        """One struct: the snapshot's id, and how far it is behind, rows, bytes, time to build, failures."""
+        members = tuple(DataField(number, name, BIGINT) for number, name in enumerate(_MEMBERS, 1))
+        return [DataField(0, PIN_COLUMN, row(members))]
 
     def rows(
         self,
@@ -99,16 +104,16 @@ class PinTable:
 
 
 def _forget_ended_queries(spark: Any, asking: str | None) -> None:
-    # Of all the sessions of this driver.
-    running = spark._jsparkSession.sharedState().activeStreamingQueries()
-    uuid = spark._jvm.java.util.UUID
-
     def runs(query_id: str) -> bool:
-        return query_id == asking or bool(running.containsKey(uuid.fromString(query_id)))
+        if query_id == asking:
+            return True
+        # Of all the sessions of this driver.
+        running = spark._jsparkSession.sharedState().activeStreamingQueries()
+        return bool(running.containsKey(spark._jvm.java.util.UUID.fromString(query_id)))
 
     forget_ended(runs)
 
 
 def _row(*values: int) -> pa.Table:
-    names = (SNAPSHOT_COLUMN, *_STATE_COLUMNS)
-    return pa.table({name: pa.array([value], pa.int64()) for name, value in zip(names, values, strict=True)})
+    kind = pa.struct([(name, pa.int64()) for name in _MEMBERS])
+    return pa.table({PIN_COLUMN: pa.array([dict(zip(_MEMBERS, values, strict=True))], kind)})

@@ -1,7 +1,7 @@
 """The plan of a join by the cache.
 
-A one-row scan of `dim$pin` gives the batch its snapshot, broadcast to every task; a function on the key
-columns alone asks the cache in the Python workers; its answer becomes columns beside the stream's own.
+The row of `dim$pin`, a scalar subquery, gives the batch its snapshot; a function on the key columns alone
+asks the cache in the Python workers; its answer becomes columns beside the stream's own.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pyspark.sql.types import ArrayType, LongType, StructType
 
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
-from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up_in_parts
+from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up_in_parts, together
 from lockgate.lookup.cluster import executors_keep, warn_of_detached_owner
 from lockgate.lookup.counting import SNAPSHOT_MASK
 from lockgate.lookup.metrics import observed
 from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
-from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, GROUPS_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
+from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, GROUPS_OPTION, SNAPSHOT_MEMBER, SPEC_OPTION
 from lockgate.lookup.reports import REPORTS
 from lockgate.lookup.shuffle import buckets_for, grouped
 from lockgate.lookup.spec import CacheLayout, LookupSpec, cache_id
@@ -79,8 +79,8 @@ def next_number() -> int:
     return next(_numbers)
 
 
-def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> DataFrame:
-    """The one-row DataFrame that gives each batch its snapshot."""
+def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> Column:
+    """The struct that gives each batch its snapshot, the same for all of its rows (see `pin`)."""
     catalog, database, table = join.name
     reader = (
         join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
@@ -89,7 +89,7 @@ def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> DataFram
     )
     if groups is not None:
         reader = reader.option(GROUPS_OPTION, str(groups))
-    return reader.table(f"`{catalog}`.`{database}`.`{table}$pin`")
+    return reader.table(f"`{catalog}`.`{database}`.`{table}$pin`").scalar()
 
 
 def by_cache(join: Join) -> DataFrame:
@@ -102,24 +102,20 @@ def by_cache(join: Join) -> DataFrame:
     if buckets is not None:
         groups = min(buckets.count, join.stream.sparkSession.sparkContext.defaultParallelism)
         stream = _by_group(join, buckets, groups, group)
-    pin = pin_of(join, by_spark=False, groups=groups)
-    state = [column for column in pin.columns if column != SNAPSHOT_COLUMN]
-    kept = [functions.col(SNAPSHOT_COLUMN).alias(pinned)]
-    metrics = join.stream.isStreaming
-    if metrics:
-        kept += [functions.col(column).alias(f"{pinned}_{column}") for column in state]
     options = lookup_options(join.dimension.options, join.spec.options)
     retried = retry_of(options) is not None
     lookup = _function(join, options, groups)
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
-    rows = stream.crossJoin(functions.broadcast(pin.select(*kept))).withColumn(
-        matched, lookup(functions.col(pinned), *columns)
-    )
+    pin = pin_of(join, by_spark=False, groups=groups)
+    rows = stream.withColumn(pinned, pin[SNAPSHOT_MEMBER])
+    rows = rows.withColumn(matched, lookup(functions.col(pinned), *columns))
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
-    if metrics:
+    if join.stream.isStreaming:
         answer = functions.col(matched)
-        found = functions.size(answer) > 0 if join.layout.many else answer.isNotNull()
-        rows = observed(join.stream, rows, join.spec, found, snapshot, pinned, state)
+        found = (
+            functions.count_if(functions.size(answer) > 0) if join.layout.many else functions.count(answer)
+        )
+        rows = observed(join.stream, rows, join.spec, found, snapshot, pin)
     own = SNAPSHOT_FIELD.name
     if join.layout.many:
         spread = functions.inline if join.how == "inner" else functions.inline_outer
@@ -137,7 +133,7 @@ def by_cache(join: Join) -> DataFrame:
     for name, column in zip(join.names, join.spec.columns, strict=True):
         if column in masked:
             rows = rows.withMetadata(name, {"lockgate.masked": masked[column]})
-    return rows.drop(pinned, matched, own, group, *(f"{pinned}_{column}" for column in state))
+    return rows.drop(pinned, matched, own, group)
 
 
 def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFrame:
@@ -196,9 +192,9 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
     if asking.retry is not None:
         struct = struct.add(SNAPSHOT_FIELD.name, LongType())
 
-    # An iterator may answer a batch in several parts.
+    # What an iterator answers need not be parted as what it was asked.
     def ask(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        for pins, *arrays in batches:
+        for pins, *arrays in together(batches):
             if groups is None:
                 yield from look_up_in_parts(asking, counter, pins, arrays)
             else:

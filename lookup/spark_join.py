@@ -14,7 +14,7 @@ from lockgate.errors import UnsupportedError
 from lockgate.lookup.chosen import chosen_at
 from lockgate.lookup.metrics import observed
 from lockgate.lookup.options import SCAN_PARTITIONS, lookup_options
-from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_COLUMN, SPEC_OPTION
+from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_MEMBER, SPEC_OPTION
 from lockgate.lookup.plan import column_named, key_types, next_number, pin_of
 from lockgate.lookup.spark_filter import spark_column
 from lockgate.lookup.spec import cache_id
@@ -45,18 +45,15 @@ def by_spark(join: Join) -> DataFrame:
     met = functions.lit(True)
     for column, key, kind in zip(join.keys, keys, key_types(join), strict=True):
         met = met & (column_named(column).cast(kind) == functions.col(key))
-    state: list[str] = []
     if stream.isStreaming:
         pin = pin_of(join, by_spark=True)
-        state = [column for column in pin.columns if column != SNAPSHOT_COLUMN]
-        kept = [functions.col(column).alias(f"{pinned}_{column}") for column in state]
-        pin = pin.select(functions.col(SNAPSHOT_COLUMN).alias(pinned), *kept)
-        stream = stream.crossJoin(functions.broadcast(pin))
+        stream = stream.withColumn(pinned, pin[SNAPSHOT_MEMBER])
         snapshot = functions.col(pinned)
     rows = stream.join(dimension.select(*chosen), met, "left")
     found = functions.col(mark).isNotNull()
     if stream.isStreaming:
-        rows = observed(join.stream, rows, join.spec, found, snapshot, pinned, state, by_spark=True)
+        matched = functions.count(functions.col(mark))
+        rows = observed(join.stream, rows, join.spec, matched, snapshot, pin, by_spark=True)
     if join.how == "inner":
         # A left join without what found nothing: the optimizer makes an inner one of it, and the new columns
         # may be null, as they are where the cache answers.
@@ -66,7 +63,7 @@ def by_spark(join: Join) -> DataFrame:
     )
     if join.snapshot_column is not None:
         rows = rows.withColumn(join.snapshot_column, snapshot)
-    return rows.drop(*keys, *values, mark, pinned, *(f"{pinned}_{column}" for column in state))
+    return rows.drop(*keys, *values, mark, pinned)
 
 
 def _dimension(join: Join) -> tuple[DataFrame, Column]:

@@ -5,6 +5,7 @@ The binding (rocksdict) is used in raw mode: keys and values are bytes. What was
 * Opening an existing database with options alone ignores the block cache; the options must also be passed
   for the column family, or the cache silently has 8 MB.
 * One multi-get pins every block it touches until it returns, so keys are read in chunks.
+* Sorted files are written past the system's cache: what is to be read soon must be asked for.
 * A read-only handle sees a fixed view, and goes on working after its directory was removed.
 """
 
@@ -45,6 +46,10 @@ _WRITER_CACHE_BYTES = 32 << 20
 # In the record of the last step: the random bytes of the sessions that wrote encrypted values.
 _SESSIONS = "sessions"
 
+# The system is asked to hold a database in memory that takes less than this share of all memory.
+_MEMORY_SHARE = 0.5
+_AHEAD_BYTES = 1 << 20
+
 _caches: dict[int, Cache] = {}
 
 
@@ -69,6 +74,19 @@ def _options(cache: Cache) -> Options:
     options.set_keep_log_file_num(1)
     options.set_stats_dump_period_sec(0)
     return options
+
+
+def _read_ahead(paths: Iterable[Path]) -> None:
+    # RocksDB has the system forget each sorted file that it has written: the first lookups would wait for the
+    # disk at every key. The system reads in the background, a little for each time it is asked.
+    sizes = {path: path.stat().st_size for path in paths}
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if not hasattr(os, "posix_fadvise") or sum(sizes.values()) > _MEMORY_SHARE * memory:
+        return
+    for path, size in sizes.items():
+        with open(path, "rb") as file:
+            for start in range(0, size, _AHEAD_BYTES):
+                os.posix_fadvise(file.fileno(), start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
 
 
 def _read(db: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -132,7 +150,10 @@ class WritableStore:
     def __init__(self, path: Path, cipher: CacheCipher | None = None) -> None:
         options = _options(Cache(_WRITER_CACHE_BYTES))
         self.path = path
-        families = {"default": options} if (path / "CURRENT").exists() else None
+        families = None
+        if (path / "CURRENT").exists():
+            families = {"default": options}
+            _read_ahead(path.glob("*.sst"))
         try:
             self._db = Rdict(str(path), options, column_families=families)
         except Exception as error:  # the binding raises bare exceptions
@@ -190,6 +211,7 @@ class WritableStore:
         options = IngestExternalFileOptions()
         options.set_move_files(True)
         paths = [mark, *files]
+        _read_ahead(paths)
         self._db.ingest_external_file([str(path) for path in paths], options)
         for path in paths:
             path.unlink(missing_ok=True)

@@ -72,9 +72,13 @@ class Brain:
         # Tables that are written to and will replace others, by a handle.
         self.replacements: dict[str, Replacement] = {}
         self._session: SparkSession | None = None
+        # The JVM's class of sessions: to find it by its name takes more calls than all else.
+        self._sessions: Any = None
 
     def use_session(self, session: SparkSession) -> None:
         """Make `session` the way to the JVM; the one that answers is still the JVM's active session."""
+        jvm: Any = session.sparkContext._jvm
+        self._sessions = jvm.org.apache.spark.sql.classic.SparkSession
         self._session = session
 
     def active_session(self) -> SparkSession:
@@ -83,10 +87,8 @@ class Brain:
 
         if self._session is None:
             raise BridgeError("no Spark session is attached: call lockgate.attach(spark)")
-        context = self._session.sparkContext
-        jvm: Any = context._jvm
-        active = jvm.org.apache.spark.sql.classic.SparkSession.getActiveSession()
-        return SparkSession(context, active.get()) if active.isDefined() else self._session
+        active = self._sessions.getActiveSession()
+        return SparkSession(self._session.sparkContext, active.get()) if active.isDefined() else self._session
 
     def call(self, operation: str, request: str) -> str:
         """Answer one operation; whatever goes wrong is an answer too, never an exception."""

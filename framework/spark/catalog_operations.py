@@ -119,8 +119,13 @@ def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         return {"missing": str(error)}
     suffix = split_name(request["name"])[1]
     if suffix:
-        schema = system_table(suffix).schema(context, table)
-        return {"system": True, "name": context.full_name(), "schema": to_spark_json(schema)}
+        made = system_table(suffix)
+        return {
+            "system": True,
+            "name": context.full_name(),
+            "schema": to_spark_json(made.schema(context, table)),
+            "single_row": getattr(made, "single_row", False),
+        }
     snapshot_id = _wanted_snapshot(table, request)
     if "version" not in request and "timestamp" not in request:
         return describe(context, table, snapshot_id)

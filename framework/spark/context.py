@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -29,7 +30,7 @@ class Context:
         """The request as the connector sent it."""
         return self._request
 
-    @property
+    @cached_property
     def spark(self) -> SparkSession:
         """The session that asks: the JVM's active one, so that its temporary views and confs hold."""
         return self.brain.active_session()

@@ -14,7 +14,7 @@ from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns, require_keys, usable_keys
 from lockgate.framework.store.nested_fields import fields_inside
-from lockgate.framework.types import to_spark_type, value_to_json
+from lockgate.framework.types import Kind, to_spark_type, value_to_json
 from lockgate.pushdown import (
     Predicate,
     ScanReport,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.selection import Selection
     from lockgate.framework.store.split import Split
     from lockgate.framework.store.table import Table
+    from lockgate.framework.types import DataField, DataType
 
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
 # Paimon's: data files keep keys in their value columns only.
@@ -205,7 +206,7 @@ def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> S
     options = request["options"]
     if _LOOKUP_OPTION in options:
         pinned = system_table("pin").rows(context, table, options, request["properties"])
-        return Selection(pinned.column("snapshot_id")[0].as_py())
+        return Selection(pinned.column("pin")[0].as_py()["snapshot_id"])
     timed = any("timestamp" in key.lower() for key in options)
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)
@@ -327,8 +328,18 @@ def system_rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     fields = made.schema(context, table)
     rows = made.rows(context, table, request["options"], request["properties"]).to_pylist()
     return {
-        "rows": [[value_to_json(field.type, row[field.name]) for field in fields] for row in rows],
+        "rows": [_members_to_json(fields, row) for row in rows],
     }
+
+
+def _members_to_json(fields: Sequence[DataField], row: Mapping[str, Any]) -> list[Any]:
+    return [_to_json(field.type, row[field.name]) for field in fields]
+
+
+def _to_json(data_type: DataType, value: Any) -> Any:
+    if data_type.kind is Kind.ROW and value is not None:
+        return _members_to_json(data_type.fields, value)
+    return value_to_json(data_type, value)
 
 
 OPERATIONS = {

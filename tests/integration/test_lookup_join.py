@@ -424,6 +424,28 @@ def test_the_pin_table_alone_is_refused(spark: SparkSession, database: str, tabl
         spark.table(f"lake.{database}.`planes$pin`").collect()
 
 
+def test_a_plan_asks_for_its_snapshot_once_when_it_runs(
+    spark: SparkSession, table: MakeName, options: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table("planes")
+    planes(spark, name)
+    joined = lookup_join(
+        flights(spark), name, on="tailnum", select=["model"], snapshot_column="s", options=options
+    )
+    joined.explain()
+    assert "ask(" in capsys.readouterr().out
+    with pytest.raises(NotFoundError, match="no lookup on"):
+        lookup.status(name)
+    context = spark.sparkContext
+    context.setJobGroup("pin", "")
+    try:
+        assert {row.s for row in joined.collect()} == {lookup.status(name).served_snapshot}
+        # The snapshot comes with the plan, not by a job of its own.
+        assert len(context.statusTracker().getJobIdsForGroup("pin")) == 1
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
 def test_columns_are_found_without_regard_to_case(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:

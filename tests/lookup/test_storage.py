@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import mmap
 import os
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +99,38 @@ def test_a_full_disk_is_no_damage(tmp_path: Path) -> None:
     with pytest.raises(LookupCacheError, match="cannot open") as damaged:
         WritableStore(tmp_path / "db")
     assert not is_passing(damaged.value)
+
+
+def in_memory(path: Path) -> bool:
+    """Whether the system has all of a file in memory, asked without reading any of it."""
+    size = path.stat().st_size
+    pages = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY) as mapped:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+        assert ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), pages) == 0
+    return all(page & 1 for page in pages)
+
+
+def test_what_is_opened_is_soon_in_memory(tmp_path: Path) -> None:
+    rows = 1 << 15
+    keys = np.arange(2 * rows, dtype=">u8").view(np.uint64)
+    values = np.arange(32 * rows, dtype=np.uint64)
+    written = SortedFile(tmp_path / "a.sst")
+    every = np.arange(rows + 1)
+    written.put(Rows(keys, every * 2), Rows(values, every * 32))
+    store = WritableStore(tmp_path / "db")
+    store.ingest([written.finish()], {"applied": 1})
+    store.close()
+    largest = max((tmp_path / "db").glob("*.sst"), key=lambda path: path.stat().st_size)
+    assert largest.stat().st_size > values.nbytes
+    with open(largest, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if in_memory(largest):
+        pytest.skip("this file system is memory")
+    store = WritableStore(tmp_path / "db")
+    deadline = time.monotonic() + 20
+    while not in_memory(largest):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    store.close()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.lookup import asking, worker
-from lockgate.lookup.asking import Asking, look_up, look_up_in_parts
+from lockgate.lookup.asking import Asking, look_up, look_up_in_parts, together
 from lockgate.lookup.options import Retry
 from lockgate.lookup.tables import LookupTable, open_lookup
 
@@ -76,3 +76,15 @@ def test_files_of_states_that_were_removed_are_let_go_of(make_table: MakeTable) 
         # Those that the owner keeps.
         assert sorted(snapshot for _, snapshot in worker._open) == [6, 7]
         assert parts_of(asked, 6, [1])[0].to_pylist() == [{"text": "t6"}]
+
+
+def test_batches_of_a_task_are_asked_together() -> None:
+    def batches() -> Iterator[tuple[pa.Array, ...]]:
+        for start, size in ((0, 3), (3, 3), (6, 0), (6, 5), (11, 20), (31, 1)):
+            ids = pa.array(range(start, start + size), pa.int64())
+            yield pa.nulls(size, pa.int64()), ids
+
+    asked = list(together(batches(), most_rows=8))
+    assert [len(ids) for _, ids in asked] == [6, 5, 20, 1]
+    assert pa.concat_arrays([ids for _, ids in asked]).to_pylist() == list(range(32))
+    assert list(together([], most_rows=8)) == []

@@ -9,25 +9,28 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.read.Batch;
-import org.apache.spark.sql.connector.read.InputPartition;
-import org.apache.spark.sql.connector.read.PartitionReader;
-import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A table such as {@code t$pin} whose few rows Python makes each time a query (or micro-batch) is planned. */
+/**
+ * A table such as {@code t$pin} whose few rows Python makes each time a query (or micro-batch) is planned.
+ *
+ * <p>They are the driver's, so that reading them takes no job. A single row is asked for when it is read, not
+ * when a plan is only shown.
+ */
 final class SystemTable implements SupportsRead {
   private final ObjectNode request;
   private final String name;
   private final StructType schema;
+  private final boolean single;
 
   SystemTable(ObjectNode request, JsonNode spec) {
     this.request = request;
     this.name = spec.get("name").asText();
     this.schema = Values.schemaFromJson(spec.get("schema"));
+    this.single = spec.get("single_row").asBoolean();
   }
 
   /** Adds the streaming query and the number of the micro-batch that this thread plans, null outside a stream. */
@@ -56,10 +59,10 @@ final class SystemTable implements SupportsRead {
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     ObjectNode ask = request.deepCopy();
     ask.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
-    return () -> new Rows(name, schema, ask);
+    return () -> new Rows(name, schema, ask, single);
   }
 
-  private record Rows(String name, StructType schema, ObjectNode request) implements Scan, Batch {
+  private record Rows(String name, StructType schema, ObjectNode request, boolean single) implements LocalScan {
     @Override
     public StructType readSchema() {
       return schema;
@@ -70,59 +73,16 @@ final class SystemTable implements SupportsRead {
       return name;
     }
 
+    /** Spark asks for them once for each plan, so in a stream once for each micro-batch. */
     @Override
-    public Batch toBatch() {
-      return this;
+    public InternalRow[] rows() {
+      return single ? new InternalRow[] {new LateRow(schema.length(), request, () -> ask()[0])} : ask();
     }
 
-    @Override
-    public ColumnarSupportMode columnarSupportMode() {
-      return ColumnarSupportMode.UNSUPPORTED;
-    }
-
-    /** Spark plans this once for each execution, so in a stream once for each micro-batch. */
-    @Override
-    public InputPartition[] planInputPartitions() {
+    private InternalRow[] ask() {
       ObjectNode ask = request.deepCopy();
       putBatch(ask, SparkSession.active().sparkContext());
-      JsonNode rows = Bridge.ask("system.rows", ask).get("rows");
-      return new InputPartition[] {new Held(Values.rowsFromJson(rows, schema))};
-    }
-
-    @Override
-    public PartitionReaderFactory createReaderFactory() {
-      return new Held.Factory();
-    }
-  }
-
-  private record Held(InternalRow[] rows) implements InputPartition {
-    private record Factory() implements PartitionReaderFactory {
-      @Override
-      public PartitionReader<InternalRow> createReader(InputPartition partition) {
-        return new Reader(((Held) partition).rows);
-      }
-    }
-
-    private static final class Reader implements PartitionReader<InternalRow> {
-      private final InternalRow[] rows;
-      private int at = -1;
-
-      Reader(InternalRow[] rows) {
-        this.rows = rows;
-      }
-
-      @Override
-      public boolean next() {
-        return ++at < rows.length;
-      }
-
-      @Override
-      public InternalRow get() {
-        return rows[at];
-      }
-
-      @Override
-      public void close() {}
+      return Values.rowsFromJson(Bridge.ask("system.rows", ask).get("rows"), schema);
     }
   }
 }
