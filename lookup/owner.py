@@ -103,7 +103,7 @@ class Owner:
         while self._turn is None or self._turn.lasts():
             if not self._take_commands():
                 return
-            if self._lock is not None and not self._directory.is_locked_by(self._lock):
+            if self._was_removed():
                 self._start_afresh()
             if self._lock is None and self._elect():
                 self._send({"event": "ready", "pid": os.getpid(), "writer": True})
@@ -141,6 +141,9 @@ class Owner:
         self._lock = self._directory.try_lock()
         return self._lock is not None
 
+    def _was_removed(self) -> bool:
+        return self._lock is not None and not self._directory.is_locked_by(self._lock)
+
     def _start_afresh(self) -> None:
         # Somebody removed the folder: what is open there leads nowhere any more.
         if self._lock is not None:
@@ -171,6 +174,10 @@ class Owner:
                 self._builder = CacheBuilder(self._table, self._spec, self._directory, self._progress)
             info = self._builder.build(snapshot_id, serve=serve)
         except Exception as error:  # whatever went wrong, the driver must hear of it
+            if self._was_removed():
+                self._start_afresh()
+                if self._elect():
+                    return self._build(snapshot_id, serve)
             self._failed(snapshot_id, error)
             return error
         self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -30,9 +31,10 @@ STREAM_SCHEMA = "row BIGINT, id BIGINT, amount INT"
 # A join of Spark's that is many times slower need not be repeated as often as ours.
 _BUDGET_SECONDS = 40.0
 _LEAST_BATCHES = 2
-# Batches, or what takes so long, before anything is measured: caches are built, the JVM compiles.
-_WARM_UP_BATCHES = 20
-_WARM_UP_SECONDS = 10.0
+# Batches, or what takes so long, before anything is measured: caches are built, and the JVM compiles for as
+# long as half a minute what it then runs for days.
+_WARM_UP_BATCHES = 60
+_WARM_UP_SECONDS = 20.0
 OURS = ("lookup", "auto")
 DISTRIBUTIONS: tuple[Keys, ...] = ("uniform", "zipf")
 AIMS: dict[tuple[str, int], tuple[str, int | None]] = {
@@ -92,7 +94,7 @@ def versus_spark(
     for size in sizes:
         for distribution in DISTRIBUTIONS if count <= 1_000_000 else DISTRIBUTIONS[:1]:
             place = folder / f"{label}-{size}-{distribution}"
-            files = _batches(place / "batches", count, size, distribution, _WARM_UP_BATCHES + repetitions)
+            files = _batches(place / "batches", count, size, distribution, repetitions)
             note(f"streams: {count:,} rows, batches of {size:,}, {distribution}")
             static = lake.table(table)
             dimensions = {hint: static.hint(hint) for hint in ("broadcast", "shuffle_hash", "merge")}
@@ -120,7 +122,7 @@ def versus_cached(
     fresh = follows_commits_when_cached(lake, table)
     note(f"a dimension cached by Spark {'follows' if fresh else 'does not follow'} others' commits")
     place = folder / f"{label}-{size}-cached"
-    files = _batches(place / "batches", count, size, "uniform", _WARM_UP_BATCHES + repetitions)
+    files = _batches(place / "batches", count, size, "uniform", repetitions)
     cached = lake.table(table).cache()
     cached.count()
     try:
@@ -173,33 +175,46 @@ def _best_of_spark(took: Mapping[str, Took]) -> str:
 
 
 def _take_turns(streams: Mapping[str, Stream], files: list[Path]) -> dict[str, Took]:
-    all_took: dict[str, list[Took]] = {
-        name: [] for name, stream in streams.items() if _warm_up(name, stream, files)
-    }
-    for file in files[_WARM_UP_BATCHES:]:
-        for name, took in all_took.items():
+    running = {name: stream for name, stream in streams.items() if _warm_up(name, stream, files)}
+    all_took: dict[str, list[Took]] = {name: [] for name in running}
+    for file in files:
+        for name in list(running):
+            took = all_took[name]
             if len(took) < _LEAST_BATCHES or sum(each.whole for each in took) < _BUDGET_SECONDS:
-                took.append(streams[name].run(file))
+                latest = _run(name, running[name], file)
+                if latest is None:
+                    del running[name]
+                else:
+                    took.append(latest)
     return {
-        name: Took(median(each.work for each in took), median(each.whole for each in took))
-        for name, took in all_took.items()
+        name: Took(
+            median(each.work for each in all_took[name]), median(each.whole for each in all_took[name])
+        )
+        for name in running
     }
 
 
 def _warm_up(name: str, stream: Stream, files: list[Path]) -> bool:
-    # Whether there is a join at all: Spark cannot make each of its own of any table.
     spent = 0.0
+    for file in islice(cycle(files), _WARM_UP_BATCHES):
+        took = _run(name, stream, file)
+        if took is None:
+            return False
+        spent += took.whole
+        if spent > _WARM_UP_SECONDS:
+            break
+    return True
+
+
+def _run(name: str, stream: Stream, file: Path) -> Took | None:
+    # Nothing, if Spark cannot make a join of its own, as of what its memory does not hold.
     try:
-        for file in files[:_WARM_UP_BATCHES]:
-            spent += stream.run(file).whole
-            if spent > _WARM_UP_SECONDS:
-                break
+        return stream.run(file)
     except StreamingQueryException as error:
         if name in OURS:
             raise
         note(f"streams: Spark's join by {name} fails: {str(error).splitlines()[0][:200]}")
-        return False
-    return True
+        return None
 
 
 def _batches(folder: Path, count: int, size: int, distribution: Keys, number: int) -> list[Path]:

@@ -49,7 +49,11 @@ LakeMethod: TypeAlias = Callable[..., Any]
 
 @runtime_checkable
 class SystemTable(Protocol):
-    """A read-only table derived from another, read as `lake.db.t$suffix`."""
+    """A read-only table derived from another, read as `lake.db.t$suffix`.
+
+    With an attribute `single_row` that is true it always has one row, which is asked for when a query runs, not
+    when its plan is only shown.
+    """
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
         """Return the columns of the system table of `table`."""
@@ -61,7 +65,7 @@ class SystemTable(Protocol):
         options: Mapping[str, str],
         properties: Mapping[str, str | None],
     ) -> pa.Table:
-        """Return the rows; asked once for each execution, in a stream once for each micro-batch.
+        """Return the rows, few; asked once for each execution, in a stream once for each micro-batch.
 
         `options` are the read options of the query; `properties` holds `batch_id` and `query_id`, which are
         None outside a stream.

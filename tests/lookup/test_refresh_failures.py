@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -144,3 +145,23 @@ def test_the_owner_is_nice_and_is_killed_while_it_loads(world: World) -> None:
     assert [
         path for path in folder.rglob("*") if path.suffix in (".sst", ".spill") and path.parent == folder
     ] == []
+
+
+def test_a_cache_that_is_removed_while_it_loads_is_loaded_again(world: World) -> None:
+    for _ in range(4):
+        world.table.append(rows(100_000, "x" * 40))
+    lookup = world.lookup()
+    removed = threading.Event()
+
+    def remove() -> None:
+        until(lambda: bool(list(lookup.directory.path.glob("primary-*/*"))))
+        shutil.rmtree(lookup.directory.path.rename(world.folder / "aside"))
+        removed.set()
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    assert lookup.pin("query", 0) == 4
+    remover.join()
+    assert removed.is_set()
+    assert world.ask(lookup, 4) == {"x"}
+    assert lookup.status().last_error is None
