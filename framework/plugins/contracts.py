@@ -51,8 +51,8 @@ LakeMethod: TypeAlias = Callable[..., Any]
 class SystemTable(Protocol):
     """A read-only table derived from another, read as `lake.db.t$suffix`.
 
-    With an attribute `single_row` that is true it always has one row, which is asked for when a query runs, not
-    when its plan is only shown.
+    With an attribute `single_row` that is true it always has one row, which is asked for when a query runs,
+    not when its plan is only shown.
     """
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
