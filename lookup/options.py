@@ -50,7 +50,7 @@ CACHE_DISK = Option(
 MEMORY_MAX = Option(
     "lookup.memory-max-size",
     parse_size,
-    1 << 30,
+    2 << 30,
     "largest cache that lookup.cache=auto keeps in mapped files, whose pages all workers of a host share",
 )
 BOOTSTRAP_PARALLELISM = Option(
