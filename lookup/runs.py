@@ -27,6 +27,8 @@ from lockgate.lookup.stores import Piece, Sink
 
 ROWS_PER_RUN = 1 << 19
 SPILL_BYTES = 64 << 20
+# Up to so many runs are held in so many times the memory: reading them takes that much less.
+_FEW_RUNS = 4
 _MOST_RUNS = 1 << 10
 # Keys and values become Python objects in slices of this many rows.
 _WRITE_ROWS = 1 << 15
@@ -77,6 +79,7 @@ class Runs:
         self._many = many
         self._hooks = hooks
         wanted = max(1, -(-expected_rows // ROWS_PER_RUN))
+        self._most_held = SPILL_BYTES * (_FEW_RUNS if wanted <= _FEW_RUNS else 1)
         self._bits = min(wanted, _MOST_RUNS).bit_length() - 1 + (wanted & (wanted - 1) != 0)
         self._parts: list[list[Piece]] = [[] for _ in range(1 << self._bits)]
         self._added = [0] * (1 << self._bits)
@@ -109,7 +112,7 @@ class Runs:
                 self._parts[run].append((keys, rows))
                 self._held += keys.nbytes + rows.nbytes
                 self.bytes += keys.nbytes + rows.nbytes
-        if self._held > SPILL_BYTES:
+        if self._held > self._most_held:
             self._spill()
 
     def _spill(self) -> None:
