@@ -443,7 +443,7 @@ def test_a_plan_asks_for_its_snapshot_once_when_it_runs(
         # The snapshot comes with the plan, not by a job of its own.
         assert len(context.statusTracker().getJobIdsForGroup("pin")) == 1
     finally:
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes it away
 
 
 def test_columns_are_found_without_regard_to_case(
