@@ -1,6 +1,8 @@
 package io.lockgate.spark.orc;
 
 import java.math.BigDecimal;
+import java.sql.Date;
+import java.time.LocalDate;
 import java.util.Arrays;
 import org.apache.hadoop.hive.common.type.HiveDecimal;
 import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
@@ -37,9 +39,11 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Filters as an ORC search argument, which skips stripes and row groups; rows that pass are filtered again by Spark.
  *
- * <p>Floating-point columns are compared only where a NaN that ORC's statistics leave out cannot be lost, timestamps not at all.
+ * <p>Floating-point columns are compared only where a NaN that ORC's statistics leave out cannot be lost, dates only from 1582 on,
+ * since ORC takes literals by java.sql.Date, in whose calendar earlier ones are other days; timestamps are not compared at all.
  */
 final class SearchArguments {
+  private static final LocalDate GREGORIAN = LocalDate.of(1582, 10, 15);
   static final SearchArguments NONE = new SearchArguments(new Filter[0], new StructType());
 
   private final Filter[] filters;
@@ -98,8 +102,14 @@ final class SearchArguments {
       double number = ((Number) value).doubleValue();
       boolean upwards = filter instanceof GreaterThan || filter instanceof GreaterThanOrEqual;
       return !negated && !upwards && !Double.isNaN(number) && number != 0;
+    } else if (type instanceof DateType) {
+      return day(value).isAfter(GREGORIAN);
     }
     return true;
+  }
+
+  private static LocalDate day(Object value) {
+    return value instanceof LocalDate day ? day : ((Date) value).toLocalDate();
   }
 
   private static Object value(Filter filter) {
@@ -201,7 +211,7 @@ final class SearchArguments {
       case LONG -> ((Number) value).longValue();
       case FLOAT -> ((Number) value).doubleValue();
       case DECIMAL -> new HiveDecimalWritable(HiveDecimal.create((BigDecimal) value));
-      case DATE -> value instanceof java.time.LocalDate day ? java.sql.Date.valueOf(day) : value;
+      case DATE -> value instanceof LocalDate day ? Date.valueOf(day) : value;
       default -> value;
     };
   }
