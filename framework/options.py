@@ -166,6 +166,12 @@ SOURCE_SPLIT_OPEN_FILE_COST = Option(
     4 * 2**20,
     "bytes that a small file counts at least when files are put together for a task",
 )
+SOURCE_SPLIT_DRIVER_MAX_SIZE = Option(
+    "source.split.driver-max-size",
+    parse_size,
+    4 * 2**20,
+    "bytes up to which the driver itself reads what a query for single values needs; 0: never",
+)
 METADATA_STATS_MODE = Option(
     "metadata.stats-mode",
     str.lower,

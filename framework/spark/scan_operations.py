@@ -39,6 +39,9 @@ _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
 # Paimon's: data files keep keys in their value columns only.
 _THIN_MODE = "data-file.thin-mode"
 
+# Small files may be many to open one after the other, or hold more rows than the driver should compare.
+_MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
+
 # Says that a lookup join reads the table, which has a snapshot for each micro-batch.
 _LOOKUP_OPTION = "lookup.spec"
 
@@ -77,7 +80,9 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
     context.brain.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     reply = _reply(context, table, planned, is_strict=is_strict)
-    reply["split_sizes"] = _split_sizes(table, request["options"])
+    sizes = _split_sizes(table, request["options"])
+    reply["split_sizes"] = sizes
+    reply["on_driver"] = _suits_driver(planned, sizes["driver_max_size"])
     reply["bucketing"] = _bucketing(planned)
     if request.get("estimates"):
         reply["columns"] = _estimates(planned, request["columns"])
@@ -116,6 +121,18 @@ def _split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | No
         key.removeprefix("source.split.").replace("-", "_"): size
         for key, size in split_sizes(table, options).items()
     }
+
+
+def _suits_driver(planned: ScanPlan, max_size: int | None) -> bool:
+    """Tell whether so little is left to read that the driver need not leave it to a task."""
+    from lockgate.framework.options import SOURCE_SPLIT_DRIVER_MAX_SIZE
+
+    most = SOURCE_SPLIT_DRIVER_MAX_SIZE.default if max_size is None else max_size
+    return (
+        0 < most >= planned.total_bytes
+        and sum(len(split.files) for split in planned.splits) <= _MOST_FILES_ON_DRIVER
+        and planned.row_count <= _MOST_ROWS_ON_DRIVER
+    )
 
 
 def _bucketing(planned: ScanPlan) -> dict[str, Any] | None:

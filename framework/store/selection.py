@@ -65,7 +65,12 @@ READ_OPTIONS: dict[str, Option[object]] = {
 }
 # How an engine cuts and packs what a query reads, instead of as the table says.
 SPLIT_OPTIONS: dict[str, Option[int]] = {
-    option.key: option for option in (known.SOURCE_SPLIT_TARGET_SIZE, known.SOURCE_SPLIT_OPEN_FILE_COST)
+    option.key: option
+    for option in (
+        known.SOURCE_SPLIT_TARGET_SIZE,
+        known.SOURCE_SPLIT_OPEN_FILE_COST,
+        known.SOURCE_SPLIT_DRIVER_MAX_SIZE,
+    )
 }
 # What Spark takes for itself and leaves among the options.
 _SPARKS = ("versionAsOf", "timestampAsOf")

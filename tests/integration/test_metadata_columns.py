@@ -144,7 +144,8 @@ def test_row_numbers_where_filters_skip_rows(spark: SparkSession, table: Named) 
         wanted = spark.sql(f"SELECT count(*) FROM {name} WHERE {condition.replace('_ROW_INDEX', 'id')}")
         found = spark.sql(f"SELECT count(*), count_if(_ROW_INDEX = id) FROM {name} WHERE {condition}")
         assert found.collect() == [(wanted.collect()[0][0],) * 2], condition
-    frame = spark.sql(f"SELECT id, _ROW_INDEX FROM {name} WHERE id = 12345")
+    by_task = f"{name} WITH (`source.split.driver-max-size` = '0')"
+    frame = spark.sql(f"SELECT id, _ROW_INDEX FROM {by_task} WHERE id = 12345")
     assert [tuple(row) for row in frame.collect()] == [(12345, 12345)]
     plan: Any = frame._jdf.queryExecution().executedPlan()
     assert plan.collectLeaves().head().metrics().apply("numOutputRows").value() == 1000

@@ -108,6 +108,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
     Rewrites.install(SparkSession.active());
+    DriverReads.install(SparkSession.active());
     JsonNode reply = Bridge.ask("table.load", request);
     if (reply.has("missing")) {
       if (callerAsksWhetherItExists()) {
@@ -207,6 +208,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   private StagedTable stage(Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
     Rewrites.install(SparkSession.active());
+    DriverReads.install(SparkSession.active());
     ObjectNode request = definition(identifier, info.schema(), info.partitions(), info.properties());
     JsonNode spec = Bridge.ask("table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
     return new StagedReplacement(at(identifier), spec);

@@ -15,6 +15,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Literal;
@@ -34,6 +36,7 @@ import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
 
 /** A scan whose files Python chooses. */
 final class LockgateScan implements Batch, SupportsReportStatistics, SupportsReportPartitioning,
@@ -54,6 +57,8 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
   private JsonNode plan;
   private Packing packing;
   private List<String> selective;
+  private List<?> asked;
+  private DriverRead read;
 
   LockgateScan(
       LockgateTable table,
@@ -149,6 +154,25 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
     return ScanSpec.of(table.structType(), columns, first, PredicateUtils.toV1(skipping));
   }
 
+  /** Tells whether the driver may read this scan: there is little of it, and it is neither of a micro-batch nor of a change of rows. */
+  synchronized boolean suitsDriver() {
+    boolean plain = !wholeFiles && !request.path("strict").asBoolean() && runtime.length == 0 && files == null
+        && !request.path("options").has(LOOKUP_OPTION)
+        && SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId") == null;
+    return plain && plan().path("on_driver").asBoolean();
+  }
+
+  /** The rows that pass, read once however often the query is planned; null where tasks are to read them. */
+  synchronized DriverRead readOnDriver(
+      List<org.apache.spark.sql.catalyst.expressions.Expression> conditions, List<NamedExpression> wanted, Seq<Attribute> output) {
+    List<?> question = List.of(conditions, wanted, output);
+    if (!question.equals(asked)) {
+      asked = question;
+      read = DriverRead.of(this, conditions, wanted, output).orElse(null);
+    }
+    return read;
+  }
+
   @Override
   public StructType readSchema() {
     return columns;
@@ -197,6 +221,11 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
       return new UnknownPartitioning(0); // Spark knows transforms of one column only
     }
     return packing().partitioning(Distributing.places(table), packing().partitions(plan()).length);
+  }
+
+  /** All that is to be read, for one reader. */
+  InputPartition wholePartition() {
+    return OrcScans.wholePartition(spec(), plan());
   }
 
   @Override

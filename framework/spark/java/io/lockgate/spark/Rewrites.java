@@ -98,6 +98,8 @@ final class Rewrites extends Rule<LogicalPlan> {
   private static void physical(SparkPlan plan, Table written) {
     if (plan instanceof BatchScanExec read && same(read.scan(), written)) {
       ((LockgateScan) read.scan()).requireKeys();
+    } else if (plan instanceof DriverScanExec read && same(read.scan(), written)) {
+      read.scan().requireKeys();
     } else if (plan instanceof AdaptiveSparkPlanExec adaptive) {
       physical(adaptive.executedPlan(), written);
     } else if (plan instanceof QueryStageExec stage) {
