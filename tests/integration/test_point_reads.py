@@ -232,6 +232,13 @@ def test_many_rows_are_left_to_tasks(spark: SparkSession, table: Named) -> None:
     )
     assert len(ask(spark, name, "n = 3")) == 750
     assert len(left_to_tasks(spark, name, "odd = 1")) == 7500
+    long = table("long")
+    spark.sql(
+        f"CREATE TABLE {long} AS SELECT 1 AS n, repeat(CAST(id AS STRING), 100000) AS s FROM range(300)"
+    )
+    assert len(spark.sql(f"SELECT s FROM {long} WHERE n = 1").collect()) == 300
+    assert not on_driver(spark.sql(f"SELECT s FROM {long} WHERE n = 1"))
+    assert on_driver(spark.sql(f"SELECT s FROM {long} WHERE n = 1 AND s LIKE '29%'"))
 
 
 def test_many_files_are_left_to_tasks(spark: SparkSession, table: Named) -> None:

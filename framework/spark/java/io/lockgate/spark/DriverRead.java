@@ -10,10 +10,10 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.BindReferences;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.InterpretedPredicate;
 import org.apache.spark.sql.catalyst.expressions.InterpretedUnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.package$;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -23,8 +23,9 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Rows that the driver has read by the readers of tasks, filtered, and with the columns of a query. */
 final class DriverRead {
-  /** More rows are left to tasks: they are held for as long as the plan is. */
+  // More is left to tasks, since the rows are held for as long as the plan is.
   private static final int MOST_ROWS = 1000;
+  private static final long MOST_BYTES = 16 << 20;
 
   private final LockgateScan scan;
   private final InternalRow[] rows;
@@ -54,8 +55,9 @@ final class DriverRead {
 
   private static List<Expression> bound(List<?> expressions, Seq<Attribute> columns) {
     List<Expression> bound = new ArrayList<>();
+    var input = package$.MODULE$.AttributeSeq(columns);
     for (Object expression : expressions) {
-      bound.add(BindReferences.bindReference((Expression) expression, package$.MODULE$.AttributeSeq(columns), false));
+      bound.add(BindReferences.bindReference((Expression) expression, input, false));
     }
     return bound;
   }
@@ -63,18 +65,20 @@ final class DriverRead {
   /** By interpreted expressions: to compile them for a few thousand rows takes longer. */
   private static Optional<DriverRead> read(LockgateScan scan, Expression condition, List<Expression> wanted) throws IOException {
     PartitionReaderFactory readers = scan.createReaderFactory();
-    InterpretedPredicate filter = new InterpretedPredicate(condition);
     UnsafeProjection projection = InterpretedUnsafeProjection.createProjection(CollectionConverters.asScala(wanted).toSeq());
     List<InternalRow> rows = new ArrayList<>();
+    long bytes = 0;
     try (PartitionReader<ColumnarBatch> batches = readers.createColumnarReader(scan.wholePartition())) {
       while (batches.next()) {
         for (Iterator<InternalRow> all = batches.get().rowIterator(); all.hasNext();) {
           InternalRow row = all.next();
-          if (filter.eval(row)) {
-            if (rows.size() == MOST_ROWS) {
+          if (Boolean.TRUE.equals(condition.eval(row))) {
+            UnsafeRow found = projection.apply(row);
+            bytes += found.getSizeInBytes();
+            if (rows.size() == MOST_ROWS || bytes > MOST_BYTES) {
               return Optional.empty();
             }
-            rows.add(projection.apply(row).copy());
+            rows.add(found.copy());
           }
         }
       }

@@ -154,7 +154,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
     return ScanSpec.of(table.structType(), columns, first, PredicateUtils.toV1(skipping));
   }
 
-  /** Tells whether the driver may read this scan: there is little of it, and it is neither of a micro-batch nor of a change of rows. */
+  /** Tells whether the driver may read this scan: it is small, and belongs neither to a micro-batch nor to a change of rows. */
   synchronized boolean suitsDriver() {
     boolean plain = !wholeFiles && !request.path("strict").asBoolean() && runtime.length == 0 && files == null
         && !request.path("options").has(LOOKUP_OPTION)
