@@ -53,6 +53,12 @@ MEMORY_MAX = Option(
     2 << 30,
     "largest cache that lookup.cache=auto keeps in mapped files, whose pages all workers of a host share",
 )
+IN_JVM = Option(
+    "lookup.in-jvm",
+    parse_bool,
+    True,
+    "true: caches in mapped files are asked inside the JVM of the tasks; false: by Python workers, as RocksDB is",
+)
 BOOTSTRAP_PARALLELISM = Option(
     "lookup.bootstrap-parallelism",
     at_least(1),
@@ -160,6 +166,7 @@ ALL: tuple[Option[Any], ...] = (
     CACHE_MEMORY,
     CACHE_DISK,
     MEMORY_MAX,
+    IN_JVM,
     BOOTSTRAP_PARALLELISM,
     FILE_RETENTION,
     REFRESH_ASYNC,

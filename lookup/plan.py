@@ -16,13 +16,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import ArrayType, LongType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
 
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up_in_parts, together
 from lockgate.lookup.cluster import executors_keep, warn_of_detached_owner
 from lockgate.lookup.counting import SNAPSHOT_MASK
+from lockgate.lookup.jvm import answers_in_jvm, jvm_function
 from lockgate.lookup.metrics import observed
 from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
 from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, GROUPS_OPTION, SNAPSHOT_MEMBER, SPEC_OPTION
@@ -104,7 +114,9 @@ def by_cache(join: Join) -> DataFrame:
         stream = _by_group(join, buckets, groups, group)
     options = lookup_options(join.dimension.options, join.spec.options)
     retried = retry_of(options) is not None
-    lookup = _function(join, options, groups)
+    lookup = (
+        _jvm_function(join, options) if _in_jvm(join, options, groups) else _function(join, options, groups)
+    )
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     pin = pin_of(join, by_spark=False, groups=groups)
     rows = stream.withColumn(pinned, pin[SNAPSHOT_MEMBER])
@@ -161,19 +173,71 @@ def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructTyp
     for name, field in zip(names, described["fields"], strict=True):
         # A row without a match is null in every column, whatever the dimension promises of its own rows.
         field["name"], field["nullable"] = name, True
-    return StructType.fromJson(described)
+    struct = _without_lengths(StructType.fromJson(described))
+    assert isinstance(struct, StructType)
+    return struct
+
+
+def _without_lengths(kind: DataType) -> DataType:
+    # Spark reads CHAR and VARCHAR columns as strings.
+    if isinstance(kind, CharType | VarcharType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(_without_lengths(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(
+            _without_lengths(kind.keyType), _without_lengths(kind.valueType), kind.valueContainsNull
+        )
+    if isinstance(kind, StructType):
+        fields = [
+            StructField(field.name, _without_lengths(field.dataType), field.nullable, field.metadata)
+            for field in kind.fields
+        ]
+        return StructType(fields)
+    return kind
 
 
 def _folder_of(dimension: Table, spec: LookupSpec) -> str:
     return str(directory_for(dimension, spec).path)
 
 
+def _in_jvm(join: Join, options: TableOptions, groups: int | None) -> bool:
+    return (
+        groups is None
+        and retry_of(options) is None
+        and answers_in_jvm(join.dimension, join.spec, join.layout, options)
+    )
+
+
+def _jvm_function(join: Join, options: TableOptions) -> Callable[..., Column]:
+    REPORTS.counter(join.stream.sparkSession.sparkContext)  # which takes over what the JVM counts
+    struct = _struct_type(join.names, join.fields())
+    by_executors = executors_keep(join.stream.sparkSession)
+    return jvm_function(
+        join.name[0],
+        _finder(by_executors)(join.dimension, join.spec),
+        join.layout,
+        key_types(join),
+        ArrayType(struct) if join.layout.many else struct,
+        _wait_seconds(options, by_executors),
+        everywhere=by_executors,
+    )
+
+
+def _finder(by_executors: bool) -> Callable[[Table, LookupSpec], str]:
+    # Where the driver keeps the cache, it is its folder, whatever the executors have in their environment.
+    return place_of if by_executors else _folder_of
+
+
+def _wait_seconds(options: TableOptions, by_executors: bool) -> float:
+    return min(options.get_option(TIMEOUT).total_seconds(), math.inf if by_executors else _LOST_SECONDS)
+
+
 def _function(join: Join, options: TableOptions, groups: int | None) -> Callable[..., Column]:
     fields = join.fields()
     specs = [join.spec] if groups is None else grouped(join.spec, groups)
     by_executors = executors_keep(join.stream.sparkSession)
-    # Where the driver keeps the cache, it is its folder, whatever the executors have in their environment.
-    find = place_of if by_executors else _folder_of
+    find = _finder(by_executors)
     asking = Asking(
         places=tuple(find(join.dimension, each) for each in specs),
         fields=tuple(
@@ -182,9 +246,7 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
         many=join.layout.many,
         cache_bytes=options.get_option(CACHE_MEMORY),
         retry=retry_of(options),
-        wait_seconds=min(
-            options.get_option(TIMEOUT).total_seconds(), math.inf if by_executors else _LOST_SECONDS
-        ),
+        wait_seconds=_wait_seconds(options, by_executors),
         everywhere=by_executors,
     )
     counter = REPORTS.counter(join.stream.sparkSession.sparkContext)

@@ -103,11 +103,12 @@ class Reports:
         """Take over what the tasks have counted since, and tell the lookups."""
         if self._counter is None:
             return
-        from lockgate.lookup.counting import counts_of
+        from lockgate.lookup.counting import counts_in_jvm, counts_of
         from lockgate.lookup.running import lookups_of
 
         deltas: list[tuple[str, int, int]] = []
         with self._lock:
+            self._counter.add(counts_in_jvm(self._context))
             counted = counts_of(self._counter, set(self._batches))
             for token, (rows, matched, retried, nanos) in counted.items():
                 known = self._batches[token]

@@ -28,7 +28,8 @@ from lockgate.lookup.rows import Bools, Int64s, Rows, Scattered, UInt64s, offset
 
 # Arrow's plain binary arrays count bytes in 32 bits; a batch that could exceed that is encoded in halves.
 _MOST_BYTES = 1 << 30
-_WIDE_DECIMAL = 18
+# Decimals of more digits take two words.
+WIDE_DECIMAL = 18
 
 
 def is_variable(kind: pa.DataType) -> bool:
@@ -77,7 +78,7 @@ class RowCodec:
                 self._variable.append(index)
                 self._nested[index] = NestedCodec(field.type, field.name)
             elif _is_fixed(field.type):
-                wide = pa.types.is_decimal(field.type) and field.type.precision > _WIDE_DECIMAL
+                wide = pa.types.is_decimal(field.type) and field.type.precision > WIDE_DECIMAL
                 self._fixed.append((index, word, wide))
                 word += 2 if wide else 1
             else:

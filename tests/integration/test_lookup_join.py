@@ -433,7 +433,7 @@ def test_a_plan_asks_for_its_snapshot_once_when_it_runs(
         flights(spark), name, on="tailnum", select=["model"], snapshot_column="s", options=options
     )
     joined.explain()
-    assert "ask(" in capsys.readouterr().out
+    assert "lockgate.lookup" in capsys.readouterr().out
     with pytest.raises(NotFoundError, match="no lookup on"):
         lookup.status(name)
     context = spark.sparkContext

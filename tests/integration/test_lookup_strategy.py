@@ -131,7 +131,7 @@ def test_auto_compares_the_batch_with_the_table(
     plans = []
     for rows in (small, large):
         joined = lookup_join(spark.range(rows), name, on="id", options=options)
-        plans.append("ArrowEvalPython" in joined._jdf.queryExecution().optimizedPlan().toString())
+        plans.append("lockgate.lookup" in joined._jdf.queryExecution().optimizedPlan().toString())
         assert joined.where("v = 'v'").count() == rows
     assert plans == [True, False]
 

@@ -113,9 +113,10 @@ KEYS = {
 }
 
 
+@pytest.mark.parametrize("in_jvm", ["true", "false"])
 @pytest.mark.parametrize("kind", ["full", "memory"])
 def test_keys_of_every_type_together(
-    spark: SparkSession, table: MakeName, options: dict[str, str], kind: str
+    spark: SparkSession, table: MakeName, options: dict[str, str], kind: str, in_jvm: str
 ) -> None:
     """A row matches if all of its keys do: each type is the one that differs in some rows, or is null."""
     name = table("keyed")
@@ -136,7 +137,7 @@ def test_keys_of_every_type_together(
         ", ".join(f"{number}, {100 + number}" for number in range(len(KEYS)))
     )
     stream = spark.sql(f"SELECT {', '.join(asked)}, r, id FROM ({rows})")
-    given = {**options, "lookup.cache": kind}
+    given = {**options, "lookup.cache": kind, "lookup.in-jvm": in_jvm}
     joined = lookup_join(stream, name, on=names, options=given)
     plain = stream.join(spark.table(name), names, "left").select(*joined.columns)
     same(joined, plain)

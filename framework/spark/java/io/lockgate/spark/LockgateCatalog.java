@@ -3,6 +3,7 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.lookup.LookupFunction;
 import io.lockgate.spark.orc.BucketFunction;
 import java.util.HashMap;
 import java.util.Map;
@@ -323,7 +324,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     return out;
   }
 
-  // --- functions: only those that distribute rows to writers ---
+  // --- functions: those that Lockgate's own plans use ---
 
   @Override
   public Identifier[] listFunctions(String[] namespace) {
@@ -334,6 +335,9 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
     if (identifier.name().equals(BucketFunction.NAME)) {
       return new BucketFunction();
+    }
+    if (identifier.name().equals(LookupFunction.NAME)) {
+      return new LookupFunction();
     }
     throw new NoSuchFunctionException(identifier);
   }

@@ -1,0 +1,57 @@
+package io.lockgate.spark.lookup;
+
+import com.sun.security.auth.module.UnixSystem;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** Where caches lie on a host, and who may write there; as the Python module {@code places} has it. */
+final class CachePlaces {
+  private static final String ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR";
+  /** Where Python's {@code tempfile} looks for a folder for temporary files, in this order. */
+  private static final List<String> TEMPORARY_VARIABLES = List.of("TMPDIR", "TEMP", "TMP");
+  private static final List<String> TEMPORARY_FOLDERS = List.of("/tmp", "/var/tmp", "/usr/tmp");
+  private static final Path LOCKS = Path.of("/proc/locks");
+
+  private CachePlaces() {}
+
+  /** The folder, on this host, of the cache that a plan names by its place. */
+  static Path local(String place) {
+    int slash = place.lastIndexOf('/');
+    String configured = slash > 0 ? place.substring(0, slash) : slash == 0 ? "/" : "";
+    return root(configured).resolve(place.substring(slash + 1));
+  }
+
+  private static Path root(String configured) {
+    String own = System.getenv(ROOT_VARIABLE);
+    String given = own == null || own.isEmpty() ? configured : own;
+    if (given.isEmpty()) {
+      return temporary().resolve("lockgate-lookup-" + new UnixSystem().getUid());
+    }
+    if (given.equals("~") || given.startsWith("~/")) {
+      given = System.getProperty("user.home") + given.substring(1);
+    }
+    return Path.of(given).toAbsolutePath();
+  }
+
+  private static Path temporary() {
+    Stream<String> named = TEMPORARY_VARIABLES.stream().map(System::getenv).filter(each -> each != null && !each.isEmpty());
+    return Stream.concat(named, TEMPORARY_FOLDERS.stream())
+        .map(each -> Path.of(each).toAbsolutePath())
+        .filter(each -> Files.isDirectory(each) && Files.isWritable(each))
+        .findFirst()
+        .orElseGet(() -> Path.of("").toAbsolutePath());
+  }
+
+  /** Whether a process holds the right to write to a cache. Java's locks are of another kind, so the system's list is read. */
+  static boolean hasOwner(Path cache) {
+    try {
+      String inode = ":" + Files.getAttribute(cache.resolve("LOCK"), "unix:ino") + " ";
+      return Files.readAllLines(LOCKS).stream().anyMatch(line -> line.contains("FLOCK") && line.contains(inode));
+    } catch (IOException e) {
+      return !Files.exists(LOCKS) && Files.exists(cache.resolve("LOCK"));
+    }
+  }
+}

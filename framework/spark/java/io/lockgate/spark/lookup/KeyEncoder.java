@@ -1,0 +1,132 @@
+package io.lockgate.spark.lookup;
+
+import java.util.Arrays;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Makes the bytes of a lookup key of a row's columns: a hash, then what tells any two keys apart. The Python module {@code keycodec}
+ * has the format and its reasons.
+ */
+final class KeyEncoder {
+  private static final long GOLDEN = 0x9E3779B97F4A7C15L;
+  private static final long HASH_BITS = Long.MAX_VALUE;
+
+  private final RowShape shape;
+  private final DataType[] types;
+  private final int first;
+  private long[] words;
+  private int count;
+
+  /** The key's columns are those of a row from {@code first} on. */
+  KeyEncoder(RowShape shape, DataType[] types, int first) {
+    this.shape = shape;
+    this.types = types;
+    this.first = first;
+    this.words = new long[shape.headWords + 8];
+  }
+
+  /** Takes the key of a row; false if a part of it is null, which nothing equals. */
+  boolean encode(InternalRow row) {
+    for (int i = 0; i < shape.kinds.length; i++) {
+      if (row.isNullAt(first + i)) {
+        return false;
+      }
+    }
+    Arrays.fill(words, 0, shape.headWords, 0);
+    long end = (long) shape.headWords * Long.BYTES;
+    for (int i = 0; i < shape.kinds.length; i++) {
+      if (shape.kinds[i].isVariable()) {
+        end = putBytes(i, bytes(row, i), (int) end);
+      } else {
+        putFixed(i, row);
+      }
+    }
+    count = (int) ((end + Long.BYTES - 1) / Long.BYTES);
+    long hash = 0;
+    for (int i = 0; i < count; i++) {
+      hash += mix(words[i] + (i + 1) * GOLDEN);
+    }
+    words[0] = mix(hash) & HASH_BITS;
+    return true;
+  }
+
+  /** The hash of the key taken last. */
+  long hash() {
+    return words[0];
+  }
+
+  /** How many words the key has, the hash being the first. */
+  int count() {
+    return count;
+  }
+
+  long word(int index) {
+    return words[index];
+  }
+
+  /** The key as RocksDB has it, sorted by the bytes of its hash. */
+  byte[] toBytes() {
+    byte[] out = new byte[count * Long.BYTES];
+    Platform.putLong(out, Platform.BYTE_ARRAY_OFFSET, Long.reverseBytes(words[0]));
+    Platform.copyMemory(
+        words, Platform.LONG_ARRAY_OFFSET + Long.BYTES, out, Platform.BYTE_ARRAY_OFFSET + Long.BYTES, out.length - Long.BYTES);
+    return out;
+  }
+
+  private byte[] bytes(InternalRow row, int column) {
+    return shape.kinds[column] == RowShape.Kind.TEXT
+        ? row.getUTF8String(first + column).getBytes()
+        : row.getBinary(first + column);
+  }
+
+  private int putBytes(int column, byte[] value, int at) {
+    int needed = (at + value.length + Long.BYTES - 1) / Long.BYTES;
+    if (needed > words.length) {
+      words = Arrays.copyOf(words, 2 * needed);
+    }
+    // The rest of the last word is zero, whatever a longer key has left there.
+    Arrays.fill(words, (at + Long.BYTES - 1) / Long.BYTES, needed, 0);
+    Platform.copyMemory(value, Platform.BYTE_ARRAY_OFFSET, words, Platform.LONG_ARRAY_OFFSET + at, value.length);
+    long lengthAt = (long) shape.lengthsWord * Long.BYTES + shape.places[column] * (long) Integer.BYTES;
+    Platform.putInt(words, Platform.LONG_ARRAY_OFFSET + lengthAt, value.length);
+    return at + value.length;
+  }
+
+  private void putFixed(int column, InternalRow row) {
+    int ordinal = first + column;
+    int word = shape.places[column];
+    switch (shape.kinds[column]) {
+      case BOOLEAN -> words[word] = row.getBoolean(ordinal) ? 1 : 0;
+      case INT8 -> words[word] = row.getByte(ordinal) & 0xFFL;
+      case INT16 -> words[word] = row.getShort(ordinal) & 0xFFFFL;
+      case INT32 -> words[word] = row.getInt(ordinal) & 0xFFFFFFFFL;
+      case INT64 -> words[word] = row.getLong(ordinal);
+      // Adding a positive zero turns the negative one into it; all NaNs become one.
+      case FLOAT32 -> words[word] = Float.floatToIntBits(row.getFloat(ordinal) + 0.0f) & 0xFFFFFFFFL;
+      case FLOAT64 -> words[word] = Double.doubleToLongBits(row.getDouble(ordinal) + 0.0d);
+      case DECIMAL -> words[word] = decimal(row, column).toUnscaledLong();
+      case WIDE_DECIMAL -> {
+        var unscaled = decimal(row, column).toJavaBigDecimal().unscaledValue();
+        words[word] = unscaled.longValue();
+        words[word + 1] = unscaled.shiftRight(Long.SIZE).longValue();
+      }
+      default -> throw new IllegalStateException(shape.kinds[column] + " has no fixed width");
+    }
+  }
+
+  private org.apache.spark.sql.types.Decimal decimal(InternalRow row, int column) {
+    DecimalType type = (DecimalType) types[column];
+    return row.getDecimal(first + column, type.precision(), type.scale());
+  }
+
+  /** Scrambles a word one to one (the finaliser of SplitMix64, Steele et al. 2014). */
+  private static long mix(long word) {
+    word = (word ^ word >>> 30) * 0xBF58476D1CE4E5B9L;
+    word = (word ^ word >>> 27) * 0x94D049BB133111EBL;
+    return word ^ word >>> 31;
+  }
+}

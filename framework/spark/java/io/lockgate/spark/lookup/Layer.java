@@ -1,0 +1,125 @@
+package io.lockgate.spark.lookup;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** One layer of a cache in mapped files: keys sorted by hash, each with its value. The Python module {@code layers} has the format. */
+final class Layer implements AutoCloseable {
+  private static final long MISSING = -1;
+  /** From about a page of memory away to the same cache line. */
+  private static final int GUESSES = 2;
+
+  private final Words hashes;
+  private final Words keys;
+  private final Words keyEnds;
+  private final Words values;
+  private final Words valueEnds;
+  private final long count;
+  private final long keyWords;
+  /** How many keys there are for each unit of hash: hashes lie evenly, so that the place of one can be guessed. */
+  private final double density;
+
+  Layer(Path folder, String name) throws IOException {
+    hashes = new Words(folder.resolve(name + ".hashes"));
+    keys = new Words(folder.resolve(name + ".keys"));
+    Path ends = folder.resolve(name + ".key-ends");
+    keyEnds = Files.exists(ends) ? new Words(ends) : null;
+    values = new Words(folder.resolve(name + ".values"));
+    valueEnds = new Words(folder.resolve(name + ".value-ends"));
+    count = hashes.count();
+    keyWords = count == 0 ? 0 : keys.count() / count;
+    // Keys of other spaces sort behind, with the top bit set.
+    density = firstAtLeast(Long.MIN_VALUE, 0, count) / (double) Long.MAX_VALUE;
+  }
+
+  /** Finds a key; true if the layer has it, with a value of no length if it says that the key was deleted. */
+  boolean find(KeyEncoder key, Value out) {
+    long at = position(key);
+    if (at == MISSING) {
+      return false;
+    }
+    long start = valueEnds.get(at);
+    if (valueEnds.get(at + 1) == start) {
+      out.set(null, 0);
+    } else {
+      out.set(null, values.address(start));
+    }
+    return true;
+  }
+
+  private long position(KeyEncoder key) {
+    long hash = key.hash();
+    for (long at = firstFrom(hash); at < count && hashes.get(at) == hash; at++) {
+      if (isAt(key, at)) {
+        return at;
+      }
+    }
+    return MISSING;
+  }
+
+  private boolean isAt(KeyEncoder key, long at) {
+    long start = keyEnds == null ? at * keyWords : keyEnds.get(at);
+    long length = keyEnds == null ? keyWords : keyEnds.get(at + 1) - start;
+    if (length != key.count() - 1) {
+      return false;
+    }
+    for (int i = 0; i < length; i++) {
+      if (keys.get(start + i) != key.word(i + 1)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** The first position whose hash is not less: guessed, each time closer, then searched for with steps that double. */
+  private long firstFrom(long hash) {
+    if (count == 0) {
+      return 0;
+    }
+    long at = clamp((long) (hash * density));
+    for (int i = 0; i < GUESSES; i++) {
+      at = clamp(at + (long) ((hash - hashes.get(at)) * density));
+    }
+    long low = at;
+    long high = at;
+    long step = 1;
+    while (low > 0 && Long.compareUnsigned(hashes.get(low), hash) >= 0) {
+      high = low;
+      low = Math.max(0, low - step);
+      step *= 2;
+    }
+    step = 1;
+    while (high < count && Long.compareUnsigned(hashes.get(high), hash) < 0) {
+      low = high;
+      high = Math.min(count, high + step);
+      step *= 2;
+    }
+    return firstAtLeast(hash, low, high);
+  }
+
+  private long clamp(long at) {
+    return Math.max(0, Math.min(count - 1, at));
+  }
+
+  private long firstAtLeast(long hash, long from, long to) {
+    while (from < to) {
+      long middle = from + to >>> 1;
+      if (Long.compareUnsigned(hashes.get(middle), hash) < 0) {
+        from = middle + 1;
+      } else {
+        to = middle;
+      }
+    }
+    return from;
+  }
+
+  @Override
+  public void close() {
+    for (Words words : new Words[] {hashes, keys, keyEnds, values, valueEnds}) {
+      if (words != null) {
+        words.close();
+      }
+    }
+  }
+}

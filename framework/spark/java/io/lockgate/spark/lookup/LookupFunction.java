@@ -1,0 +1,211 @@
+package io.lockgate.spark.lookup;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.Bridge;
+import java.nio.file.Path;
+import java.util.Arrays;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.util.TaskCompletionListener;
+
+/**
+ * {@code lookup(how, type, pin, key, ...)}: the answer of a cache to a key, inside the JVM of the task. Joins plan with it where the
+ * cache is in mapped files; it is not for users.
+ *
+ * <p>{@code how} is a JSON text ({@code lockgate.lookup.mapped}), {@code type} a null of the answer's type, {@code pin} the batch's
+ * snapshot and token.
+ */
+public final class LookupFunction implements UnboundFunction {
+  public static final String NAME = "lookup";
+  private static final int HOW = 0;
+  private static final int TYPE = 1;
+  private static final int PIN = 2;
+  private static final int FIRST_KEY = 3;
+  private static final long NO_PIN = -1;
+  /** As {@code counting.pack} puts the two together. */
+  private static final int SNAPSHOT_BITS = 40;
+  /** One in so many lookups is timed, for to look at the clock takes as long as some of them. */
+  private static final int TIMED = 64;
+
+  @Override
+  public BoundFunction bind(StructType input) {
+    if (input.length() <= FIRST_KEY) {
+      throw new UnsupportedOperationException("lookup takes how, type, pin and at least one key");
+    }
+    DataType[] types = Arrays.stream(input.fields()).map(StructField::dataType).toArray(DataType[]::new);
+    return new Bound(types, LookupCounts.of(SparkContext.getOrCreate()));
+  }
+
+  @Override
+  public String description() {
+    return "lookup(how, type, pin, key, ...): the answer of a lookup cache to a key; used by lookup joins";
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  private static final class Bound implements ScalarFunction<Object> {
+    private final DataType[] types;
+    private final LookupCounts counts;
+    private transient Asking asking;
+
+    Bound(DataType[] types, LookupCounts counts) {
+      this.types = types;
+      this.counts = counts;
+    }
+
+    @Override
+    public DataType[] inputTypes() {
+      return types.clone();
+    }
+
+    @Override
+    public DataType resultType() {
+      return types[TYPE];
+    }
+
+    /** Or Spark would ask once for each column that is made of the answer. */
+    @Override
+    public boolean isDeterministic() {
+      return false;
+    }
+
+    @Override
+    public String name() {
+      return NAME;
+    }
+
+    @Override
+    public String canonicalName() {
+      return "lockgate.lookup";
+    }
+
+    /** What a plan shows. */
+    @Override
+    public String toString() {
+      return canonicalName();
+    }
+
+    @Override
+    public Object produceResult(InternalRow input) {
+      if (asking == null) {
+        asking = new Asking(input.getUTF8String(HOW), types, counts);
+      }
+      return asking.answer(input);
+    }
+  }
+
+  /** The lookups of one task. */
+  private static final class Asking {
+    private final Path cache;
+    private final double waitSeconds;
+    private final boolean many;
+    private final KeyEncoder key;
+    private final RowDecoder decoder;
+    private final LookupCounts counts;
+    private final Value value = new Value();
+    private final boolean inTask;
+    private long pin = NO_PIN;
+    private States.Lease lease;
+    private boolean ended;
+    private long rows;
+    private long matched;
+    private long nanos;
+
+    Asking(UTF8String how, DataType[] types, LookupCounts counts) {
+      JsonNode said = parse(how.toString());
+      String place = said.get("place").asText();
+      this.cache = said.get("everywhere").asBoolean() ? CachePlaces.local(place) : Path.of(place);
+      this.waitSeconds = said.get("wait_seconds").asDouble();
+      this.many = types[TYPE] instanceof ArrayType;
+      DataType[] keyTypes = Arrays.copyOfRange(types, FIRST_KEY, types.length);
+      this.key = new KeyEncoder(new RowShape(said.get("keys")), keyTypes, FIRST_KEY);
+      int[] answered = new int[said.get("answered").size()];
+      Arrays.setAll(answered, i -> said.get("answered").get(i).asInt());
+      DataType struct = types[TYPE] instanceof ArrayType array ? array.elementType() : types[TYPE];
+      this.decoder = new RowDecoder(new RowShape(said.get("columns")), answered, (StructType) struct);
+      this.counts = counts;
+      TaskContext task = TaskContext.get();
+      this.inTask = task != null;
+      if (inTask) {
+        task.addTaskCompletionListener((TaskCompletionListener) ignored -> end());
+      }
+    }
+
+    /** Answers one row; the lock keeps the state open while another thread ends the task. */
+    synchronized Object answer(InternalRow row) {
+      if (ended) {
+        throw new IllegalStateException("the task has ended");
+      }
+      if (row.getLong(PIN) != pin) {
+        turnTo(row.getLong(PIN));
+      }
+      boolean timed = rows % TIMED == 0;
+      long started = timed ? System.nanoTime() : 0;
+      Object found = find(row);
+      if (timed) {
+        nanos += (System.nanoTime() - started) * TIMED;
+      }
+      rows++;
+      matched += found == null ? 0 : 1;
+      if (!inTask) {
+        turnTo(NO_PIN);
+      }
+      return found;
+    }
+
+    private Object find(InternalRow row) {
+      if (lease == null || !key.encode(row) || !lease.state.find(key, value)) {
+        return null;
+      }
+      return many ? decoder.rows(value) : decoder.row(value.base, value.offset);
+    }
+
+    private void turnTo(long newPin) {
+      release();
+      pin = newPin;
+      long snapshot = pin & (1L << SNAPSHOT_BITS) - 1;
+      if (pin != NO_PIN && snapshot != 0) { // 0: the table has none yet, and so no rows
+        lease = States.acquire(cache, snapshot, waitSeconds);
+      }
+    }
+
+    private void release() {
+      if (lease != null) {
+        States.release(lease);
+        lease = null;
+      }
+      if (rows > 0) {
+        counts.add(new long[] {pin >>> SNAPSHOT_BITS, rows, matched, nanos});
+        rows = 0;
+        matched = 0;
+        nanos = 0;
+      }
+    }
+
+    private synchronized void end() {
+      ended = true;
+      release();
+    }
+
+    private static JsonNode parse(String how) {
+      try {
+        return Bridge.JSON.readTree(how);
+      } catch (JsonProcessingException e) {
+        throw new IllegalArgumentException(how, e);
+      }
+    }
+  }
+}
