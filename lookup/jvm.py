@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
-from lockgate.lookup.tables import newest_target
 from lockgate.lookup.options import CACHE, IN_JVM, MEMORY_MAX
 from lockgate.lookup.rowcodec import WIDE_DECIMAL, is_variable
 from lockgate.lookup.spec import cached_layout
+from lockgate.lookup.tables import newest_target
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

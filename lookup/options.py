@@ -57,7 +57,7 @@ IN_JVM = Option(
     "lookup.in-jvm",
     parse_bool,
     True,
-    "true: caches in mapped files are asked inside the JVM of the tasks; false: by Python workers, as RocksDB is",
+    "true: caches in mapped files are asked inside the JVM of the tasks; false: by Python workers",
 )
 BOOTSTRAP_PARALLELISM = Option(
     "lookup.bootstrap-parallelism",
