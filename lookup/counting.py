@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from py4j.protocol import Py4JError
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+_log = logging.getLogger("lockgate.lookup")
 
 # For each batch's token: rows asked for, of these matched, of these by a retry, nanoseconds of the workers.
 Counts: TypeAlias = dict[int, tuple[int, int, int, int]]
@@ -55,8 +59,12 @@ def make_counter(context: SparkContext) -> Counter:
 
 
 def counts_in_jvm(context: SparkContext) -> Counts:
-    """Take what tasks counted that asked inside their JVM (`jvm`), since the last call."""
-    taken = str(_java_counts(context).take())
+    """Take what tasks counted that asked inside their JVM (`jvm`), since the last call; none if Spark has ended."""
+    try:
+        taken = str(_java_counts(context).take())
+    except (Py4JError, OSError, AttributeError) as error:
+        _log.debug("what lookups inside the JVM counted cannot be told: %s", error)
+        return {}
     return {token: (rows, matched, 0, nanos) for token, rows, matched, nanos in _lines(taken)}
 
 

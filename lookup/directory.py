@@ -167,16 +167,19 @@ class CacheDirectory:
             return _numbers(self.generations_path)
         return []
 
+    def _building_path(self) -> Path:
+        return self.generations_path / f"building-{uuid.uuid4().hex}"
+
     def publish(self, make: Callable[[Path], GenerationInfo]) -> GenerationInfo:
         """Let `make` fill a folder (its database goes to `db`) and put it in place, complete, in one step."""
-        building = self.generations_path / f"building-{uuid.uuid4().hex}"
+        building = self._building_path()
         building.mkdir()
         try:
             info = make(building)
             (building / "GENERATION.json").write_text(json.dumps(asdict(info)))
             final = self.generation_path(info.snapshot_id)
             if final.exists():  # of a snapshot that was rolled back; open readers keep their files
-                final.rename(self.generations_path / f"building-{uuid.uuid4().hex}-old")
+                final.rename(self._building_path())
             building.rename(final)
         except BaseException:
             shutil.rmtree(building, ignore_errors=True)
@@ -185,8 +188,6 @@ class CacheDirectory:
 
     def sweep(self, keep: Collection[int] = ()) -> list[int]:
         """Remove what a crash left and the states that nobody needs; called by the owner."""
-        for leftover in self.generations_path.glob("building-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
         kept = {*keep, *self.needed()}
         states = self.generations()
         current = self.current()
@@ -194,7 +195,10 @@ class CacheDirectory:
             kept |= {current, *[state for state in states if state <= current][-KEPT_GENERATIONS:]}
         removed = [state for state in states if state not in kept]
         for state in removed:
-            shutil.rmtree(self.generation_path(state), ignore_errors=True)
+            # In one step: nobody shall open a half of it.
+            self.generation_path(state).rename(self._building_path())
+        for leftover in self.generations_path.glob("building-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
         return removed
 
     def clear(self) -> None:

@@ -107,8 +107,10 @@ class Reports:
         from lockgate.lookup.running import lookups_of
 
         deltas: list[tuple[str, int, int]] = []
+        told = counts_in_jvm(self._context)
+        if told:
+            self._counter.add(told)
         with self._lock:
-            self._counter.add(counts_in_jvm(self._context))
             counted = counts_of(self._counter, set(self._batches))
             for token, (rows, matched, retried, nanos) in counted.items():
                 known = self._batches[token]

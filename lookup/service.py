@@ -78,6 +78,7 @@ class Lookup:
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._target: Snapshot | None = None
+        self._looking = threading.Lock()
         self._serving = Serving()
         self._hosts = Hosts(spec.identifier, self._send)
         self._awaited: list[int] = []
@@ -220,7 +221,7 @@ class Lookup:
         Raises LookupTimeoutError, or the error of the build if the newest cannot be built.
         """
         if snapshot_id is None:
-            newest = newest_target(self.table)
+            newest = self._look()
             if newest is None:
                 return EMPTY
             if not self._serving.is_at(newest):
@@ -367,6 +368,21 @@ class Lookup:
         started = time.monotonic()
         if started >= self._look_at or self._target is None:
             self._look_at = started + self._options.get_option(REFRESH_INTERVAL).total_seconds()
+            self._look()
+        self._ask_for_target()
+        if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
+            self._hold(report_of(self.status()))
+        retention = self._options.get_option(PIN_RETENTION).total_seconds()
+        if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
+            self._pins_at = time.monotonic()
+            self._pins.renew(retention)
+        self._site.publish(self.status())
+
+    def _look(self) -> Snapshot | None:
+        # The newest snapshot, which is the target from now on. One look at a time: what an earlier one saw must
+        # not take the place of what a later one saw.
+        with self._looking:
+            started = time.monotonic()
             newest = newest_target(self.table)
             with self._changed:
                 before, self._target = self._target, newest
@@ -376,14 +392,7 @@ class Lookup:
                 else:
                     new = before is None or fingerprint(before) != fingerprint(newest)
                     self._serving.notice(newest, new=new, seen_at=started)
-        self._ask_for_target()
-        if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
-            self._hold(report_of(self.status()))
-        retention = self._options.get_option(PIN_RETENTION).total_seconds()
-        if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
-            self._pins_at = time.monotonic()
-            self._pins.renew(retention)
-        self._site.publish(self.status())
+        return newest
 
     def _ask_for_target(self) -> None:
         with self._changed:

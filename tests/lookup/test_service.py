@@ -191,6 +191,18 @@ def test_synchronous_refresh_waits_for_the_newest_snapshot(world: World) -> None
         assert ask(lookup, n, [3]) == [n]
 
 
+def test_what_was_waited_for_is_served_until_there_is_something_newer(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    lookup = world.lookup(**{"lookup.refresh.interval": "1 h"})
+    assert lookup.pin("query", 0) == 1
+    for n in range(2, 6):
+        table.append(rows(range(10), n))
+        assert lookup.wait_for(None) == n
+        assert lookup.status().served_snapshot == n
+        assert lookup.pin("query", n) == n
+
+
 def test_killing_the_owner_again_and_again_loses_nothing(world: World) -> None:
     table = world.create()
     table.append(rows(range(2000), 0))

@@ -31,9 +31,14 @@ final class CachePlaces {
       return temporary().resolve("lockgate-lookup-" + new UnixSystem().getUid());
     }
     if (given.equals("~") || given.startsWith("~/")) {
-      given = System.getProperty("user.home") + given.substring(1);
+      given = home() + given.substring(1);
     }
     return Path.of(given).toAbsolutePath();
+  }
+
+  private static String home() {
+    String own = System.getenv("HOME");
+    return own == null || own.isEmpty() ? System.getProperty("user.home") : own;
   }
 
   private static Path temporary() {

@@ -1,5 +1,6 @@
 package io.lockgate.spark.lookup;
 
+import io.lockgate.spark.Failure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -40,7 +41,10 @@ final class Layer implements AutoCloseable {
       return false;
     }
     long start = valueEnds.get(at);
-    if (valueEnds.get(at + 1) == start) {
+    long length = valueEnds.get(at + 1) - start;
+    if (length > Words.MOST_TOGETHER) {
+      throw Failure.inTask("LookupCacheError: the rows of a key take " + length * Long.BYTES + " bytes: set lookup.in-jvm=false", null);
+    } else if (length == 0) {
       out.set(null, 0);
     } else {
       out.set(null, values.address(start));

@@ -122,7 +122,8 @@ public final class LookupFunction implements UnboundFunction {
     private boolean ended;
     private long rows;
     private long matched;
-    private long nanos;
+    private long timedNanos;
+    private long timedRows;
 
     Asking(UTF8String how, DataType[] types, LookupCounts counts) {
       JsonNode said = parse(how.toString());
@@ -156,7 +157,8 @@ public final class LookupFunction implements UnboundFunction {
       long started = timed ? System.nanoTime() : 0;
       Object found = find(row);
       if (timed) {
-        nanos += (System.nanoTime() - started) * TIMED;
+        timedNanos += System.nanoTime() - started;
+        timedRows++;
       }
       rows++;
       matched += found == null ? 0 : 1;
@@ -175,11 +177,11 @@ public final class LookupFunction implements UnboundFunction {
 
     private void turnTo(long newPin) {
       release();
-      pin = newPin;
-      long snapshot = pin & (1L << SNAPSHOT_BITS) - 1;
-      if (pin != NO_PIN && snapshot != 0) { // 0: the table has none yet, and so no rows
+      long snapshot = newPin & (1L << SNAPSHOT_BITS) - 1;
+      if (newPin != NO_PIN && snapshot != 0) { // 0: the table has none yet, and so no rows
         lease = States.acquire(cache, snapshot, waitSeconds);
       }
+      pin = newPin;
     }
 
     private void release() {
@@ -188,11 +190,13 @@ public final class LookupFunction implements UnboundFunction {
         lease = null;
       }
       if (rows > 0) {
-        counts.add(new long[] {pin >>> SNAPSHOT_BITS, rows, matched, nanos});
+        counts.add(new long[] {pin >>> SNAPSHOT_BITS, rows, matched, timedNanos * rows / timedRows});
         rows = 0;
         matched = 0;
-        nanos = 0;
+        timedNanos = 0;
+        timedRows = 0;
       }
+      pin = NO_PIN;
     }
 
     private synchronized void end() {

@@ -16,6 +16,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.apache.spark.TaskContext;
 
 /**
  * The states that this JVM has open, each once for all of its tasks.
@@ -72,7 +73,11 @@ final class States {
 
   static synchronized void release(Lease lease) {
     lease.users--;
-    closeIfLeft(lease);
+    if (lease.left) {
+      closeIfLeft(lease);
+    } else {
+      leaveRemoved();
+    }
   }
 
   private static synchronized Lease known(Path folder) {
@@ -91,12 +96,23 @@ final class States {
     if (other != null) {
       return other;
     }
-    Object mark = mark(folder);
-    Lease lease = new Lease(CacheState.open(folder), mark);
+    Lease lease = openAsItIs(folder);
     lease.users = 1;
     leave(OPEN.put(folder, lease));
     leaveRemoved();
     return lease;
+  }
+
+  private static Lease openAsItIs(Path folder) throws IOException {
+    while (true) {
+      Object mark = mark(folder);
+      CacheState state = CacheState.open(folder);
+      Object now = mark(folder);
+      if (mark != null && (now == null || now.equals(mark))) {
+        return new Lease(state, mark);
+      }
+      state.close(); // another one came into its place meanwhile, of which it may have files
+    }
   }
 
   private static void leaveRemoved() {
@@ -104,7 +120,7 @@ final class States {
     int open = OPEN.size();
     while (eldestFirst.hasNext()) {
       Map.Entry<Path, Lease> each = eldestFirst.next();
-      if (mark(each.getKey()) == null || open > MOST_OPEN) {
+      if (each.getValue().users == 0 && mark(each.getKey()) == null || open > MOST_OPEN) {
         eldestFirst.remove();
         leave(each.getValue());
         open--;
@@ -140,6 +156,9 @@ final class States {
     long started = System.nanoTime();
     long seen = started;
     while (!Files.exists(folder.resolve(INFO))) {
+      if (TaskContext.get() != null) {
+        TaskContext.get().killTaskIfInterrupted();
+      }
       throwRefusal(cache, snapshot);
       want(cache, snapshot);
       if (CachePlaces.hasOwner(cache)) {

@@ -15,6 +15,8 @@ final class Words implements AutoCloseable {
   /** A map has at most 2 GB: they overlap, so that a row of up to 1 GB lies in one of them whole. */
   private static final int STEP_BITS = 30;
   private static final long STEP = 1L << STEP_BITS;
+  /** Words that can be read behind an address. */
+  static final long MOST_TOGETHER = STEP / Long.BYTES - 1;
 
   private final MappedByteBuffer[] maps;
   private final long[] addresses;
@@ -43,7 +45,7 @@ final class Words implements AutoCloseable {
     return Platform.getLong(null, address(index));
   }
 
-  /** Where a word lies in memory, and at least 1 GB of what follows it. */
+  /** Where a word lies in memory, and {@link #MOST_TOGETHER} words of the file from it on. */
   long address(long index) {
     long at = index * Long.BYTES;
     return addresses[(int) (at >>> STEP_BITS)] + (at & (STEP - 1));
