@@ -59,7 +59,7 @@ def make_counter(context: SparkContext) -> Counter:
 
 
 def counts_in_jvm(context: SparkContext) -> Counts:
-    """Take what tasks counted that asked inside their JVM (`jvm`), since the last call; none if Spark has ended."""
+    """Take what tasks counted that asked inside their JVM (`jvm`) since the last call; none without Spark."""
     try:
         taken = str(_java_counts(context).take())
     except (Py4JError, OSError, AttributeError) as error:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from lockgate.errors import LookupCacheError
+from lockgate.lookup.ahead import read_ahead
 from lockgate.lookup.budget import DiskBudget
 from lockgate.lookup.layers import PARTS, Layer, LayerWriter, hashes_of, merged
 from lockgate.lookup.rows import Bools, Rows
@@ -128,6 +129,7 @@ class MemoryStore:
             self._meta, self._next = content["meta"], content["next"]
             self._layers = _open_layers(path, content["layers"])
         self._sweep()
+        read_ahead(path for path in self.path.iterdir() if path.name != LAYERS_FILE)
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Read the values of `keys`, None where there is none."""

@@ -379,8 +379,8 @@ class Lookup:
         self._site.publish(self.status())
 
     def _look(self) -> Snapshot | None:
-        # The newest snapshot, which is the target from now on. One look at a time: what an earlier one saw must
-        # not take the place of what a later one saw.
+        # The newest snapshot, which is the target from now on. One look at a time: what an earlier one saw
+        # must not take the place of what a later one saw.
         with self._looking:
             started = time.monotonic()
             newest = newest_target(self.table)

@@ -33,6 +33,7 @@ from rocksdict import (
 )
 
 from lockgate.errors import LookupCacheError
+from lockgate.lookup.ahead import read_ahead
 from lockgate.lookup.rows import Rows, Scattered
 from lockgate.lookup.sealing import CacheCipher, Opener, Sealer, stored_keys
 from lockgate.lookup.stores import Found, Piece, Storage
@@ -45,10 +46,6 @@ _BLOOM_BITS = 10
 _WRITER_CACHE_BYTES = 32 << 20
 # In the record of the last step: the random bytes of the sessions that wrote encrypted values.
 _SESSIONS = "sessions"
-
-# The system is asked to hold a database in memory that takes less than this share of all memory.
-_MEMORY_SHARE = 0.5
-_AHEAD_BYTES = 1 << 20
 
 _caches: dict[int, Cache] = {}
 
@@ -74,19 +71,6 @@ def _options(cache: Cache) -> Options:
     options.set_keep_log_file_num(1)
     options.set_stats_dump_period_sec(0)
     return options
-
-
-def _read_ahead(paths: Iterable[Path]) -> None:
-    # RocksDB has the system forget each sorted file that it has written: the first lookups would wait for the
-    # disk at every key. The system reads in the background, a little for each time it is asked.
-    sizes = {path: path.stat().st_size for path in paths}
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if not hasattr(os, "posix_fadvise") or sum(sizes.values()) > _MEMORY_SHARE * memory:
-        return
-    for path, size in sizes.items():
-        with open(path, "rb") as file:
-            for start in range(0, size, _AHEAD_BYTES):
-                os.posix_fadvise(file.fileno(), start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
 
 
 def _read(db: Rdict, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -153,7 +137,7 @@ class WritableStore:
         families = None
         if (path / "CURRENT").exists():
             families = {"default": options}
-            _read_ahead(path.glob("*.sst"))
+            read_ahead(path.glob("*.sst"))
         try:
             self._db = Rdict(str(path), options, column_families=families)
         except Exception as error:  # the binding raises bare exceptions
@@ -211,7 +195,8 @@ class WritableStore:
         options = IngestExternalFileOptions()
         options.set_move_files(True)
         paths = [mark, *files]
-        _read_ahead(paths)
+        # RocksDB has the system forget each sorted file that it has written.
+        read_ahead(paths)
         self._db.ingest_external_file([str(path) for path in paths], options)
         for path in paths:
             path.unlink(missing_ok=True)
