@@ -44,7 +44,10 @@ ANNOTATIONS_ONLY = {"framework.plugins"}
 
 PYSPARK = {
     "framework/spark",
-    *(f"lookup/{name}.py" for name in ("counting", "join", "metrics", "plan", "spark_filter", "spark_join")),
+    *(
+        f"lookup/{name}.py"
+        for name in ("counting", "join", "jvm", "metrics", "plan", "spark_filter", "spark_join")
+    ),
 }
 ROCKSDICT = {"lookup"}
 

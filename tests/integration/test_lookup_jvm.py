@@ -48,8 +48,7 @@ COLUMNS = {
 }
 NAMES = [described.split(" ")[0] for described in COLUMNS]
 WAYS: dict[str, dict[str, str]] = {
-    "jvm": {"lookup.cache": "memory"},
-    "jvm by default": {},
+    "jvm": {},
     "workers": {"lookup.cache": "memory", "lookup.in-jvm": "false"},
     # A cache that outgrew mapped files after the join was planned.
     "jvm in RocksDB": {"lookup.cache": "full"},
@@ -196,7 +195,7 @@ def test_removed_states_are_let_go(spark: SparkSession, table: MakeName, options
 
     assert joined.where("whole = -1").count() > 0
     most = 0
-    for round_ in range(8):
+    for round_ in range(5):
         spark.sql(f"UPDATE {name} SET name = 'round {round_}', whole = {round_}")
         lookup.wait_for(name)
         counted = {row.whole: row["count"] for row in joined.groupBy("whole").count().collect()}

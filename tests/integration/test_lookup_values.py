@@ -113,8 +113,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("in_jvm", ["true", "false"])
-@pytest.mark.parametrize("kind", ["full", "memory"])
+@pytest.mark.parametrize(("kind", "in_jvm"), [("full", "true"), ("memory", "true"), ("memory", "false")])
 def test_keys_of_every_type_together(
     spark: SparkSession, table: MakeName, options: dict[str, str], kind: str, in_jvm: str
 ) -> None:
