@@ -11,6 +11,7 @@ final class Layer implements AutoCloseable {
   /** From about a page of memory away to the same cache line. */
   private static final int GUESSES = 2;
 
+  private final Path folder;
   private final Words hashes;
   private final Words keys;
   private final Words keyEnds;
@@ -22,6 +23,7 @@ final class Layer implements AutoCloseable {
   private final double density;
 
   Layer(Path folder, String name) throws IOException {
+    this.folder = folder;
     hashes = new Words(folder.resolve(name + ".hashes"));
     keys = new Words(folder.resolve(name + ".keys"));
     Path ends = folder.resolve(name + ".key-ends");
@@ -43,7 +45,9 @@ final class Layer implements AutoCloseable {
     long start = valueEnds.get(at);
     long length = valueEnds.get(at + 1) - start;
     if (length > Words.MOST_TOGETHER) {
-      throw Failure.inTask("LookupCacheError: the rows of a key take " + length * Long.BYTES + " bytes: set lookup.in-jvm=false", null);
+      throw Failure.inTask(
+          "LookupCacheError: the rows of one key take " + length * Long.BYTES + " bytes in the lookup cache " + folder
+              + ", more than the JVM can read: set lookup.in-jvm=false", null);
     } else if (length == 0) {
       out.set(null, 0);
     } else {

@@ -1,5 +1,6 @@
 package io.lockgate.spark.lookup;
 
+import io.lockgate.spark.Failure;
 import java.io.IOException;
 import java.nio.file.Path;
 import org.apache.spark.unsafe.Platform;
@@ -12,10 +13,12 @@ import org.rocksdb.RocksDBException;
  * is slower than the many at once of the Python workers.
  */
 final class RocksState implements CacheState {
+  private final Path folder;
   private final Options options;
   private final RocksDB database;
 
   RocksState(Path folder) throws IOException {
+    this.folder = folder;
     RocksDB.loadLibrary();
     options = new Options();
     try {
@@ -33,7 +36,8 @@ final class RocksState implements CacheState {
       out.set(value, Platform.BYTE_ARRAY_OFFSET);
       return value != null;
     } catch (RocksDBException e) {
-      throw new IllegalStateException("cannot read the lookup cache: " + e.getMessage(), e);
+      throw Failure.inTask(
+          "LookupCacheError: cannot read the lookup cache " + folder + ": " + e.getMessage() + "; lockgate lookup rebuild makes it anew", e);
     }
   }
 

@@ -61,9 +61,12 @@ final class States {
     try {
       return opened(folder);
     } catch (NoSuchFileException | FileNotFoundException e) {
-      throw Failure.inTask("LookupCacheError: the lookup cache " + cache + " does not hold snapshot " + snapshot + " any more", e);
+      throw Failure.inTask(
+          "LookupCacheError: the lookup cache " + cache + " does not hold snapshot " + snapshot + " any more: run the query again", e);
     } catch (IOException e) {
-      throw Failure.inTask("LookupCacheError: cannot open the lookup cache " + folder + ": " + firstLine(e), e);
+      throw Failure.inTask(
+          "LookupCacheError: cannot open the lookup cache " + folder + ": " + firstLine(e) + "; lockgate lookup rebuild " + cache
+              + " makes it anew", e);
     }
   }
 
