@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lockgate.errors import (
@@ -13,7 +14,7 @@ from lockgate.errors import (
     ProcedureNotFoundError,
     nearest,
 )
-from lockgate.framework.plugins import plugins
+from lockgate.framework.plugins import ProcedureCalled, plugins, publish
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext, ProcedureResult
 from lockgate.procedures.values import value_type
 
@@ -109,7 +110,7 @@ def call(context: ProcedureContext, name: str, *positional: Any, **named: Any) -
     """Run the procedure `name` and return its rows; what it raises on purpose passes through unchanged."""
     procedure = find(name)
     arguments = bind(procedure, positional, named)
-    rows = procedure.call(context, **arguments)
+    rows = _observed(procedure, context, arguments)
     width = len(procedure.result)
     for row in rows:
         if len(row) != width:
@@ -117,6 +118,31 @@ def call(context: ProcedureContext, name: str, *positional: Any, **named: Any) -
                 f"{procedure.name} returned a row of {len(row)} values for {width} columns: {row!r}"
             )
     return ProcedureResult(tuple(column for column, _ in procedure.result), tuple(map(tuple, rows)))
+
+
+def _observed(
+    procedure: Procedure, context: ProcedureContext, arguments: Mapping[str, Any]
+) -> Iterable[Sequence[Any]]:
+    """Call the procedure, and publish the event that says how it ended."""
+    started = time.monotonic()
+    error: str | None = None
+    try:
+        return procedure.call(context, **arguments)
+    except BaseException as raised:
+        error = type(raised).__name__
+        raise
+    finally:
+        table = arguments.get("table")
+        publish(
+            ProcedureCalled(
+                procedure=procedure.name,
+                table=table if isinstance(table, str) else None,
+                arguments=tuple(sorted(name for name, value in arguments.items() if value is not None)),
+                dry_run=arguments.get("dry_run") is True,
+                seconds=time.monotonic() - started,
+                error=error,
+            )
+        )
 
 
 def signature(procedure: Procedure) -> str:

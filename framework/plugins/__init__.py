@@ -9,19 +9,36 @@ from lockgate.framework.plugins.contracts import (
     MaskFunction,
     SystemTable,
 )
+from lockgate.framework.plugins.events import (
+    Event,
+    KeyUnwrapped,
+    ProcedureCalled,
+    RowsCommitted,
+    ScanPlanned,
+    TableChanged,
+)
 from lockgate.framework.plugins.hookspecs import hookimpl
-from lockgate.framework.plugins.manager import PluginManager, plugins, register
+from lockgate.framework.plugins.manager import PluginManager, plugins, publish, register
+from lockgate.framework.plugins.observers import EventCounts
 
 __all__ = [
     "BridgeContext",
     "BridgeOperation",
+    "Event",
+    "EventCounts",
     "KeyProviderFactory",
+    "KeyUnwrapped",
     "LakeMethod",
     "MaskFactory",
     "MaskFunction",
     "PluginManager",
+    "ProcedureCalled",
+    "RowsCommitted",
+    "ScanPlanned",
     "SystemTable",
+    "TableChanged",
     "hookimpl",
     "plugins",
+    "publish",
     "register",
 ]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         MaskFactory,
         SystemTable,
     )
+    from lockgate.framework.plugins.events import Event
     from lockgate.procedures.procedure import Procedure
 
 PROJECT = "lockgate"
@@ -59,3 +60,8 @@ def lockgate_masks() -> Mapping[str, MaskFactory]:  # type: ignore[empty-body]
 @hookspec
 def lockgate_lake_methods() -> Mapping[str, LakeMethod]:  # type: ignore[empty-body]
     """Return, by name, the functions that this plugin adds to every `Lake` as methods."""
+
+
+@hookspec
+def lockgate_event(event: Event) -> None:
+    """Observe what happened, after it happened: scans, commits, changed tables, procedures, keys."""

@@ -12,6 +12,7 @@ import pluggy
 
 from lockgate.errors import PluginError
 from lockgate.framework.plugins import hookspecs
+from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (
     BridgeOperation,
     KeyProviderFactory,
@@ -19,6 +20,8 @@ from lockgate.framework.plugins.contracts import (
     MaskFactory,
     SystemTable,
 )
+from lockgate.framework.plugins.events import Event
+from lockgate.framework.plugins.observers import EventQueue
 
 if TYPE_CHECKING:
     from lockgate.procedures.procedure import Procedure
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "lockgate"
 DISABLE_VARIABLE = "LOCKGATE_DISABLE_PLUGINS"
 _APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
+_OBSERVERS = frozenset({"lockgate_event"})
 
 T = TypeVar("T")
 
@@ -44,7 +48,9 @@ class PluginManager:
         self._hooks = sorted(name for name in vars(hookspecs) if name.startswith("lockgate_"))
         self._gathered: dict[str, dict[str, Any]] = {}
         self._origin: dict[str, str] = {}
+        self._attribution = Attribution()
         self._lock = threading.RLock()
+        self.events = EventQueue(self._deliver)
 
     # --- registration ---
 
@@ -59,8 +65,9 @@ class PluginManager:
                     name,
                 )
             self._check_marks(plugin, name, origin)
+            copy = attributed(plugin, name, frozenset(self._hooks), _OBSERVERS, self._attribution)
             try:
-                self._pluggy.register(plugin, name)
+                self._pluggy.register(copy, name)
                 self._pluggy.check_pending()
             except (pluggy.PluginValidationError, ValueError) as error:
                 if self._pluggy.has_plugin(name):
@@ -144,18 +151,12 @@ class PluginManager:
     def _merge(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> dict[str, T]:
         merged: dict[str, T] = {}
         owner: dict[str, str] = {}
-        implementations = getattr(self._pluggy.hook, hook).get_hookimpls()
         # Sorted, so that a conflict is reported alike whatever the order of installation.
-        for implementation in sorted(implementations, key=lambda each: each.plugin_name):
-            plugin = implementation.plugin_name
+        for plugin, answer in sorted(self._answers(hook), key=lambda pair: pair[0]):
             try:
-                added = items(implementation.function())
-            except Exception as error:  # a plugin may raise anything
-                raise PluginError(
-                    f"plugin {plugin!r} from {self._origin[plugin]}: {hook}() failed: "
-                    f"{type(error).__name__}: {_one_line(error)}",
-                    plugin,
-                ) from error
+                added = items(answer)
+            except Exception as error:  # what a plugin answers may be anything
+                raise self._failed(plugin, hook, error) from error
             for name, value in added.items():
                 if name in merged:
                     raise PluginError(
@@ -165,6 +166,40 @@ class PluginManager:
                     )
                 merged[name], owner[name] = value, plugin
         return merged
+
+    def _answers(self, hook: str) -> list[tuple[str, object]]:
+        """Call a hook through pluggy and return its answers, None left out, each with its plugin."""
+        self._attribution.clear()
+        try:
+            answers = getattr(self._pluggy.hook, hook)()
+        except HookError as error:
+            cause = error.__cause__
+            raise self._failed(
+                error.plugin, hook, cause if isinstance(cause, Exception) else error
+            ) from cause
+        return [(self._attribution.plugin_of(answer), answer) for answer in answers]
+
+    def _failed(self, plugin: str, hook: str, error: Exception) -> PluginError:
+        return PluginError(
+            f"plugin {plugin!r} from {self._origin.get(plugin, 'this process')}: {hook}() failed: "
+            f"{type(error).__name__}: {_one_line(error)}",
+            plugin,
+        )
+
+    # --- what plugins observe ---
+
+    def event(self, event: Event) -> None:
+        """Let plugins observe `event`, later and on another thread; nothing of theirs reaches the caller."""
+        if self._pluggy.hook.lockgate_event.get_hookimpls():
+            self.events.publish(event)
+
+    def _deliver(self, event: Event) -> list[tuple[str, Exception]]:
+        self._attribution.clear()
+        try:
+            self._pluggy.hook.lockgate_event(event=event)
+        except Exception as error:  # a hook wrapper may raise anything
+            return [*self._attribution.failures, ("a hook wrapper", error)]
+        return list(self._attribution.failures)
 
     def _check_marks(self, plugin: object, name: str, origin: str) -> None:
         """Refuse an unmarked function that is named like a hook: pluggy would ignore it without a word."""
@@ -256,6 +291,18 @@ def plugins() -> PluginManager:
             manager.load_entry_points()
             _process_manager = manager
         return _process_manager
+
+
+def publish(event: Event) -> None:
+    """Let the plugins of this process observe `event`; never waits and never raises.
+
+    Plugins that cannot be loaded are not reported here: whoever needs what they add is told.
+    """
+    try:
+        manager = plugins()
+    except PluginError:
+        return
+    manager.event(event)
 
 
 def register(plugin: object, name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
+from lockgate.framework.plugins import KeyUnwrapped, publish
 from lockgate.framework.spark.catalogs import is_strict
 from lockgate.framework.spark.context import Context
 
@@ -22,6 +23,7 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     try:
         plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
     except (KeyMissingError, KeyDeniedError) as error:
+        publish(KeyUnwrapped(key=key.name, version=key.version, granted=False))
         if is_strict(request["scope"]):
             raise type(error)(
                 f"{error}; what is read here decides what is written, and without the key that would be masks"
@@ -30,6 +32,7 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             # The table's columns are shown as open, so masks would be taken for values.
             raise
         return {"missing": True}
+    publish(KeyUnwrapped(key=key.name, version=key.version, granted=True))
     return {"plain": base64.b64encode(plain).decode()}
 
 

@@ -17,6 +17,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.io import MovesFolders, join, resolve
+from lockgate.framework.plugins import TableChanged, publish
 from lockgate.framework.store.alter import altered
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.generations import current_schema, placed_after
@@ -180,6 +181,7 @@ class Catalog:
             except FileExistsError:
                 pass  # another creator was faster
             else:
+                publish(TableChanged(table=location, change="created", schema_id=first.id))
                 return self.load_table(parsed)
         if ignore_if_exists:
             return self.load_table(parsed)
@@ -215,9 +217,11 @@ class Catalog:
             check_wrapped_keys(changed, before=table.schema)
             schemas = self._schemas_of(table.identifier)
             try:
-                schemas.create(placed_after(schemas, changed, table.schema))
+                placed = placed_after(schemas, changed, table.schema)
+                schemas.create(placed)
             except FileExistsError:
                 continue  # somebody else altered the table just now
+            publish(TableChanged(table=table.line_location, change="altered", schema_id=placed.id))
             return self.load_table(identifier)
 
     def replace_table(self, identifier: str | Identifier, schema: Schema) -> Replacement:
@@ -239,12 +243,13 @@ class Catalog:
         """
         _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
         rename_table(self, identifier, target)
+        publish(TableChanged(table=self.location(target), change="renamed", schema_id=None))
 
     def drop_table(self, identifier: str | Identifier, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its files; raises as `load_table`, unless that is to be ignored."""
         parsed = Identifier.parse(identifier)
         _refuse_branch(parsed, "dropped: use delete_branch")
-        location = self.location(parsed)
+        location = dropped = self.location(parsed)
         if not self.table_exists(parsed):
             if ignore_if_not_exists:
                 return
@@ -258,6 +263,7 @@ class Catalog:
             self.file_system.delete_tree(join(location, named))
         self.file_system.delete_tree(schema_folder(location))
         self.file_system.delete_tree(location)
+        publish(TableChanged(table=dropped, change="dropped", schema_id=None))
 
     def _schemas_of(self, identifier: Identifier) -> SchemaFiles:
         folder = line_folder(self.location(identifier), identifier.branch)

@@ -25,6 +25,7 @@ from lockgate.errors import (
     UnsupportedFormatError,
 )
 from lockgate.framework import options as known
+from lockgate.framework.plugins import RowsCommitted, publish
 from lockgate.framework.store.basis import Basis, BasisCheck
 from lockgate.framework.store.commit_files import CommitFiles
 from lockgate.framework.store.conflicts import (
@@ -86,6 +87,19 @@ def commit_messages(
     request = request_of(table, messages, kind, user, identifier, basis, overwrite)
     request = dataclasses.replace(request, replaces=replaces)
     return _Attempts(table, request).run()
+
+
+def _announce(table: Table, snapshot: Snapshot) -> None:
+    publish(
+        RowsCommitted(
+            table=table.location,
+            snapshot_id=snapshot.id,
+            kind=str(snapshot.commit_kind),
+            writer=snapshot.commit_user,
+            identifier=snapshot.commit_identifier,
+            rows=snapshot.delta_record_count,
+        )
+    )
 
 
 @dataclass
@@ -161,6 +175,7 @@ class _Attempts:
             if head is None or not self._was_rolled_back(head):
                 self.table.snapshot_files.hint_latest(snapshot.id)
                 self._files.drop_unused(snapshot)
+                _announce(self.table, snapshot)
                 return snapshot
             self._withdraw(snapshot)
         self._files.clean_up([own_list])

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, LockgateError
+from lockgate.framework.plugins import TableChanged, publish
 from lockgate.framework.store.generations import GENERATION, generation_of, placed_after
 from lockgate.framework.store.nested_fields import numbered
 from lockgate.framework.store.schema import Schema, TableSchema, now_millis
@@ -54,7 +55,7 @@ class Replacement(Table):
                 f"table {self.identifier} was altered or replaced meanwhile; repeat the statement"
             ) from None
         try:
-            return commit_messages(
+            snapshot = commit_messages(
                 self,
                 self.messages,
                 kind="OVERWRITE",
@@ -66,6 +67,8 @@ class Replacement(Table):
         except BaseException:
             self._withdraw_schema()
             raise
+        publish(TableChanged(table=self.location, change="replaced", schema_id=self.schema.id))
+        return snapshot
 
     def discard(self) -> None:
         """Delete the files of a replacement that came to nothing."""

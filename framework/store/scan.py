@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework import options as known
+from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.clustering import Bucketing, common_bucketing
 from lockgate.framework.store.collector import paused_collector
 from lockgate.framework.store.column_bounds import (
@@ -188,7 +189,7 @@ def plan_scan(
         seconds=time.monotonic() - started,
     )
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
-    return ScanPlan(
+    planned = ScanPlan(
         snapshot_id=snapshot.id if snapshot else None,
         schema=schema,
         splits=tuple(splits),
@@ -202,6 +203,16 @@ def plan_scan(
         },
         bucketing=common_bucketing(schema, files),
     )
+    publish(
+        ScanPlanned(
+            table=table.location,
+            snapshot_id=planned.snapshot_id,
+            columns=planned.columns,
+            files=sum(len(split.files) for split in splits),
+            size=planned.total_bytes,
+        )
+    )
+    return planned
 
 
 def files_of(table: Table, snapshot: Snapshot | None, between: Between | None = None) -> FileTable:

@@ -129,3 +129,45 @@ def test_the_process_has_lockgate_s_own_plugins() -> None:
     assert {"lookup", "procedures"} <= set(plugins().names())
     assert "procedure.call" in plugins().bridge_operations()
     assert plugins() is plugins()
+
+
+def test_a_wrapper_sees_and_changes_what_plugins_add() -> None:
+    manager = PluginManager()
+
+    @hookimpl(wrapper=True)
+    def without_vaults() -> Any:
+        answers = yield
+        return [{name: make for name, make in each.items() if name != "vault"} for each in answers]
+
+    manager.register(module(lockgate_key_providers=lambda: {"vault": print, "file2": print}), "keys")
+    wrapper = types.SimpleNamespace(lockgate_key_providers=without_vaults)
+    manager.register(wrapper, "filter")
+    assert list(manager.key_providers()) == ["file2"]
+
+
+def test_the_order_that_plugins_ask_for() -> None:
+    asked: list[str] = []
+
+    def note(name: str) -> Any:
+        def lockgate_masks() -> dict[str, Any]:
+            asked.append(name)
+            return {}
+
+        return lockgate_masks
+
+    manager = PluginManager()
+    for name, marks in {"last": {"trylast": True}, "first": {"tryfirst": True}, "middle": {}}.items():
+        manager.register(types.SimpleNamespace(lockgate_masks=hookimpl(**marks)(note(name))), name)
+    manager.masks()
+    assert asked == ["first", "middle", "last"]
+
+
+def test_methods_of_an_object_are_hooks_too() -> None:
+    class Plugin:
+        @hookimpl
+        def lockgate_key_providers(self) -> dict[str, Any]:
+            return {"vault": print}
+
+    manager = PluginManager()
+    manager.register(Plugin(), "object")
+    assert list(manager.key_providers()) == ["vault"]

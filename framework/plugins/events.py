@@ -1,0 +1,92 @@
+"""Events: what happened, as frozen values that observers receive after the fact.
+
+An event names tables, columns, keys and numbers; it never holds a value of a row, a literal of a query or a
+key's bytes. Plugins observe events by the hook `lockgate_event`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """What all events have: the moment, in UTC, at which this process noticed what happened."""
+
+    at: datetime = field(default_factory=_now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlanned(Event):
+    """A scan of a table was planned: its files are chosen, and no row has been read yet.
+
+    `table` is the folder of the table, `columns` the columns that the scan reads, or None for all of them.
+    `files` and `size` (bytes) are what remains to be read after everything that could be skipped.
+    """
+
+    table: str
+    snapshot_id: int | None
+    columns: tuple[str, ...] | None
+    files: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsCommitted(Event):
+    """A commit became visible as the snapshot `snapshot_id`.
+
+    `kind` is the commit's kind in the snapshot (APPEND, OVERWRITE, COMPACT). `writer` and `identifier` are
+    those of the commit: a stream has one writer and counts its batches by `identifier`. `rows` counts the
+    rows that the table's files have more than before (fewer: negative), or is None if it is not known.
+    """
+
+    table: str
+    snapshot_id: int
+    kind: str
+    writer: str
+    identifier: int
+    rows: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableChanged(Event):
+    """A table was created, altered, renamed, replaced or dropped.
+
+    `table` is the folder of the table (of a renamed one, the new folder), `schema_id` the number of the
+    schema that holds from now on, or None for a table that was renamed or dropped.
+    """
+
+    table: str
+    change: Literal["created", "altered", "renamed", "replaced", "dropped"]
+    schema_id: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcedureCalled(Event):
+    """A procedure ended after `seconds`; `error` is the name of the error's class, or None for success.
+
+    `arguments` are the names of the arguments that were given, without their values; `table` is the table
+    that an argument of that name named, if any.
+    """
+
+    procedure: str
+    table: str | None
+    arguments: tuple[str, ...]
+    dry_run: bool
+    seconds: float
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyUnwrapped(Event):
+    """A reader asked for the local key of a file: `granted` says whether it got the key."""
+
+    key: str
+    version: int
+    granted: bool

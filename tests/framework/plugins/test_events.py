@@ -1,0 +1,167 @@
+"""Events reach observers in order and late; nothing of an observer reaches whoever publishes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockgate import procedures
+from lockgate.framework.plugins import (
+    Event,
+    KeyUnwrapped,
+    PluginManager,
+    ProcedureCalled,
+    RowsCommitted,
+    ScanPlanned,
+    TableChanged,
+    hookimpl,
+    plugins,
+)
+from lockgate.framework.plugins.observers import EventQueue
+from lockgate.framework.store import Catalog
+from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema_changes import SetOption
+
+
+def observer(seen: Any) -> types.SimpleNamespace:
+    @hookimpl
+    def lockgate_event(event: Event) -> None:
+        seen(event)
+
+    return types.SimpleNamespace(lockgate_event=lockgate_event)
+
+
+def numbered(number: int) -> KeyUnwrapped:
+    return KeyUnwrapped(key="k", version=number, granted=True)
+
+
+@pytest.fixture
+def events() -> Iterator[list[Event]]:
+    """What an observer of this process sees."""
+    seen: list[Event] = []
+    plugins().register(observer(seen.append), "observer")
+    yield seen
+    plugins().unregister("observer")
+
+
+def test_events_arrive_in_order_on_another_thread() -> None:
+    manager = PluginManager()
+    seen: list[tuple[Event, str]] = []
+    manager.register(observer(lambda event: seen.append((event, threading.current_thread().name))), "one")
+    for number in range(100):
+        manager.event(numbered(number))
+    assert manager.events.flush()
+    assert [event.version for event, _ in seen] == list(range(100))  # type: ignore[attr-defined]
+    assert {name for _, name in seen} == {"lockgate-events"}
+    assert manager.events.counts().delivered == 100
+
+
+def test_nothing_starts_without_an_observer() -> None:
+    manager = PluginManager()
+    manager.event(numbered(1))
+    assert manager.events.counts().delivered == 0
+    assert manager.events._thread is None
+
+
+def test_a_failing_observer_stops_neither_the_others_nor_the_publisher(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    manager = PluginManager()
+    seen: list[Event] = []
+
+    def fail(event: Event) -> None:
+        raise OSError("no space")
+
+    manager.register(observer(fail), "broken")
+    manager.register(observer(seen.append), "good")
+    with caplog.at_level(logging.WARNING, "lockgate.events"):
+        manager.event(numbered(1))
+        manager.event(numbered(2))
+        assert manager.events.flush()
+    assert len(seen) == 2
+    assert manager.events.counts().failed == 2
+    assert [record.getMessage() for record in caplog.records] == [
+        "plugin 'broken' failed to observe KeyUnwrapped: OSError: no space; later failures are only counted"
+    ]
+
+
+def test_a_slow_observer_makes_events_drop_and_never_waits() -> None:
+    gate = threading.Event()
+    delivered: list[Event] = []
+
+    def deliver(event: Event) -> list[tuple[str, Exception]]:
+        gate.wait(30)
+        delivered.append(event)
+        return []
+
+    queue = EventQueue(deliver, capacity=3)
+    for number in range(20):
+        queue.publish(numbered(number))
+    assert queue.flush(0.05) is False
+    gate.set()
+    assert queue.flush()
+    counts = queue.counts()
+    assert counts.delivered == len(delivered)
+    assert counts.delivered + counts.dropped == 20
+    assert counts.dropped >= 16
+
+
+def test_what_a_table_goes_through(tmp_path: Path, events: list[Event]) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_namespace("d")
+    table = catalog.create_table(
+        "d.t", Schema.from_arrow(pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    )
+    table.append(pa.table({"id": [1, 2], "name": ["a", "b"]}))
+    table.read(columns=["id"])
+    catalog.alter_table("d.t", [SetOption("snapshot.num-retained.max", "7")])
+    catalog.rename_table("d.t", "d.u")
+    catalog.drop_table("d.u")
+    assert plugins().events.flush()
+    created, committed, scanned, altered, renamed, dropped = events
+    assert isinstance(created, TableChanged)
+    assert (created.table, created.change, created.schema_id) == (table.location, "created", 0)
+    assert isinstance(committed, RowsCommitted)
+    assert (committed.snapshot_id, committed.rows, committed.kind) == (1, 2, "APPEND")
+    assert isinstance(scanned, ScanPlanned)
+    assert (scanned.snapshot_id, scanned.columns, scanned.files) == (1, ("id",), 1)
+    assert isinstance(altered, TableChanged)
+    assert (altered.change, altered.schema_id) == ("altered", 1)
+    assert isinstance(renamed, TableChanged)
+    assert (renamed.change, renamed.table) == ("renamed", table.location[:-1] + "u")
+    assert isinstance(dropped, TableChanged)
+    assert dropped.change == "dropped"
+
+
+def test_what_a_replaced_table_goes_through(tmp_path: Path, events: list[Event]) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_namespace("d")
+    catalog.create_table("d.t", Schema.from_arrow(pa.schema([("id", pa.int64())])))
+    replacement = catalog.replace_table("d.t", Schema.from_arrow(pa.schema([("name", pa.string())])))
+    replacement.hold(replacement.write(pa.table({"name": ["a"]})))
+    replacement.publish()
+    assert plugins().events.flush()
+    assert [type(event).__name__ for event in events] == ["TableChanged", "RowsCommitted", "TableChanged"]
+    assert events[-1].change == "replaced"  # type: ignore[attr-defined]
+
+
+def test_what_a_procedure_says(tmp_path: Path, events: list[Event]) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_namespace("d")
+    catalog.create_table("d.t", Schema.from_arrow(pa.schema([("id", pa.int64())])))
+    context = procedures.ProcedureContext(catalog)
+    procedures.call(context, "compact", table="d.t", dry_run=True)
+    with pytest.raises(LookupError):
+        procedures.call(context, "compact", table="d.other")
+    assert plugins().events.flush()
+    good, bad = (event for event in events if isinstance(event, ProcedureCalled))
+    assert (good.procedure, good.table, good.dry_run, good.error) == ("compact", "d.t", True, None)
+    assert (bad.error, bad.dry_run) == ("TableNotFoundError", False)
+    assert "table" in good.arguments

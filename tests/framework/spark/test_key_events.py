@@ -1,0 +1,56 @@
+"""Whoever asks for a local key leaves an event, with the key or without it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
+from lockgate.framework.plugins import Event, KeyUnwrapped, hookimpl, plugins
+from lockgate.framework.spark import key_operations
+from lockgate.framework.spark.catalogs import KeyScopes
+
+
+@pytest.fixture
+def events() -> Iterator[list[Event]]:
+    seen: list[Event] = []
+
+    @hookimpl
+    def lockgate_event(event: Event) -> None:
+        seen.append(event)
+
+    plugins().register(SimpleNamespace(lockgate_event=lockgate_event), "observer")
+    yield seen
+    plugins().unregister("observer")
+
+
+def test_unwrapped_keys_are_observed(events: list[Event]) -> None:
+    owner = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+    key = owner.current_key("pii")
+    local = owner.create_local_key(key)
+    scopes = KeyScopes()
+    context: Any = SimpleNamespace(brain=SimpleNamespace(scopes=scopes))
+
+    def ask(provider: MemoryKeyProvider, asked: KeyMetadata) -> dict[str, Any]:
+        request = {
+            "scope": scopes.register(provider),
+            "name": asked.name,
+            "version": asked.version,
+            "algorithm": asked.algorithm.name,
+            "encrypted": base64.b64encode(local.encrypted).decode(),
+        }
+        return key_operations.unwrap(context, request)
+
+    assert "plain" in ask(owner, key)
+    assert ask(MemoryKeyProvider({"other@0": b"0123456789abcdef"}), key) == {"missing": True}
+    assert plugins().events.flush()
+    granted, denied = events
+    assert isinstance(granted, KeyUnwrapped)
+    assert isinstance(denied, KeyUnwrapped)
+    assert (granted.key, granted.version, granted.granted) == ("pii", 0, True)
+    assert denied.granted is False
+    assert local.plain not in repr(events).encode()
