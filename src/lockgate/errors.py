@@ -80,6 +80,10 @@ class IntegrityError(CorruptFileError):
     """
 
 
+class UnsafePathError(LockgateError):
+    """Raised when a path could be another user's doing: a folder, a link or a name that is not to be trusted."""
+
+
 class IsolationError(LockgateError):
     """Raised when the process that decodes files of others cannot be started."""
 

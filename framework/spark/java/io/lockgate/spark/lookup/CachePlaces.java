@@ -1,6 +1,6 @@
 package io.lockgate.spark.lookup;
 
-import com.sun.security.auth.module.UnixSystem;
+import io.lockgate.spark.files.PrivateFolders;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -28,7 +28,7 @@ final class CachePlaces {
     String own = System.getenv(ROOT_VARIABLE);
     String given = own == null || own.isEmpty() ? configured : own;
     if (given.isEmpty()) {
-      return temporary().resolve("lockgate-lookup-" + new UnixSystem().getUid());
+      return temporary().resolve("lockgate-lookup-" + PrivateFolders.uid());
     }
     if (given.equals("~") || given.startsWith("~/")) {
       given = home() + given.substring(1);
