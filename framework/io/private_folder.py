@@ -1,17 +1,19 @@
-"""Folders and files of this user alone: where local state lies, and how every opener of it makes sure of that.
+"""Folders and files of this user alone: where local state lies, and how each opener of it makes sure of that.
 
-Caches of lookups, sockets, files that two processes share, and whatever else is kept on a host's disk (policies,
-indexes) lie in a folder of mode 0700 that belongs to the user of the process. Whoever makes it checks that, and
-so does **everybody who opens something in it**: another user of the host could have made the folder first, and
-then chooses what is read. What is checked is the whole way, as sshd does for a home (`StrictModes`): every folder
-and every link from the root on belongs to root or to this user, and nobody else can write there. In a folder
-like `/tmp` (open to all, but with the sticky bit) that holds for each entry of its own.
+Caches of lookups, sockets, files that two processes share, and whatever else is kept on a host's disk
+(policies, indexes) lie in a folder of mode 0700 that belongs to the user of the process. Whoever makes it
+checks that, and so does **everybody who opens something in it**: another user of the host could have made the
+folder first, and then chooses what is read. What is checked is the whole way, as sshd does for a home
+(`StrictModes`): every folder and every link from the root on belongs to root or to this user, and nobody else
+can write there. In a folder like `/tmp` (open to all, but with the sticky bit) that holds for each entry of
+its own.
 
-A way that passed cannot be changed by others afterwards: only who may write to a folder can replace an entry of
-it. So the check and the opening need not be one step. It costs a microsecond or two for each part of the path:
-make it when a state is opened, not for each row.
+A way that passed cannot be changed by others afterwards: only who may write to a folder can replace an entry
+of it. So the check and the opening need not be one step. It costs a microsecond or two for each part of the
+path: make it when a state is opened, not for each row.
 
-The same in Java: `io.lockgate.spark.PrivateFolders`; both pass the cases in `tests/fixtures/private_folders.json`.
+The same in Java: `io.lockgate.spark.files.PrivateFolders`; both pass the cases in
+`tests/fixtures/private_folders.json`.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ _ADVICE = "remove it if it is not yours, or choose another folder"
 def make_private_folder(path: Path, advice: str = _ADVICE) -> Path:
     """Make a folder that only this user can enter, with the folders above it, and return its real path.
 
-    One that is there is checked like a new one, and closed to others if they could only read it. `advice` ends
-    the message of the error: what the caller can do. Raises UnsafePathError if it, or anything on the way,
-    could be another user's, and OSError if it cannot be made.
+    One that is there is checked like a new one, and closed to others if they could only read it. `advice`
+    ends the message of the error: what the caller can do. Raises UnsafePathError if it, or anything on the
+    way, could be another user's, and OSError if it cannot be made.
     """
     real = _make(path.absolute(), 0o700, advice)
     _check_own(real, real.lstat(), advice)
@@ -45,7 +47,7 @@ def make_private_folder(path: Path, advice: str = _ADVICE) -> Path:
 
 
 def make_own_folder(path: Path, advice: str = _ADVICE) -> Path:
-    """Make a folder of this user that others may read but not write, unless it is there; return its real path.
+    """Make a folder of this user that others may only read, unless it is there; return the real path.
 
     For a folder above private ones, which may hold other things of the user. Errors as `make_private_folder`.
     """
@@ -68,7 +70,8 @@ def check_private_folder(path: Path, advice: str = _ADVICE) -> Path:
 
 
 def check_own_folder(path: Path, advice: str = _ADVICE) -> Path:
-    """Check that a folder is this user's and that nobody else could have put anything there; return its real path.
+    """Check that a folder is this user's and that nobody else could have put anything there; return its real
+    path.
 
     For folders inside a private one. Errors as `check_private_folder`.
     """
@@ -83,8 +86,9 @@ def check_own_folder(path: Path, advice: str = _ADVICE) -> Path:
 def check_way(path: Path, advice: str = _ADVICE) -> Path:
     """Follow a path from the root on and return the real one; every part is root's or this user's.
 
-    Raises UnsafePathError for a folder or a link of another user, and for a folder that others can write to (unless
-    it has the sticky bit, as `/tmp`: there each entry is looked at); FileNotFoundError if a part is missing.
+    Raises UnsafePathError for a folder or a link of another user, and for a folder that others can write to
+    (unless it has the sticky bit, as `/tmp`: there each entry is looked at); FileNotFoundError if a part is
+    missing.
     """
     at, pending, links = Path("/"), list(reversed(path.absolute().parts[1:])), 0
     _check_part(at, at.lstat(), advice)
@@ -179,8 +183,8 @@ def _check_closed(path: Path, status: os.stat_result, advice: str) -> None:
     if status.st_mode & _OTHERS_WRITE:
         mode = stat.S_IMODE(status.st_mode)
         raise UnsafePathError(
-            f"other users can write to {path} (mode {mode:04o}), so what is in it could be theirs: look at what "
-            f"is in it and chmod go-w it, or {advice}"
+            f"other users can write to {path} (mode {mode:04o}), so what is in it could be theirs: look at "
+            f"what is in it and chmod go-w it, or {advice}"
         )
 
 

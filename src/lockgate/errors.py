@@ -81,7 +81,7 @@ class IntegrityError(CorruptFileError):
 
 
 class UnsafePathError(LockgateError):
-    """Raised when a path could be another user's doing: a folder, a link or a name that is not to be trusted."""
+    """Raised when a path could be another user's doing: a folder, a link or a name not to be trusted."""
 
 
 class IsolationError(LockgateError):

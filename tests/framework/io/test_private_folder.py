@@ -1,4 +1,4 @@
-"""Private folders, in Python and in Java: what is let in and what is refused, with the same cases for both."""
+"""Private folders, in Python and in Java: what is let in and what is refused, by the same cases."""
 
 from __future__ import annotations
 
