@@ -34,7 +34,6 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
-import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
@@ -151,7 +150,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
     plan();
     // Rows that are not wanted are skipped where they can be, but not if the file is to be written anew.
     Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
-    return ScanSpec.of(table.structType(), columns, first, PredicateUtils.toV1(skipping));
+    return ScanSpec.of(table.structType(), columns, first, TaskFilters.of(skipping));
   }
 
   /** Tells whether the driver may read this scan: it is small, and belongs neither to a micro-batch nor to a change of rows. */

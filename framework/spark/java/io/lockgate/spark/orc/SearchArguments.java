@@ -39,8 +39,9 @@ import org.apache.spark.sql.types.StructType;
 /**
  * Filters as an ORC search argument, which skips stripes and row groups; rows that pass are filtered again by Spark.
  *
- * <p>Floating-point columns are compared only where a NaN that ORC's statistics leave out cannot be lost, dates only from 1582 on,
- * since ORC takes literals by java.sql.Date, in whose calendar earlier ones are other days; timestamps are not compared at all.
+ * <p>Floating-point columns are compared only where a NaN that ORC's statistics leave out cannot be lost, texts only where UTF-16,
+ * by which ORC compares them, has the order of UTF-8, by which they lie in statistics; timestamps are not compared at all. ORC takes
+ * dates as java.sql.Date, so they are compared from 1582 on, before which its calendar is another, and not where a zone skipped a day.
  */
 final class SearchArguments {
   private static final LocalDate GREGORIAN = LocalDate.of(1582, 10, 15);
@@ -86,7 +87,7 @@ final class SearchArguments {
     } else if (filter instanceof IsNull || filter instanceof IsNotNull) {
       return type(filter, columns) != null;
     } else if (filter instanceof In in) {
-      return Arrays.stream(in.values()).allMatch(value -> usable(filter, value, columns, negated));
+      return in.values().length > 0 && Arrays.stream(in.values()).allMatch(value -> usable(filter, value, columns, negated));
     } else if (filter instanceof EqualNullSafe equal) {
       return usable(filter, equal.value(), columns, negated);
     }
@@ -103,13 +104,12 @@ final class SearchArguments {
       boolean upwards = filter instanceof GreaterThan || filter instanceof GreaterThanOrEqual;
       return !negated && !upwards && !Double.isNaN(number) && number != 0;
     } else if (type instanceof DateType) {
-      return day(value).isAfter(GREGORIAN);
+      LocalDate day = (LocalDate) value;
+      return day.isAfter(GREGORIAN) && Date.valueOf(day).toLocalDate().equals(day);
+    } else if (type instanceof StringType) {
+      return ((String) value).chars().allMatch(unit -> unit < Character.MIN_SURROGATE);
     }
     return true;
-  }
-
-  private static LocalDate day(Object value) {
-    return value instanceof LocalDate day ? day : ((Date) value).toLocalDate();
   }
 
   private static Object value(Filter filter) {
@@ -211,7 +211,7 @@ final class SearchArguments {
       case LONG -> ((Number) value).longValue();
       case FLOAT -> ((Number) value).doubleValue();
       case DECIMAL -> new HiveDecimalWritable(HiveDecimal.create((BigDecimal) value));
-      case DATE -> value instanceof LocalDate day ? Date.valueOf(day) : value;
+      case DATE -> Date.valueOf((LocalDate) value);
       default -> value;
     };
   }
