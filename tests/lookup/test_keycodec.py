@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,13 +43,13 @@ def check(rows: list[tuple[Any, ...]], codec: KeyCodec) -> None:
         assert (groups.first[number], groups.last[number]) == (at[0], at[-1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(COMPOSITE_ROWS)
 def test_composite_keys_are_injective_and_sorted(rows: list[tuple[Any, ...]]) -> None:
     check(rows, KeyCodec(COMPOSITE))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(COMPOSITE_ROWS)
 def test_keys_of_one_hash_are_told_apart(rows: list[tuple[Any, ...]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -56,7 +57,7 @@ def test_keys_of_one_hash_are_told_apart(rows: list[tuple[Any, ...]]) -> None:
         check(rows, KeyCodec(COMPOSITE))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=40))
 def test_integer_keys(values: list[int]) -> None:
     check([(value,) for value in values], KeyCodec(pa.schema([("k", pa.int64())])))

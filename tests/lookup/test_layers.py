@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +19,7 @@ from lockgate.lookup.rows import Rows
 
 ONE = pa.schema([("k", pa.int64())])
 TEXT = pa.schema([("a", pa.string()), ("b", pa.int32())])
-IN_FOLDERS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+IN_FOLDERS = settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def encode(schema: pa.Schema, keys: list[Any]) -> Rows:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,7 +86,7 @@ def batches(draw: st.DrawFn) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, [f"c{n}" for n in range(len(kinds))])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(batches(), st.data())
 def test_rows_survive_in_any_order(batch: pa.RecordBatch, data: st.DataObject) -> None:
     codec = RowCodec(batch.schema)
@@ -99,7 +100,7 @@ def test_rows_survive_in_any_order(batch: pa.RecordBatch, data: st.DataObject) -
         assert codec.decode(Rows.from_values(taken.to_bytes())).equals(wanted)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(nested_batches(), st.data())
 def test_nested_values_survive_in_any_order(batch: pa.RecordBatch, data: st.DataObject) -> None:
     codec = RowCodec(batch.schema)
@@ -116,7 +117,7 @@ def test_nested_values_survive_in_any_order(batch: pa.RecordBatch, data: st.Data
         assert codec.decode(lie).equals(codec.decode(lie.gather()))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(batches(), st.integers(0, 5))
 def test_a_slice_is_encoded_like_a_copy(batch: pa.RecordBatch, start: int) -> None:
     piece = batch.slice(start)

@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import algorithms
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM
 from cryptography.hazmat.primitives.cmac import CMAC
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,7 +115,7 @@ def test_values_of_several_sessions_are_opened_together() -> None:
     assert opener.open(keys, Rows.from_values(sealed)).gather().to_bytes() == values
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(0, 40)), min_size=1, max_size=20), st.randoms())
 def test_sealed_rows_are_those_of_the_standard(sizes: list[tuple[int, int]], rng: Random) -> None:
     keys = Rows.from_values([rng.randbytes(8 * key) for key, _ in sizes])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from untagged import without_tags
@@ -388,7 +389,7 @@ def test_bad_arguments(
         run("compact", **{"table": "db.t", **arguments})
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     batches=st.lists(
         st.tuples(st.sampled_from("wdc"), st.lists(st.integers(0, 20), min_size=1, max_size=8)),

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.acero as acero
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ from lockgate.pushdown import (
     to_json,
 )
 
-RELAXED = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+RELAXED = settings(max_examples=examples(300), suppress_health_check=list(HealthCheck))
 
 
 def order_key(value: object) -> object:

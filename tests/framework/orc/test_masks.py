@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -390,7 +391,7 @@ def test_options_are_spelled_as_apache_does() -> None:
 
 
 @given(st.lists(st.none() | st.text()), st.integers(0, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_texts_are_redacted_alike_one_by_one_and_together(texts: list[str | None], start: int) -> None:
     together = mask_function(Mask("redact", ("Xx9", "", "1:2,-2:-1")))(
         pa.array(texts, pa.string()).slice(start)
@@ -419,7 +420,7 @@ def by_hand(text: str) -> str:
 
 
 @given(st.lists(st.decimals("-1e15", "1e15", places=4) | st.none(), min_size=1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_decimals_are_redacted_digit_by_digit(values: list[Decimal | None]) -> None:
     def expected(value: Decimal | None) -> Decimal | None:
         if value is None:

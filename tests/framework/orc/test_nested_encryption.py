@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from effort import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.errors import ColumnNotFoundError, KeyMissingError, MaskedDataWarning, OptionError
@@ -285,7 +286,7 @@ def nested(draw: st.DrawFn, depth: int = 2) -> tuple[pa.DataType, st.SearchStrat
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60))
 def test_any_parts_of_any_columns(data: st.DataObject) -> None:
     columns = data.draw(st.lists(nested(), min_size=1, max_size=3))
     rows = data.draw(st.integers(0, 30))

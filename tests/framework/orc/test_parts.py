@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,7 @@ CODECS = [Compression.ZLIB, Compression.SNAPPY, Compression.LZ4, Compression.ZST
 
 @pytest.mark.parametrize("codec", CODECS)
 @given(st.lists(st.binary(max_size=30), max_size=60))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_compressed_chunks(codec: Compression, parts: list[bytes]) -> None:
     data = b"".join(part * 3 for part in parts)
     chunk = compressed(codec, data)

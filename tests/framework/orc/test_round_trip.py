@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from effort import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.errors import InputError, OptionError, UnsupportedError, UnsupportedTypeError
@@ -252,7 +253,7 @@ def flat_tables(draw: st.DrawFn) -> pa.Table:
 
 
 @given(table=flat_tables(), data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60))
 def test_any_flat_table_survives(table: pa.Table, data: st.DataObject) -> None:
     keys = MemoryKeyProvider({"a@0": b"a" * 16, "b@0": b"b" * 32})
     names = data.draw(st.lists(st.sampled_from(table.schema.names), min_size=1, unique=True))

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -339,7 +340,7 @@ def test_a_file_of_orcs_java_writer() -> None:
     ]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 @given(
     values=st.lists(
         st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.text(max_size=30)), max_size=60

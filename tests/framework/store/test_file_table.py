@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 
 from lockgate.framework.store.collector import paused_collector
@@ -124,7 +125,7 @@ def _mask(table: FileTable, predicate: Predicate) -> list[bool]:
     return may_match_files(normalize(predicate), bounds, len(table)).tolist()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(st.lists(_entry(), min_size=1, max_size=6), _predicates())
 def test_columns_exclude_no_file_that_its_statistics_allow(
     entries: list[ManifestEntry], predicate: Predicate

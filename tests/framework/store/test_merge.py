@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(inputs=st.lists(rows, min_size=1, max_size=4))
 def test_merge_agrees_with_a_plain_one(inputs: list[list[tuple[int, str, int, int]]]) -> None:
     newest: dict[tuple[int, str], tuple[int, int, int]] = {}
@@ -135,7 +136,7 @@ ages = st.tuples(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(
     rows=st.lists(st.tuples(st.integers(0, 3), ages, st.integers(0, 3)), max_size=14),
     falling=st.booleans(),

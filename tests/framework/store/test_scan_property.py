@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -157,7 +158,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_pushed_result_is_that_of_a_full_scan(
     catalog: Catalog, compact: Callable[[Table], None], layout: str, data: st.DataObject

@@ -1,0 +1,32 @@
+"""How hard properties are tried, and the count that `./dev test` adds up over its processes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+# Tables and files are made in examples, so an example may take its time.
+EASY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("quick", max_examples=100, **EASY)
+settings.register_profile("full", max_examples=1500, **EASY)
+settings.load_profile("quick")
+
+# Taken out of the environment, so that pytest inside a test does not write there.
+COUNTS = os.environ.pop("LOCKGATE_TEST_COUNTS", None)
+KINDS = {"error": "failed", "xpassed": "passed", "xfailed": "skipped"}
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    if COUNTS is None:
+        return
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for kind, reports in terminalreporter.stats.items():
+        counts[KINDS.get(kind, kind)] = counts.get(KINDS.get(kind, kind), 0) + len(reports)
+    Path(COUNTS).write_text(json.dumps(counts))
