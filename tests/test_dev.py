@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,6 +61,109 @@ def test_the_script_can_be_run() -> None:
     assert (ROOT / ".ci" / "run").read_text().count("./dev") >= 3
 
 
-@pytest.mark.parametrize("name", ["LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "RELEASING.md"])
 def test_the_usual_files_are_there(name: str) -> None:
     assert len((ROOT / name).read_text()) > 200
+
+
+def test_every_dependency_has_one_version() -> None:
+    """What ./dev installs is named in constraints.txt, whatever others release meanwhile."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    wanted += [each for extra in project["project"]["optional-dependencies"].values() for each in extra]
+    wanted += [each for group in project["dependency-groups"].values() for each in group]
+    names = {canonical(re.split(r"[\[<>=;]", each)[0]) for each in wanted}
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {canonical(line.partition("==")[0]) for line in lines if "==" in line}
+    assert sorted(names - pinned) == []
+
+
+def canonical(name: str) -> str:
+    return name.strip().lower().replace("_", "-")
+
+
+def test_another_pyspark_can_be_asked_for() -> None:
+    script = runpy.run_path(str(ROOT / "dev"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LOCKGATE_PYSPARK", raising=False)
+        usual = script["constraints"]()
+        patch.setenv("LOCKGATE_PYSPARK", "4.1")
+        other = script["constraints"]()
+    assert re.search(r"^py4j==", usual, re.MULTILINE)
+    assert re.findall(r"^(pyspark|py4j)==(.*)$", other, re.MULTILINE) == [("pyspark", "4.1.*")]
+    assert "pluggy==" in other
+
+
+LANE_OF_TESTS = """
+import pytest
+@pytest.mark.parametrize("number", range({count}))
+def test_numbers(number):
+    assert number != {bad}
+    if number == {skipped}:
+        pytest.skip("no reason")
+"""
+
+
+@pytest.fixture
+def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    """Run two lanes of small tests; the answer is the exit code and what was printed."""
+    (tmp_path / "dev").write_text((ROOT / "dev").read_text())
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+
+    def run(spark: str, other: str, *arguments: str) -> tuple[int, str]:
+        for name, text in (("integration", spark), ("unit", other)):
+            (tmp_path / "tests" / name).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "tests" / name / f"test_{name}.py").write_text(text)
+        code = (
+            "import runpy, sys; from pathlib import Path\n"
+            f"script = runpy.run_path({str(tmp_path / 'dev')!r})\n"
+            f"script['Lanes'].run.__globals__.update(VENV=Path({sys.prefix!r}))\n"
+            "sys.exit(script['Lanes'](sys.argv[1:]).run())\n"
+        )
+        command = [sys.executable, "-c", code, "-p", "no:cacheprovider", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    return run
+
+
+def lane(count: int, *, bad: int = -1, skipped: int = -1) -> str:
+    return LANE_OF_TESTS.format(count=count, bad=bad, skipped=skipped)
+
+
+def test_two_lanes_are_counted_as_one(lanes: Callable[..., tuple[int, str]]) -> None:
+    code, output = lanes(lane(3), lane(4, skipped=2))
+    assert (code, output.splitlines()[-1]) == (0, "6 passed, 0 failed, 1 skipped")
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_a_failure_in_either_lane_fails_both(lanes: Callable[..., tuple[int, str]], where: int) -> None:
+    texts = [lane(3), lane(3)]
+    texts[where] = lane(3, bad=1)
+    code, output = lanes(*texts)
+    assert (code, output.splitlines()[-1]) == (1, "5 passed, 1 failed, 0 skipped")
+    name = ("spark", "other")[where]
+    report = [line for line in output.splitlines() if "assert 1 != 1" in line]
+    assert report
+    assert all(line.startswith(f"{name} | ") for line in report)
+
+
+def test_a_lane_that_dies_is_a_failure(lanes: Callable[..., tuple[int, str]]) -> None:
+    code, output = lanes(lane(2), "import os\ndef test_it():\n    os._exit(3)\n")
+    assert (code, output.splitlines()[-1]) == (3, "2 passed, 1 failed, 0 skipped")
+
+
+def test_a_lane_without_a_chosen_test(lanes: Callable[..., tuple[int, str]]) -> None:
+    chosen = lanes(lane(2), "def test_alone(): pass\n", "-k", "alone")
+    assert (chosen[0], chosen[1].splitlines()[-1]) == (0, "1 passed, 0 failed, 0 skipped")
+    assert lanes(lane(2), lane(2), "-k", "nothing")[0] == 5
+
+
+def test_every_test_is_in_one_lane() -> None:
+    """Those against other engines are asked for by --interop, from their own folder."""
+    marked = {path for path in (ROOT / "tests").rglob("test_*.py") if "mark.interop" in path.read_text()}
+    assert marked - {Path(__file__)} == set((ROOT / "tests" / "interop").glob("test_*.py"))
+    script = runpy.run_path(str(ROOT / "dev"))
+    (spark,) = script["LANES"]["spark"]
+    ignored = {each.partition("=")[2] for each in script["LANES"]["other"] if each.startswith("--ignore")}
+    assert ignored == {spark, *script["INTEROP_TESTS"]}
