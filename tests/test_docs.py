@@ -138,3 +138,24 @@ def test_documentation_names_no_machine(page: str) -> None:
 def test_the_snippet_of_the_front_page_is_the_one_that_is_tested() -> None:
     """tests/test_wheel.py runs it against the built wheel."""
     assert len(re.findall(r"```python\n", README)) == 1
+
+
+TWINS = re.findall(r"^\|[^|]+\| (.+?) \| (.+?) \| `(tests/fixtures/\w+)` \|$", PAGES["twins.md"], re.M)
+
+
+@pytest.mark.parametrize(("python", "java", "vectors"), TWINS, ids=[each[2] for each in TWINS])
+def test_twins_have_vectors_that_both_sides_run(python: str, java: str, vectors: str) -> None:
+    root = ROOT
+    assert all((root / path).exists() for path in re.findall(r"`(.+?)`", python))
+    for name in re.findall(r"`(.+?)`", java):
+        assert list((root / "framework" / "spark" / "java").rglob(f"{name}.java")), name
+    assert list((root / vectors).glob("*.json"))
+    folder = Path(vectors).name
+    sides = {
+        "integration" in path.parts
+        for path in (root / "tests").rglob("test_*.py")
+        if path != Path(__file__) and f'"{folder}"' in path.read_text()
+    }
+    assert sides == {True, False}, (
+        "a test in tests/integration runs them through the connector, another does not"
+    )

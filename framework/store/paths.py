@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import datetime
 import re
-import struct
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.io import join
@@ -23,6 +24,9 @@ from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import DataType, Kind, days_of, millis_of_day
 
 _LOCAL_SCHEME = re.compile(r"^file:(//)?(?=/)")
+# With so many digits every float, or every double, reads back.
+_DIGITS_OF_FLOAT, _DIGITS_OF_DOUBLE = 9, 17
+_NO_SPACE_IN_JAVA = "\x85\xa0\u2007\u202f"
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{}\[\]^]")
 
 
@@ -55,7 +59,7 @@ class TablePaths:
 
     def _partition_name(self, data_type: DataType, value: Any) -> str:
         name = "" if value is None else partition_text(data_type, value, legacy=self._legacy)
-        return name if name.strip() else self._default
+        return self._default if _is_blank(name) else name
 
     def bucket_path(self, partition: Sequence[Any], bucket: int) -> str:
         """Return the folder of a bucket."""
@@ -171,10 +175,14 @@ def _java_timestamp_text(value: datetime.datetime) -> str:
 
 
 def java_float_text(value: float, *, single: bool) -> str:
-    """Return what Java's `Float.toString` or `Double.toString` prints, the fewest digits that read back."""
+    """Return what Java 19 and newer print of a double, or of a float if `single`.
+
+    These are the fewest digits, two at least, that read back as the value (`Double.toString`, JDK-4511638).
+    Older ones print more digits now and then; the connector prints these on any of them.
+    """
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(float(value))]
-    digits = Decimal(_shortest_single(value) if single else repr(float(value)))
+    digits = _fewest_digits(value, single=single)
     if digits == 0 or Decimal("0.001") <= abs(digits) < Decimal("1e7"):
         text = format(digits, "f")
         text = text.rstrip("0").rstrip(".") if "." in text else text
@@ -184,10 +192,16 @@ def java_float_text(value: float, *, single: bool) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
-def _shortest_single(value: float) -> str:
-    stored = struct.pack("<f", value)
-    for precision in range(1, 9):
-        text = f"{value:.{precision}g}"
-        if struct.pack("<f", float(text)) == stored:
-            return text
-    return f"{value:.9g}"
+def _fewest_digits(value: float, *, single: bool) -> Decimal:
+    for count in range(2, _DIGITS_OF_FLOAT if single else _DIGITS_OF_DOUBLE):
+        text = f"{value:.{count - 1}e}"
+        with np.errstate(over="ignore"):
+            read = float(np.float32(text)) if single else float(text)
+        if read == value:
+            return Decimal(text)
+    return Decimal(f"{value:.{(_DIGITS_OF_FLOAT if single else _DIGITS_OF_DOUBLE) - 1}e}")
+
+
+def _is_blank(text: str) -> bool:
+    """Say whether Java's `String.isBlank` holds: its white space is not all of Python's."""
+    return all(character.isspace() and character not in _NO_SPACE_IN_JAVA for character in text)

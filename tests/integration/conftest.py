@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from java_tests import test_jar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +49,7 @@ def event_log(lake_folder: Path) -> Path:
 def spark_conf(lake_folder: Path, event_log: Path) -> dict[str, str]:
     """The confs of a small, quiet Spark session that keeps all its files below `lake_folder`."""
     return {
+        "spark.jars": str(test_jar()),
         "spark.driver.memory": "2g",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -55,10 +58,53 @@ def test_dates_in_the_newer_style() -> None:
         (float("nan"), "NaN"),
         (float("-inf"), "-Infinity"),
         (-0.0, "-0.0"),
+        (2e23, "2.0E23"),
+        (5e-324, "4.9E-324"),
+        (-2.3184525677263325e17, "-2.3184525677263325E17"),
     ],
 )
 def test_doubles_as_java_prints_them(value: float, text: str) -> None:
     assert java_float_text(value, single=False) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3.4028234663852886e38, "3.4028235E38"),
+        (149749084717056.0, "1.4974908E14"),
+        (0.10000000149011612, "0.1"),
+    ],
+)
+def test_floats_as_java_prints_them(value: float, text: str) -> None:
+    assert java_float_text(value, single=True) == text
+
+
+@given(st.floats())
+def test_what_java_prints_of_a_double_reads_back(value: float) -> None:
+    read = float(java_float_text(value, single=False).replace("Infinity", "inf"))
+    assert read == value or (read != read and value != value)
+
+
+@given(st.floats(width=32))
+def test_what_java_prints_of_a_float_reads_back(value: float) -> None:
+    read = np.float32(java_float_text(value, single=True).replace("Infinity", "inf"))
+    assert read == value or (read != read and value != value)
+
+
+FOLDERS = Path(__file__).parents[2] / "fixtures" / "partition_folders" / "folders.json"
+
+
+@pytest.mark.parametrize("case", json.loads(FOLDERS.read_text()), ids=lambda case: case["folder"][:40])
+def test_folders_of_the_vectors(case: dict[str, Any], make_table: Callable[..., Table]) -> None:
+    kind = t.parse_type(case["type"])
+    table = make_table(
+        columns={case["name"]: t.to_arrow(kind), "other": pa.int64()},
+        partition_keys=(case["name"],),
+        partition_legacy__name=str(case["legacy"]).lower(),
+        partition_default__name=case["default"],
+    )
+    value = t.value_from_json(kind, case["value"])
+    assert table.paths.partition_path([value]) == case["folder"]
 
 
 @given(st.text())

@@ -1,9 +1,13 @@
 package io.lockgate.spark.orc;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
+import java.math.MathContext;
+import java.math.RoundingMode;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
+import java.util.function.Predicate;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
@@ -14,6 +18,9 @@ import org.apache.spark.sql.types.TimestampType;
 
 /** The folders of partitions: {@code name=value}, escaped as Paimon and Hive escape them. */
 final class PartitionPaths {
+  /** With so many digits every float, or every double, reads back. */
+  private static final int FLOAT_DIGITS = 9;
+  private static final int DOUBLE_DIGITS = 17;
   private static final String ESCAPED = "\"#%'*/:=?\\\u007F{}[]^";
 
   private PartitionPaths() {}
@@ -32,13 +39,34 @@ final class PartitionPaths {
     } else if (type instanceof DateType && !legacy) {
       return LocalDate.ofEpochDay(value.asLong()).toString();
     } else if (type instanceof FloatType) {
-      return Float.toString(Float.parseFloat(value.asText()));
+      float number = Float.parseFloat(value.asText());
+      return floatText(number, FLOAT_DIGITS, digits -> digits.floatValue() == number);
     } else if (type instanceof DoubleType) {
-      return Double.toString(Double.parseDouble(value.asText()));
+      double number = Double.parseDouble(value.asText());
+      return floatText(number, DOUBLE_DIGITS, digits -> digits.doubleValue() == number);
     } else if (type instanceof BinaryType) {
       throw new IllegalArgumentException("a BINARY column cannot be a partition column");
     }
     return value.asText();
+  }
+
+  /** What Java 19 and newer print of a number; older ones print more digits, and other folders would come out of it. */
+  private static String floatText(double number, int mostDigits, Predicate<BigDecimal> readsBack) {
+    if (number == 0 || !Double.isFinite(number)) {
+      return Double.toString(number);
+    }
+    BigDecimal exact = new BigDecimal(number);
+    int count = 2;
+    while (count < mostDigits && !readsBack.test(exact.round(new MathContext(count, RoundingMode.HALF_EVEN)))) {
+      count++;
+    }
+    BigDecimal digits = exact.round(new MathContext(count, RoundingMode.HALF_EVEN)).stripTrailingZeros();
+    int exponent = digits.precision() - digits.scale() - 1;
+    if (exponent >= -3 && exponent < 7) {
+      return digits.scale() <= 0 ? digits.setScale(1).toPlainString() : digits.toPlainString();
+    }
+    BigDecimal mantissa = digits.movePointLeft(exponent);
+    return (mantissa.scale() <= 0 ? mantissa.setScale(1) : mantissa).toPlainString() + "E" + exponent;
   }
 
   private static String escape(String text) {

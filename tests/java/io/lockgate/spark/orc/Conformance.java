@@ -74,6 +74,20 @@ public final class Conformance {
     return buckets.toString();
   }
 
+  /** The folders of the partition columns of a vector: an array of name, spark (type), value, default and legacy. */
+  public static String partitionFolders(String vector) throws IOException {
+    ArrayNode folders = Bridge.JSON.createArrayNode();
+    for (JsonNode each : Bridge.JSON.readTree(vector)) {
+      folders.add(PartitionPaths.folder(
+          each.get("name").asText(),
+          each.get("value"),
+          DataType.fromJson(each.get("spark").toString()),
+          each.get("default").asText(),
+          each.get("legacy").asBoolean()));
+    }
+    return folders.toString();
+  }
+
   /** Reads the splits of a scan.plan reply in this JVM and answers the rows, as a JSON array of arrays. */
   public static String read(SparkSession spark, String tableSchema, String readSchema, String plan) throws IOException {
     StructType wanted = (StructType) DataType.fromJson(readSchema);
@@ -91,14 +105,16 @@ public final class Conformance {
     return rows.toString();
   }
 
-  private static void add(ArrayNode rows, InternalRow row, StructType schema) {
+  /** Adds a row to a JSON array of arrays. */
+  public static void add(ArrayNode rows, InternalRow row, StructType schema) {
     ArrayNode values = rows.addArray();
     for (int i = 0; i < schema.length(); i++) {
       values.add(JsonValues.toJson(row, i, schema.apply(i).dataType()));
     }
   }
 
-  private static List<InternalRow> rows(JsonNode rows, List<DataType> types) {
+  /** The rows of a JSON array of arrays. */
+  public static List<InternalRow> rows(JsonNode rows, List<DataType> types) {
     List<InternalRow> all = new ArrayList<>();
     for (JsonNode values : rows) {
       Object[] row = new Object[types.size()];
