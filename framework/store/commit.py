@@ -37,9 +37,12 @@ from lockgate.framework.store.conflicts import (
 from lockgate.framework.store.generations import current_schema, same_partitions
 from lockgate.framework.store.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifest_files import partitions_in
+from lockgate.framework.store.plain_files import snapshot_shows, statistics_show
+from lockgate.framework.store.plain_statistics import PlainStatistics
 from lockgate.framework.store.request import CommitRequest, request_of
 from lockgate.framework.store.schema import TableSchema, now_millis
 from lockgate.framework.store.schema_files import SchemaFiles
+from lockgate.framework.store.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.store.snapshot import (
     FIRST_SNAPSHOT_ID,
     CommitKind,
@@ -165,9 +168,11 @@ class _Attempts:
             return done
         schema = self._current_schema()
         changes = self._checked_changes(head, schema)
-        if not changes and head is not None and not self.request.replaces:
+        plain = self._plain_statistics(schema)
+        scrubs = self.request.kind is CommitKind.COMPACT and snapshot_shows(self.table, head, plain)
+        if not changes and head is not None and not self.request.replaces and not scrubs:
             return head
-        snapshot, own_list = self._prepare(head, schema, changes)
+        snapshot, own_list = self._prepare(head, schema, changes, plain)
         # Expiry may have removed everything up to a late committer's head; then its id is free again.
         if self.table.snapshot_files.latest_id() == (None if head is None else head.id) and self._create(
             snapshot
@@ -360,14 +365,33 @@ class _Attempts:
 
     # --- write what the snapshot refers to ---------------------------------------------------
 
+    def _plain_statistics(self, schema: TableSchema) -> PlainStatistics:
+        """Return what tells of values of encrypted columns; a compaction looks at dropped ones too."""
+        compacts = self.request.kind is CommitKind.COMPACT
+        secrets = secrets_in_history(self.table) if compacts else secrets_of(schema)
+        return PlainStatistics(secrets, self.table.schema_of)
+
+    def _statistics_after(self, head: Snapshot | None, plain: PlainStatistics, *, scrub: bool) -> str | None:
+        if head is None or self.request.replaces or head.statistics is None:
+            return None
+        return None if scrub and statistics_show(self.table, head.statistics, plain) else head.statistics
+
     def _prepare(
-        self, head: Snapshot | None, schema: TableSchema, changes: tuple[ManifestEntry, ...]
+        self,
+        head: Snapshot | None,
+        schema: TableSchema,
+        changes: tuple[ManifestEntry, ...],
+        plain: PlainStatistics,
     ) -> tuple[Snapshot, str]:
         """Write manifests and lists; return the snapshot and the base list's name, which is this try's."""
-        delta_list, delta_size = self._files.delta_list(changes)
+        hidden = plain.all_without(changes)
+        # An addition and its deletion are a pair only if both show the same.
+        shown = any(entry is not kept for entry, kept in zip(changes, hidden, strict=True))
+        scrub = shown or self.request.kind is CommitKind.COMPACT
+        delta_list, delta_size = self._files.delta_list(hidden)
         afresh = head is None or self._starts_afresh(head)
         base = [] if head is None or afresh else self.table.manifests.manifests(head)
-        base_list, base_size = self._files.base_list(base)
+        base_list, base_size = self._files.base_list(base, plain, scrub=scrub)
         added = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.ADD)
         deleted = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.DELETE)
         snapshot = Snapshot(
@@ -387,7 +411,7 @@ class _Attempts:
             writer_version=f"lockgate-{VERSION}",
             index_manifest=head.index_manifest if head else None,
             watermark=head.watermark if head else None,
-            statistics=head.statistics if head and not self.request.replaces else None,
+            statistics=self._statistics_after(head, plain, scrub=scrub),
             next_row_id=head.next_row_id if head else None,
         )
         progress = progress_after(self._snapshots_back(head))

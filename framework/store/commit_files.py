@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lockgate.framework.store.manifest import ManifestEntry, ManifestFileMeta
-from lockgate.framework.store.manifest_merge import MergedManifests, merge_manifests
+from lockgate.framework.store.manifest_merge import MergedManifests, merge_manifests, shows_values
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.plain_statistics import PlainStatistics
     from lockgate.framework.store.snapshot import Snapshot
     from lockgate.framework.store.table import Table
 
@@ -24,9 +25,15 @@ class CommitFiles:
         self._delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
         self._merged: MergedManifests | None = None
 
-    def base_list(self, base: list[ManifestFileMeta]) -> tuple[str, int]:
-        """Write the list of the manifests before, merged where they have become many; its name and bytes."""
-        name, size = self.table.manifests.write_list(self._merged_base(base))
+    def base_list(
+        self, base: list[ManifestFileMeta], plain: PlainStatistics, *, scrub: bool
+    ) -> tuple[str, int]:
+        """Write the list of the manifests before; its name and bytes.
+
+        They are merged where they have become many, and with `scrub` where they show values of encrypted
+        columns.
+        """
+        name, size = self.table.manifests.write_list(self._merged_base(base, plain, scrub))
         self._written.append(name)
         return name, size
 
@@ -41,11 +48,14 @@ class CommitFiles:
             self._delta = (changes, meta, name, size)
         return self._delta[2], self._delta[3]
 
-    def _merged_base(self, base: list[ManifestFileMeta]) -> list[ManifestFileMeta]:
+    def _merged_base(
+        self, base: list[ManifestFileMeta], plain: PlainStatistics, scrub: bool
+    ) -> list[ManifestFileMeta]:
         applied = self._merged.apply(base) if self._merged else None
-        if applied is not None:
+        if applied is not None and not (scrub and shows_values(self.table.manifests, applied, plain)):
             return applied
-        self._merged = merge_manifests(self.table.manifests, base, self.table.options)
+        manifests, options = self.table.manifests, self.table.options
+        self._merged = merge_manifests(manifests, base, options, plain, scrub=scrub)
         if self._merged is None:
             return base
         self._written.extend(meta.file_name for meta in self._merged.manifests)

@@ -8,10 +8,13 @@ from typing import Any
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.keys import NoKeys
 from lockgate.framework.options import NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
-from lockgate.framework.orc import Audit, audit_file, parse_encrypt
+from lockgate.framework.orc import Audit, parse_encrypt
 from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
 from lockgate.framework.store.features import check_writable
+from lockgate.framework.store.plain_files import audit_entry, indexed_columns_of, snapshot_shows
+from lockgate.framework.store.plain_statistics import PlainStatistics
 from lockgate.framework.store.read import FileReader
+from lockgate.framework.store.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.store.split import by_bucket
 from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
 from lockgate.procedures.builtin.compaction import BucketJob, rewrite
@@ -78,7 +81,9 @@ class Compact(Procedure):
         entries = [entry for entry in entries if chosen(entry.partition)]
         stale = _stale_files(context, table, entries)
         jobs = _jobs(table, entries, stale, full=full)
-        if arguments["dry_run"] or not jobs or snapshot is None:
+        # Without files to rewrite too: manifests may still show values of columns encrypted since.
+        shows = snapshot_shows(table, snapshot, PlainStatistics(secrets_in_history(table), table.schema_of))
+        if arguments["dry_run"] or snapshot is None or not (jobs or shows):
             return [_counts(jobs, entries, [], None, dry_run=arguments["dry_run"])]
         _check_keys(table, jobs)
         messages = _rewrite_all(context, table, jobs)
@@ -110,29 +115,33 @@ def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[Mani
     """Return the files that are not encrypted as `orc.encrypt` says, by the current keys and with tags.
 
     Writers that know nothing of the option leave columns in the clear, those that know ORC's encryption alone
-    leave no tags, and a new version of a key makes files of before outdated.
+    leave no tags, and a new version of a key makes files of before outdated. Indexes of other engines hold
+    values in the clear beside any file.
     """
-    options = table.schema.table_options
-    encrypt = parse_encrypt(options.get_option(ORC_ENCRYPT))
-    wants_tags = options.get_option(ORC_INTEGRITY) != "ignore"
-    found: dict[str, Audit] = {}
+    secrets = secrets_of(table.schema)
+    plain = PlainStatistics(secrets, table.schema_of)
+    columns: dict[str, frozenset[str]] = {}
     untagged: set[str] = set()
-    for entry in entries if encrypt else ():
-        path = table.paths.data_file(entry.partition, entry.bucket, entry.file)
-        audit = audit_file((table.file_system, path), encrypt, table.keys, name=path)
-        if audit:
-            found[entry.file.file_name] = audit
-        elif wants_tags and audit.encrypted and not audit.tagged:
+    for entry in entries if secrets else ():
+        audit = audit_entry(table, entry, secrets)
+        if wrong := {*audit.plain, *audit.outdated, *indexed_columns_of(table, entry, plain)}:
+            columns[entry.file.file_name] = frozenset(wrong)
+        elif _lacks_tags(table, audit):
             untagged.add(entry.file.file_name)
-    if found:
-        columns = sorted({column for audit in found.values() for column in (*audit.plain, *audit.outdated)})
+    if columns:
+        named = ", ".join(sorted(frozenset().union(*columns.values())))
         context.report(
-            f"compact {table.identifier}: {len(found)} files hold columns in the clear or under an old key: "
-            f"{', '.join(columns)}"
+            f"compact {table.identifier}: {len(columns)} files hold columns in the clear or under an old "
+            f"key: {named}"
         )
     if untagged:
         context.report(f"compact {table.identifier}: {len(untagged)} encrypted files have no tags")
-    return {*found, *untagged}
+    return {*columns, *untagged}
+
+
+def _lacks_tags(table: Table, audit: Audit) -> bool:
+    wants_tags = table.schema.table_options.get_option(ORC_INTEGRITY) != "ignore"
+    return wants_tags and audit.encrypted and not audit.tagged
 
 
 def _jobs(
