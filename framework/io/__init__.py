@@ -1,6 +1,6 @@
 """Files: one interface over the local disk, S3-compatible stores and whatever fsspec reaches."""
 
-from lockgate.framework.io.filesystem import FileInfo, FileSystem, MovesFolders
+from lockgate.framework.io.filesystem import FileInfo, FileSystem, FollowsLinks, MovesFolders
 from lockgate.framework.io.local import LocalFileSystem
 from lockgate.framework.io.resolve import join, resolve
 from lockgate.framework.io.s3 import S3FileSystem
@@ -9,6 +9,7 @@ from lockgate.framework.io.s3_settings import is_s3, storage_confs
 __all__ = [
     "FileInfo",
     "FileSystem",
+    "FollowsLinks",
     "LocalFileSystem",
     "MovesFolders",
     "S3FileSystem",

@@ -74,6 +74,14 @@ class FileSystem(Protocol):
 
 
 @runtime_checkable
+class FollowsLinks(Protocol):
+    """What a file system can do besides if names in it may be links to elsewhere."""
+
+    def real_path(self, path: str) -> str:
+        """Return where a path leads, links followed; what does not exist stays as it is."""
+
+
+@runtime_checkable
 class MovesFolders(Protocol):
     """What a file system can do besides if a folder gets another name in one step, whatever it holds."""
 

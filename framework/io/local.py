@@ -98,6 +98,9 @@ class LocalFileSystem:
             raise
         _persist_folder(target)
 
+    def real_path(self, path: str) -> str:
+        return os.path.realpath(path)
+
     def uri(self, path: str) -> str:
         return "file://" + quote(path, safe="/=:@+,$&'()*!;~")
 

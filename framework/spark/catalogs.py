@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _SESSION_SCHEME = "session:"
 _STRICT = "!strict"
-_CATALOG_OPTIONS = frozenset({"warehouse", "keys"})
+_SESSION_OPTIONS = frozenset({"warehouse", "keys"})
+_CATALOG_OPTIONS = _SESSION_OPTIONS | {"external-roots"}
 
 
 class KeyScopes:
@@ -127,7 +128,7 @@ class Catalogs:
         from lockgate.framework.store.catalog import Catalog
 
         keys = self._scopes.of_spec(options.get("keys"))
-        rest = {key: value for key, value in options.items() if key not in _CATALOG_OPTIONS}
+        rest = {key: value for key, value in options.items() if key not in _SESSION_OPTIONS}
         return Catalog(
             options["warehouse"], keys=None if isinstance(keys, NoKeys) else keys, options=rest or None
         )

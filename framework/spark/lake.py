@@ -73,7 +73,7 @@ class Lake:
             keys=self.catalog.keys if keys is None else keys,
             schema=schema,
             integrity=integrity,
-            file_system=self.catalog.options,
+            file_system=self.catalog.file_system_options,
             options=options,
         )
 

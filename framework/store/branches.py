@@ -56,7 +56,7 @@ def load_branch(table: Table, name: str) -> Table:
     if schema is None:
         hint = nearest(name, branch_names(table)) or "; the table has none"
         raise TableNotFoundError(f"{_main_name(table)} has no branch {name!r}{hint}")
-    return Table(_identifier(table, name), table.location, schema, table.file_system, table.keys)
+    return table.beside(_identifier(table, name), schema)
 
 
 def _identifier(table: Table, name: str) -> Identifier:
@@ -115,7 +115,7 @@ def create_branch(
     schema = table.schema if start is None else table.schema_of(start.schema_id)
     if dry_run:
         return start
-    branch = Table(_identifier(table, name), table.location, schema, table.file_system, table.keys)
+    branch = table.beside(_identifier(table, name), schema)
     try:
         # The schema last: a branch that is killed in the making is none, and holds what it needs.
         if start is not None and not branch.snapshot_files.create(start):
@@ -162,6 +162,7 @@ def delete_branch(table: Table, name: str, *, dry_run: bool = False) -> Released
     data, metadata = _files_of(table, name)
     needed = NeededFiles(table, without_branches=[name])
     files = table.file_system
+    table.check_deletable([*data, *metadata])
     if not dry_run:
         # Without its first schema it is no branch any more, and nothing is committed to it.
         _schemas(table, name).hide()
@@ -210,10 +211,7 @@ def rename_branch(table: Table, name: str, target: str, *, dry_run: bool = False
         return
     if not begun:
         table.file_system.write_new(note, name.encode())
-    old, new = (
-        Table(_identifier(table, each), table.location, table.schema, table.file_system, table.keys)
-        for each in (name, target)
-    )
+    old, new = (table.beside(_identifier(table, each), table.schema) for each in (name, target))
     _copy_line(old, new)
     if schema_ids := old.schema_files.ids():
         _copy_schemas(old, new, schema_ids[-1], again=True)

@@ -29,6 +29,7 @@ from lockgate.framework.store.schema_changes import SchemaChange
 from lockgate.framework.store.schema_files import SchemaFiles
 from lockgate.framework.store.snapshot_files import SnapshotFiles
 from lockgate.framework.store.table import Table
+from lockgate.framework.store.trust import EXTERNAL_ROOTS, ExternalRoots
 from lockgate.framework.store.validation import first_schema
 from lockgate.framework.store.wrapped_keys import check_wrapped_keys
 
@@ -53,11 +54,15 @@ class Catalog:
     ) -> None:
         """Open the warehouse, which need not exist yet.
 
-        `keys` is a key provider or its specification, such as `file:/secrets/keys.json`; `options` go to the
-        file system. Raises InputError if the warehouse cannot be reached.
+        `keys` is a key provider or its specification, such as `file:/secrets/keys.json`. Of `options`,
+        `external-roots` says below which other folders tables may have files (see `trust`); the others go to
+        the file system. Raises InputError if the warehouse cannot be reached and OptionError for a malformed
+        option.
         """
         self.options = dict(options or {})
-        self.file_system, self.warehouse = resolve(warehouse, self.options)
+        self.file_system_options = {key: self.options[key] for key in self.options if key != EXTERNAL_ROOTS}
+        self.external = ExternalRoots.parse(self.options.get(EXTERNAL_ROOTS))
+        self.file_system, self.warehouse = resolve(warehouse, self.file_system_options)
         self.keys = _provider(keys)
 
     def __repr__(self) -> str:
@@ -203,7 +208,7 @@ class Catalog:
         if schema is None:
             hint = nearest(parsed.name, self.list_tables(parsed.namespace))
             raise TableNotFoundError(f"there is no table {parsed}{hint}")
-        return Table(parsed, location, schema, self.file_system, self.keys)
+        return Table(parsed, location, schema, self.file_system, self.keys, self.external)
 
     def alter_table(self, identifier: str | Identifier, changes: Sequence[SchemaChange]) -> Table:
         """Change a table's columns, comments or options, all of `changes` or none, and return the table.

@@ -63,6 +63,7 @@ def expire_snapshots(
     for snapshot_id in expired:
         with suppress(SnapshotNotFoundError):  # someone else expires too
             removal.add(table.snapshot(snapshot_id))
+    removal.check()
     if not dry_run:
         removal.run(end)
     return removal.result(end)
@@ -210,6 +211,10 @@ class _Removal:
                 self._data[path] = file.file_size
                 for extra in self.table.paths.extra_files(entry.partition, entry.bucket, file):
                     self._data[extra] = 0
+
+    def check(self) -> None:
+        """Check all paths before the first file goes."""
+        self.table.check_deletable([*self._data, *self._manifests])
 
     def run(self, end: int) -> None:
         """Delete it all."""

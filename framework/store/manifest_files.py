@@ -15,10 +15,11 @@ from lockgate.framework.store.collector import paused_collector
 from lockgate.framework.store.file_table import FileTable
 from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta, live_entries
 from lockgate.framework.store.paths import TablePaths
-from lockgate.framework.store.records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA, EntryCodec, SchemaOf
+from lockgate.framework.store.records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA, EntryCodec, SchemaOf, checked
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.framework.store.statistics import SimpleStats
+from lockgate.framework.store.trust import check_file_name
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -83,7 +84,7 @@ class ManifestFiles:
         uri = self._uri(name)
         found = _lists.get(uri)
         if found is None:
-            found = self._parsed(name, size, self._codec.meta_from_record)
+            found = self._parsed(name, size, self._meta)
             _lists.put(uri, found)
         return found
 
@@ -91,9 +92,19 @@ class ManifestFiles:
         uri = self._uri(meta.file_name)
         found = _manifests.get(uri)
         if found is None:
-            found = FileTable(self._parsed(meta.file_name, meta.file_size, self._codec.from_record))
+            found = FileTable(self._parsed(meta.file_name, meta.file_size, self._entry))
             _manifests.put(uri, found)
         return found
+
+    def _entry(self, record: dict[str, Any], path: str) -> ManifestEntry:
+        entry = self._codec.from_record(record, path)
+        checked(lambda: self._paths.check_entry(entry), path)
+        return entry
+
+    def _meta(self, record: dict[str, Any], path: str) -> ManifestFileMeta:
+        meta = self._codec.meta_from_record(record, path)
+        checked(lambda: check_file_name(meta.file_name, "a manifest"), path)
+        return meta
 
     def _uri(self, name: str) -> str:
         return self._file_system.uri(self._paths.manifest(name))

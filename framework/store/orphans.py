@@ -67,6 +67,7 @@ def remove_orphan_files(
         older_than = 0
     old_data, young_data = _orphans(data, needed, older_than)
     old_others, young_others = _orphans(others, needed, older_than)
+    table.check_deletable(info.path for info in (*old_data, *old_others))
     if not dry_run:
         old_data = _delete(table, old_data, needed, parallelism)
         old_others = _delete(table, old_others, needed, parallelism)

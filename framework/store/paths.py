@@ -19,11 +19,11 @@ from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.io import join
 from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 from lockgate.framework.store.generations import generation_of
-from lockgate.framework.store.manifest import DataFileMeta
+from lockgate.framework.store.manifest import DataFileMeta, ManifestEntry
 from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.trust import NO_ROOTS, ExternalRoots, check_file_name, check_number
 from lockgate.framework.types import DataType, Kind, days_of, millis_of_day
 
-_LOCAL_SCHEME = re.compile(r"^file:(//)?(?=/)")
 # With so many digits every float, or every double, reads back.
 _DIGITS_OF_FLOAT, _DIGITS_OF_DOUBLE = 9, 17
 _NO_SPACE_IN_JAVA = "\x85\xa0\u2007\u202f"
@@ -34,13 +34,19 @@ class TablePaths:
     """The paths in one table's folder; `schema` gives the partition columns.
 
     `schema_of` gives the schema of an id: a table that was replaced may have been partitioned otherwise.
+    Here, and nowhere else, what metadata says becomes a path; what is not to be trusted is an UnsafePathError
+    (see `trust`).
     """
 
     def __init__(
-        self, location: str, schema: TableSchema, schema_of: Callable[[int], TableSchema] | None = None
+        self,
+        location: str,
+        schema: TableSchema,
+        schema_of: Callable[[int], TableSchema] | None = None,
+        external: ExternalRoots = NO_ROOTS,
     ) -> None:
         self.location = location.rstrip("/")
-        self._is_local = location.startswith("/")
+        self.external = external
         self._schema, self._schema_of = schema, schema_of
         self._others: dict[int, TablePaths] = {}
         self._keys = schema.partition_keys
@@ -70,10 +76,22 @@ class TablePaths:
 
     def data_file(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file; one outside the table says itself where it is."""
+        name = check_file_name(file.file_name, "a data file")
         if file.external_path:
-            # Paimon writes `file:/folder/...`; paths here have no scheme where the table's has none.
-            return _LOCAL_SCHEME.sub("", file.external_path) if self._is_local else file.external_path
-        return f"{self._of_schema(file.schema_id).bucket_path(partition, bucket)}/{file.file_name}"
+            return self.external.path(file.external_path, self.location)
+        return f"{self._of_schema(file.schema_id).bucket_path(partition, bucket)}/{name}"
+
+    def check_entry(self, entry: ManifestEntry) -> None:
+        """Raise UnsafePathError or CorruptFileError unless an entry says properly where its files are."""
+        file = entry.file
+        check_file_name(file.file_name, "a data file")
+        for name in file.extra_files:
+            check_file_name(name, "a file of a data file")
+        check_number(entry.bucket, "the bucket of a data file")
+        check_number(file.schema_id, "the schema of a data file")
+        check_number(file.file_size, "the size of a data file")
+        if file.external_path is not None:
+            self.external.path(file.external_path, self.location)
 
     def _of_schema(self, schema_id: int) -> TablePaths:
         """Return the paths by which files of a schema were written."""
@@ -82,25 +100,28 @@ class TablePaths:
         if schema_id not in self._others:
             other = self._schema_of(schema_id)
             same = generation_of(other) == generation_of(self._schema)
-            self._others[schema_id] = self if same else TablePaths(self.location, other, self._schema_of)
+            self._others[schema_id] = self if same else self._with_schema(other)
         return self._others[schema_id]
+
+    def _with_schema(self, schema: TableSchema) -> TablePaths:
+        return TablePaths(self.location, schema, self._schema_of, self.external)
 
     def extra_files(self, partition: Sequence[Any], bucket: int, file: DataFileMeta) -> list[str]:
         """Return the paths of the files that belong to a data file, such as its index."""
         folder = self.data_file(partition, bucket, file).rpartition("/")[0]
-        return [join(folder, name) for name in file.extra_files]
+        return [f"{folder}/{check_file_name(name)}" for name in file.extra_files]
 
     def manifest(self, name: str) -> str:
         """Return the path of a manifest, a manifest list or an index manifest."""
-        return f"{self.location}/manifest/{name}"
+        return f"{self.location}/manifest/{check_file_name(name, 'a manifest')}"
 
     def index_file(self, name: str) -> str:
         """Return the path of a file of the table's index."""
-        return f"{self.location}/index/{name}"
+        return f"{self.location}/index/{check_file_name(name, 'a file of an index')}"
 
     def statistics_file(self, name: str) -> str:
         """Return the path of a file of the table's statistics."""
-        return f"{self.location}/statistics/{name}"
+        return f"{self.location}/statistics/{check_file_name(name, 'a file of statistics')}"
 
 
 def schema_folder(location: str) -> str:
@@ -110,7 +131,9 @@ def schema_folder(location: str) -> str:
 
 def line_folder(location: str, branch: str | None) -> str:
     """Return the folder of a branch's own metadata; that of the table if there is no branch."""
-    return location if branch is None else f"{location.rstrip('/')}/branch/branch-{branch}"
+    if branch is None:
+        return location
+    return f"{location.rstrip('/')}/branch/branch-{check_file_name(branch, 'a branch')}"
 
 
 def snapshot_folder(location: str) -> str:

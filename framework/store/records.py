@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import fastavro
 
-from lockgate.errors import CorruptFileError, UnsupportedFormatError
+from lockgate.errors import CorruptFileError, UnsafePathError, UnsupportedFormatError
 from lockgate.framework.store.binary_row import decode_row, encode_row
 from lockgate.framework.store.manifest import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.schema import TableSchema
@@ -301,11 +301,11 @@ def stats_from_record(record: Mapping[str, Any], types: tuple[DataType, ...]) ->
 
 
 def checked(parse: Callable[[], T], path: str) -> T:
-    """Return what `parse` makes of a record; CorruptFileError names `path` where the record is malformed."""
+    """Return what `parse` makes of a record; errors for a malformed one name `path`."""
     try:
         return parse()
-    except CorruptFileError as error:
-        raise CorruptFileError(f"{path}: {error}") from None
+    except (CorruptFileError, UnsafePathError) as error:
+        raise type(error)(f"{path}: {error}") from None
     except KeyError as missing:
         raise CorruptFileError(f"{path}: a record lacks {missing}") from None
 

@@ -6,14 +6,16 @@ with snapshots and tags of its own over the same data.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import CorruptFileError, SnapshotNotFoundError
 from lockgate.framework.store.avro import read_container
+from lockgate.framework.store.records import checked
 from lockgate.framework.store.snapshot import Snapshot
+from lockgate.framework.store.trust import check_file_name, check_number
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -31,11 +33,14 @@ def read_index_manifest(table: Table, name: str) -> IndexManifest:
     path = table.paths.manifest(name)
     try:
         records = read_container(table.file_system.read_bytes(path), path)
-        return IndexManifest({record["_FILE_NAME"]: int(record["_FILE_SIZE"]) for record in records})
+        return checked(lambda: IndexManifest(dict(_index_file(record) for record in records)), path)
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing, but a snapshot refers to it") from None
-    except KeyError as missing:
-        raise CorruptFileError(f"{path}: a record lacks {missing}") from None
+
+
+def _index_file(record: Mapping[str, Any]) -> tuple[str, int]:
+    name = check_file_name(record["_FILE_NAME"], "a file of an index")
+    return name, check_number(record["_FILE_SIZE"], f"the size of {name}")
 
 
 def protected_snapshots(table: Table) -> list[Snapshot]:

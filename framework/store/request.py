@@ -55,7 +55,10 @@ def request_of(
     basis: Basis | None,
     overwrite: Overwrite | None,
 ) -> CommitRequest:
-    """Return what `commit.commit_messages` is asked for; InputError if that cannot be meant."""
+    """Return what `commit.commit_messages` is asked for; InputError if that cannot be meant.
+
+    Raises UnsafePathError for files that the table cannot have.
+    """
     try:
         commit_kind = CommitKind(kind)
     except ValueError:
@@ -64,6 +67,8 @@ def request_of(
     if identifier is not None and user is None:
         raise InputError("a commit with an identifier needs the user that it counts for")
     changes = [*_entries(messages, FileKind.DELETE), *_entries(messages, FileKind.ADD)]
+    for entry in changes:  # an executor may have said anything
+        table.paths.check_entry(entry)
     deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
     if commit_kind is CommitKind.APPEND and deletes:
         # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.

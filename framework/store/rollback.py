@@ -104,6 +104,7 @@ class _Rollback:
         # Read before anything changes: where this fails, nobody may decide what is not needed.
         needed = NeededFiles(self.table, without=list(self._tags), rolled_back_to=self.target)
         self._keep(needed)
+        self.table.check_deletable([*self._data, *self._metadata])
 
     def _tags_beyond(self) -> dict[str, Snapshot]:
         tags = tagged_snapshots(self.table).items()

@@ -13,6 +13,7 @@ from typing import Any
 
 from lockgate.errors import CorruptFileError, UnsupportedFormatError
 from lockgate.framework.store.schema import load_versioned
+from lockgate.framework.store.trust import check_file_name
 
 FIRST_SNAPSHOT_ID = 1
 CURRENT_VERSION = 3
@@ -81,8 +82,8 @@ class Snapshot:
     def from_bytes(cls, data: bytes, path: str) -> Snapshot:
         """Parse a snapshot file.
 
-        Raises CorruptFileError if it is damaged and UnsupportedFormatError if its version is newer than ours,
-        both naming `path`.
+        Raises CorruptFileError if it is damaged, UnsafePathError if it names a file by more than a name and
+        UnsupportedFormatError if its version is newer than ours, all naming `path`.
         """
         content, version = load_versioned(data, path, "snapshot", CURRENT_VERSION)
         values = {
@@ -100,6 +101,8 @@ class Snapshot:
         if missing:
             raise CorruptFileError(f"{path}: the snapshot lacks {', '.join(missing)}")
         _check_types(values, path)
+        for attribute in _NAMES_OF_FILES & values.keys():
+            check_file_name(values[attribute], f"{path}: {_JSON_NAMES[attribute]}")
         return cls(**values)
 
 
@@ -110,6 +113,15 @@ def _json_name(attribute: str) -> str:
 
 _JSON_NAMES = {member.name: _json_name(member.name) for member in fields(Snapshot)}
 _REQUIRED = frozenset(member.name for member in fields(Snapshot) if member.default is MISSING)
+_NAMES_OF_FILES = frozenset(
+    (
+        "base_manifest_list",
+        "delta_manifest_list",
+        "changelog_manifest_list",
+        "index_manifest",
+        "statistics",
+    )
+)
 _NUMBERS = frozenset(member.name for member in fields(Snapshot) if str(member.type).startswith("int"))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, LockgateError
+from lockgate.errors import InputError, LockgateError, UnsafePathError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.consumer import Consumers
@@ -23,6 +23,7 @@ from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.schema_files import SchemaFiles
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.snapshot_files import SnapshotFiles
+from lockgate.framework.store.trust import NO_ROOTS, ExternalRoots, check_deletable
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -51,6 +52,7 @@ class Table:
         schema: TableSchema,
         file_system: FileSystem,
         keys: KeyProvider | None = None,
+        external: ExternalRoots = NO_ROOTS,
     ) -> None:
         self.identifier = identifier
         self.location = location
@@ -61,7 +63,7 @@ class Table:
         self.options: TableOptions = schema.table_options
         # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
         self.keys = None if keys is None else keys.for_table(self.options)
-        self.paths = TablePaths(location, schema, self.schema_of)
+        self.paths = TablePaths(location, schema, self.schema_of, external)
         self.schema_files = SchemaFiles(file_system, self.line_location, branch=identifier.branch is not None)
         self.snapshot_files = SnapshotFiles(file_system, self.line_location)
         self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
@@ -83,7 +85,15 @@ class Table:
         """Return the table as it is under one of its schemas, for a query that was analysed with it."""
         if schema_id == self.schema.id:
             return self
-        return Table(self.identifier, self.location, self.schema_of(schema_id), self.file_system, self.keys)
+        return self.beside(self.identifier, self.schema_of(schema_id))
+
+    def beside(self, identifier: Identifier, schema: TableSchema) -> Table:
+        """Return the same table under another name or schema: a branch of it, or as it was."""
+        return Table(identifier, self.location, schema, self.file_system, self.keys, self.paths.external)
+
+    def check_deletable(self, paths: Iterable[str]) -> None:
+        """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""
+        check_deletable(self.file_system, paths, self.location, self.paths.external)
 
     def schema_of(self, schema_id: int) -> TableSchema:
         """Return the schema of an id; CorruptFileError if its file is missing or damaged."""
@@ -287,7 +297,7 @@ class Table:
         for message in messages:
             for file in message.added:
                 if file.file_name not in live:
-                    with suppress(OSError):
+                    with suppress(OSError, UnsafePathError):
                         self.file_system.delete(self.paths.data_file(message.partition, message.bucket, file))
 
     def append(self, data: Data) -> Snapshot:

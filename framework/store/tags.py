@@ -104,6 +104,7 @@ class _Release:
                 data_files_of(self.table, self.table.manifests.live_files(snapshot)), needed
             )
             self._metadata |= _others(metadata_files_of(self.table, snapshot), needed)
+        self.table.check_deletable([*self._data, *self._metadata])
 
     def _has_snapshot(self, tag: Tag) -> bool:
         try:

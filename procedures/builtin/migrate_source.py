@@ -171,7 +171,7 @@ def _check_stored_as_orc(name: str, metadata: Any) -> None:
 
 
 def _folder(context: ProcedureContext, name: str) -> Source:
-    file_system, location = resolve(name, context.catalog.options)
+    file_system, location = resolve(name, context.catalog.file_system_options)
     if not file_system.exists(location):
         raise NotFoundError(f"there is no folder {location}")
     found = sorted(_data_files(file_system, location), key=lambda item: item[0])

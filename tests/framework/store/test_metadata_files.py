@@ -27,6 +27,7 @@ from lockgate.framework.store.avro import read_container, write_container
 from lockgate.framework.store.manifest import live_entries, merge_entries
 from lockgate.framework.store.manifest_files import partition_stats
 from lockgate.framework.store.records import ENTRY_SCHEMA
+from lockgate.framework.store.trust import ExternalRoots
 
 MakeTable = Callable[..., Table]
 MakeFile = Callable[..., DataFileMeta]
@@ -164,7 +165,9 @@ def test_a_snapshot_that_does_not_exist_tells_which_do(
 
 def test_manifest_entries_round_trip(make_table: MakeTable, key_file: MakeFile, message: MakeMessage) -> None:
     columns = {"id": pa.int64(), "v": pa.string(), "dt": pa.string()}
-    table = make_table(columns=columns, primary_keys=("id", "dt"), partition_keys=("dt",), bucket="2")
+    made = make_table(columns=columns, primary_keys=("id", "dt"), partition_keys=("dt",), bucket="2")
+    external = ExternalRoots(("/elsewhere",))
+    table = Table(made.identifier, made.location, made.schema, made.file_system, external=external)
     file = key_file(
         "data-1.orc",
         min_sequence_number=3,
@@ -189,7 +192,7 @@ def test_manifest_entries_round_trip(make_table: MakeTable, key_file: MakeFile, 
     )
     table.commit([message(file, other, partition=("a",), bucket=1, total_buckets=2)])
     snapshot = table.latest_snapshot()
-    fresh = Table(table.identifier, table.location, table.schema, table.file_system)
+    fresh = Table(table.identifier, table.location, table.schema, table.file_system, external=external)
     entries = fresh.manifests.live_files(snapshot)
     assert entries == [ManifestEntry(FileKind.ADD, ("a",), 1, 2, each) for each in (file, other)]
     (meta,) = fresh.manifests.manifests(snapshot)  # type: ignore[arg-type]

@@ -48,7 +48,9 @@ def test_rows_that_say_their_kind_themselves(catalog: Catalog, make_table: MakeT
 
 @pytest.mark.parametrize("scheme", ["file:", "file://", ""])
 def test_files_outside_the_table(make_table: MakeTable, tmp_path: Path, scheme: str) -> None:
-    table = make_table()
+    make_table()
+    outer = Catalog(tmp_path / "warehouse", options={"external-roots": f"/other, {scheme}{tmp_path}/outside"})
+    table = outer.load_table("db.t")
     rows = pa.table({"id": [1], "v": ["a"]})
     messages = table.write(rows)
     file = messages[0].added[0]

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.errors import UnsupportedFormatError
+from lockgate.errors import UnsafePathError, UnsupportedFormatError
 from lockgate.framework import types as t
 from lockgate.framework.store import DataFileMeta, Table
-from lockgate.framework.store.paths import escape, java_float_text, partition_text, unescape
+from lockgate.framework.store.paths import TablePaths, escape, java_float_text, partition_text, unescape
+from lockgate.framework.store.trust import ExternalRoots
 
 
 @pytest.mark.parametrize(
@@ -129,5 +130,8 @@ def test_paths_of_a_table(make_table: Callable[..., Table], data_file: Callable[
     assert paths.extra_files(partition, 0, file) == [f"{folder}/data-1.orc.index"]
     assert paths.partition_path((datetime.date(1970, 1, 2), " ")) == "dt=1/s=__DEFAULT_PARTITION__"
     outside = data_file("data-2.orc", external_path="/elsewhere/data-2.orc")
-    assert paths.data_file(partition, 0, outside) == "/elsewhere/data-2.orc"
+    with pytest.raises(UnsafePathError, match=r"below no root .*external-roots"):
+        paths.data_file(partition, 0, outside)
+    elsewhere = TablePaths(table.location, table.schema, external=ExternalRoots.parse("/elsewhere"))
+    assert elsewhere.data_file(partition, 0, outside) == "/elsewhere/data-2.orc"
     assert make_table("plain").paths.bucket_path((), 3).endswith("/plain/bucket-3")
