@@ -370,14 +370,20 @@ def validate_option(key: str, value: str) -> None:
         option.value_of(value)
     elif key.startswith(_LOOKUPS):
         _validate_lookup(key)
-    elif not (
-        key in _FREE_KEYS
+    elif not is_known(key):
+        raise OptionError(f"unknown option {key!r}{nearest(key, [*KNOWN, *_ORC_KEYS])}")
+
+
+def is_known(key: str) -> bool:
+    """Say whether a table can be given an option here; of lookups', some are refused by `validate_option`."""
+    return (
+        key in KNOWN
+        or key in _FREE_KEYS
         or key in _KEPT_ACCOUNT
         or key in _ORC_KEYS
-        or key.startswith(_FREE_PREFIXES)
-        or _COLUMN_STATS_MODE.fullmatch(key)
-    ):
-        raise OptionError(f"unknown option {key!r}{nearest(key, [*KNOWN, *_ORC_KEYS])}")
+        or key.startswith((*_FREE_PREFIXES, _LOOKUPS))
+        or _COLUMN_STATS_MODE.fullmatch(key) is not None
+    )
 
 
 def _validate_lookup(key: str) -> None:

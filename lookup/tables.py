@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
+from lockgate.framework.store.features import check_readable, check_unselected
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache_key import reader_cipher
@@ -60,8 +61,10 @@ def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
 def newest_target(table: Table) -> Snapshot | None:
     """The snapshot to bring a cache to: the newest that changed rows, so that compaction causes no work.
 
-    None if the table has no snapshot yet.
+    None if the table has no snapshot yet. Raises UnsupportedError for tables that cannot be read.
     """
+    check_readable(table.schema)
+    check_unselected(table.schema)
     latest = table.latest_snapshot()
     found = latest
     while found is not None and found.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):

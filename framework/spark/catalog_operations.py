@@ -19,6 +19,7 @@ from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.store.defaults import default_sql
+from lockgate.framework.store.features import check_readable
 from lockgate.framework.store.generations import GENERATION
 from lockgate.framework.store.moving import is_hidden
 from lockgate.framework.store.references import held_snapshot
@@ -129,6 +130,7 @@ def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     snapshot_id = _wanted_snapshot(table, request)
     if "version" not in request and "timestamp" not in request:
         return describe(context, table, snapshot_id)
+    check_readable(table.schema)
     table = table.with_schema(held_snapshot(table, snapshot_id).schema_id)
     return {**describe(context, table, snapshot_id), "time_travel": True}
 

@@ -218,9 +218,11 @@ def _predicate(request: Mapping[str, Any]) -> Predicate:
 
 def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> Selection:
     """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
+    from lockgate.framework.store.features import check_readable, check_unselected
     from lockgate.framework.store.selection import Selection, selection_of
 
     options = request["options"]
+    check_readable(table.schema)
     if _LOOKUP_OPTION in options:
         pinned = system_table("pin").rows(context, table, options, request["properties"])
         return Selection(pinned.column("pin")[0].as_py()["snapshot_id"])
@@ -228,6 +230,8 @@ def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> S
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)
     if selected == Selection():
+        if not request.get("time_travel"):
+            check_unselected(table.schema)
         return Selection(int(request["snapshot_id"]))
     if request.get("time_travel"):
         raise OptionError(

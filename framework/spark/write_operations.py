@@ -53,8 +53,11 @@ _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
+    from lockgate.framework.store.write import check_rows_writable
+
     table = context.table()
     schema = table.schema
+    check_rows_writable(schema)
     _check_options(request)
     _check_rows(table, request)
     _check_keys(schema)

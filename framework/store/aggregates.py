@@ -21,12 +21,13 @@ from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.column_paths import split as split_path
 from lockgate.framework.store.collector import paused_collector
 from lockgate.framework.store.column_bounds import ABSENT, is_bounded, stats_position
+from lockgate.framework.store.features import check_readable, check_unselected
 from lockgate.framework.store.file_table import FileTable, Mask, Numbers
 from lockgate.framework.store.generations import check_generation
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.merge import merge_plan
 from lockgate.framework.store.pruning import PartitionPruner
-from lockgate.framework.store.scan import check_files, check_readable, files_of, wanted_snapshot
+from lockgate.framework.store.scan import check_files, files_of, wanted_snapshot
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.split import by_bucket, key_sections
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
@@ -91,7 +92,9 @@ def answer_aggregates(
     to_arrow_expression(wanted, schema.arrow_schema)
     for path in (*(each.field for each in aggregates if each.field), *group_by):
         schema.field(path[0])
-    check_readable(schema)
+    check_readable(schema, table.schema)
+    if snapshot_id is None and tag is None:
+        check_unselected(table.schema)
     if snapshot is not None:
         check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     merge_plan(schema)

@@ -19,6 +19,7 @@ from lockgate.framework.store.column_options import (
 )
 from lockgate.framework.store.defaults import default_value, with_stored_default
 from lockgate.framework.store.generations import check_not_set
+from lockgate.framework.store.judged_options import check_not_of_others
 from lockgate.framework.store.nested_fields import (
     Fields,
     edit_field,
@@ -209,6 +210,7 @@ class _Alteration:
     def set_option(self, change: SetOption) -> None:
         check_not_set({change.key: change.value})
         before = self.options.get(change.key)
+        check_not_of_others(change.key)
         known.validate_option(change.key, change.value)
         if before != change.value:
             self._refuse_fixed(change.key)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lockgate.errors import InputError, SnapshotNotFoundError
+from lockgate.framework.store.features import check_readable
 from lockgate.framework.store.generations import generation_of
 from lockgate.framework.store.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
 from lockgate.framework.store.manifest_files import partitions_in
 from lockgate.framework.store.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.read import FileReader, no_columns
-from lockgate.framework.store.scan import check_readable
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.split import by_bucket, key_order

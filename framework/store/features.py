@@ -1,40 +1,56 @@
-"""Features of tables that other engines wrote, and which of them forbid writing here.
+"""Features of tables that other engines wrote, and which of them forbid reading or writing here.
 
-Writing past a feature would break what the table promises to its other readers, so it is refused.
+Reading past a feature would answer with wrong rows, writing past it would break what the table promises to
+its other readers; so both are refused, by the name of the option. What each option means: `judged_options`.
 """
 
 from __future__ import annotations
 
-from lockgate.errors import UnsupportedFormatError
-from lockgate.framework.options import (
-    BUCKET_FUNCTION,
-    CHANGELOG_PRODUCER,
-    DATA_EVOLUTION,
-    DELETION_VECTORS,
-    FILE_FORMAT,
-    MERGE_ENGINE,
-    ROW_TRACKING,
-)
+from collections.abc import Iterator
+
+from lockgate.errors import UnsupportedError, UnsupportedFormatError
+from lockgate.framework.options import BUCKET_FUNCTION, CHANGELOG_PRODUCER, FILE_FORMAT, MERGE_ENGINE
+from lockgate.framework.store.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema import TableSchema
 
 FILE_FORMAT_WRITTEN = "orc"
 MERGE_ENGINE_WRITTEN = "deduplicate"
 
-# Options of others that say where files go, or what rows mean: to write past them would leave files that
-# their readers do not find, and rows of another kind than they ask for.
-DATA_DIRECTORY = "data-file.path-directory"
-_MUST_BE_UNSET = (DATA_DIRECTORY, "rowkind.field")
+_UNREADABLE = (Verdict.STORED, Verdict.ELSEWHERE)
+_UNWRITABLE = (Verdict.STORED, Verdict.ELSEWHERE, Verdict.NOT_WRITTEN)
+
+
+def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
+    """Raise UnsupportedError if the table has a feature without which its rows would be read wrong.
+
+    `schema` is the one that is read by; `now` the table's newest where that is another, of which options
+    count that hold for every snapshot.
+    """
+    for key, value, judged in _refused(schema, _UNREADABLE):
+        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
+    if schema.has_primary_key and schema.options.get("bucket", "").strip() == "-2":
+        raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
+    for key, value, judged in _refused(now or schema, (Verdict.ELSEWHERE,)):
+        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
+
+
+def check_unselected(schema: TableSchema) -> None:
+    """Raise UnsupportedError if an option of the table selects what is read, for queries that do not."""
+    for key, value, judged in _refused(schema, (Verdict.SELECTS,)):
+        raise UnsupportedError(
+            f"tables with option {key!r} = {value!r} cannot be read as they stand: {judged.why}. Let the "
+            "query say what it reads, by VERSION AS OF, TIMESTAMP AS OF, read options or snapshot_id=, or "
+            f"remove the option: ALTER TABLE ... UNSET TBLPROPERTIES ({key!r})"
+        )
 
 
 def check_writable(schema: TableSchema) -> None:
     """Raise UnsupportedFormatError, naming the feature, if the table cannot be written here."""
     options = schema.table_options
-    for option in (DELETION_VECTORS, ROW_TRACKING, DATA_EVOLUTION):
-        if options.get_option(option):
-            raise UnsupportedFormatError(f"writing tables with option {option.key!r} is not supported")
-    for key in _MUST_BE_UNSET:
-        if schema.options.get(key):
-            raise UnsupportedFormatError(f"writing tables with option {key!r} is not supported")
+    for key, value, judged in _refused(schema, _UNWRITABLE):
+        raise UnsupportedFormatError(
+            f"writing tables with option {key!r} is not supported, here {value!r}: {judged.why}"
+        )
     wanted = {FILE_FORMAT: FILE_FORMAT_WRITTEN, BUCKET_FUNCTION: "default"}
     if schema.has_primary_key:
         wanted |= {MERGE_ENGINE: MERGE_ENGINE_WRITTEN, CHANGELOG_PRODUCER: "none"}
@@ -49,3 +65,10 @@ def check_writable(schema: TableSchema) -> None:
             f"the table has dynamic buckets (bucket = {schema.bucket_count}); only tables with a fixed "
             "number of buckets can be written"
         )
+
+
+def _refused(schema: TableSchema, verdicts: tuple[Verdict, ...]) -> Iterator[tuple[str, str, Judgement]]:
+    for key, value in schema.options.items():
+        judged = refused(key, value, verdicts, has_key=schema.has_primary_key)
+        if judged is not None:
+            yield key, value, judged

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework import options as known
+from lockgate.framework.store.features import check_readable
 from lockgate.framework.store.grouping import Codes, group_codes, last_of_each
 from lockgate.framework.store.row_order import by_sequence
 from lockgate.framework.store.schema import TableSchema
@@ -37,15 +38,6 @@ class RowKind(IntEnum):
     UPDATE_BEFORE = 1
     UPDATE_AFTER = 2
     DELETE = 3
-
-
-# Options that change what a merge means, with the only value understood here.
-_UNDERSTOOD: Mapping[str, str | None] = {
-    "sequence.snapshot-ordering": "false",
-    "ignore-delete": "false",
-    "deduplicate.ignore-delete": "false",
-    "record-level.expire-time": None,
-}
 
 
 @dataclass(frozen=True)
@@ -120,10 +112,7 @@ def merge_plan(schema: TableSchema) -> MergePlan | None:
     """
     if not schema.has_primary_key:
         return None
-    for option, neutral in _UNDERSTOOD.items():
-        value = schema.options.get(option)
-        if value is not None and value.strip().lower() != neutral:
-            raise UnsupportedError(f"tables with option {option!r} = {value!r} cannot be merged")
+    check_readable(schema)
     fields = schema.sequence_fields
     reason = why_no_sequence(schema)
     if reason:

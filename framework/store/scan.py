@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lockgate.errors import InputError, UnsupportedError, UnsupportedFormatError
+from lockgate.errors import InputError, UnsupportedFormatError
 from lockgate.framework import options as known
 from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.clustering import Bucketing, common_bucketing
@@ -23,7 +23,7 @@ from lockgate.framework.store.column_bounds import (
     is_bounded,
     may_match_files,
 )
-from lockgate.framework.store.features import DATA_DIRECTORY
+from lockgate.framework.store.features import check_readable, check_unselected
 from lockgate.framework.store.file_table import FileTable, Mask
 from lockgate.framework.store.generations import check_generation
 from lockgate.framework.store.limits import Buckets, extents_of, first_of_order, limited, places_of
@@ -64,9 +64,6 @@ from lockgate.pushdown import (
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
-
-# Features of tables that change which rows there are: reading them as if they were off would be wrong.
-_MUST_BE_OFF = ("deletion-vectors.enabled", "data-evolution.enabled")
 
 
 @dataclass(frozen=True)
@@ -175,8 +172,10 @@ def plan_scan(
     to_arrow_expression(wanted, schema.arrow_schema)
     for name in (*(columns or ()), *(key.field[0] for key in order)):
         schema.field(name)
+    check_readable(schema, table.schema)
+    if snapshot_id is None and tag is None and between is None:
+        check_unselected(table.schema)
     plan = merge_plan(schema)
-    check_readable(schema)
     if snapshot is not None:
         check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     push_down = push_down or apply_filters(table, conjuncts(wanted))
@@ -220,17 +219,6 @@ def files_of(table: Table, snapshot: Snapshot | None, between: Between | None = 
     if between is not None:
         return files_between(table, between)
     return FileTable(()) if snapshot is None else table.manifests.files(snapshot)
-
-
-def check_readable(schema: TableSchema) -> None:
-    """Raise UnsupportedError if the table has a feature without which its rows would be read wrong."""
-    for option in _MUST_BE_OFF:
-        if schema.options.get(option, "false").strip().lower() == "true":
-            raise UnsupportedError(f"tables with option {option!r} = 'true' cannot be read")
-    if schema.options.get(DATA_DIRECTORY):
-        raise UnsupportedError(f"tables with option {DATA_DIRECTORY!r} cannot be read")
-    if schema.has_primary_key and schema.options.get("bucket", "").strip() == "-2":
-        raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
 
 
 def check_files(files: FileTable) -> None:

@@ -20,6 +20,7 @@ from lockgate.framework.store.defaults import with_stored_default
 from lockgate.framework.store.features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
 from lockgate.framework.store.file_statistics import StatsMode
 from lockgate.framework.store.generations import check_not_set
+from lockgate.framework.store.judged_options import check_not_of_others
 from lockgate.framework.store.merge import why_no_sequence
 from lockgate.framework.store.paths import can_be_partition
 from lockgate.framework.store.schema import Schema, TableSchema, now_millis
@@ -48,6 +49,8 @@ def first_schema(schema: Schema) -> TableSchema:
     partition = _keys(schema.partition_keys, options, known.PARTITION)
     comment = schema.comment or options.get("comment")
     options = {key: value for key, value in options.items() if key not in _NOT_STORED}
+    for key in options:
+        check_not_of_others(key)
     typed = TableOptions(options)
     _check_columns(schema.fields)
     _check_keys(schema.fields, partition, primary)

@@ -12,14 +12,13 @@ import pyarrow.compute as pc
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store.bucket import assign_buckets
 from lockgate.framework.store.bucket_writer import BucketWriter
-from lockgate.framework.store.features import check_writable
+from lockgate.framework.store.features import check_readable, check_writable
 from lockgate.framework.store.grouping import Codes, group_codes, groups, last_of_each
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.merge import KEY_PREFIX, RowKind, merge_plan, sort_by_key
 from lockgate.framework.store.message import CommitMessage
 from lockgate.framework.store.row_order import by_sequence
 from lockgate.framework.store.rows import check_not_null, conform_rows, with_system_columns
-from lockgate.framework.store.scan import check_readable
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import one_nan, to_arrow
 from lockgate.pushdown import Predicate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,3 +63,61 @@ def test_an_unknown_option_is_an_error_with_the_nearest_name(
 def test_a_malformed_option_is_an_error(spark: SparkSession, table: Named, value: tuple[str, str]) -> None:
     with pytest.raises(AnalysisException, match=value[0]):
         spark.sql(f"CREATE TABLE {table('t')} (id INT) TBLPROPERTIES ('{value[0]}' = '{value[1]}')")
+
+
+def _foreign(lake: Lake, name: str, key: str, value: str) -> None:
+    """Give a table an option in its schema's file, as another engine does."""
+    table = lake.catalog.load_table(name.removeprefix("lake."))
+    path = Path(table.location) / "schema" / f"schema-{table.schema.id}"
+    schema = json.loads(path.read_text())
+    schema["options"][key] = value
+    path.write_text(json.dumps(schema))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_an_option_that_changes_rows_is_refused_by_its_name(
+    lake: Lake, spark: SparkSession, table: Named, rows: int
+) -> None:
+    name = table("branched")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v STRING)")
+    if rows:
+        spark.sql(f"INSERT INTO {name} SELECT id, 'a' FROM range({rows})")
+    _foreign(lake, name, "scan.fallback-branch", "fb")
+    statements = [
+        f"SELECT * FROM {name}",
+        f"SELECT count(*) FROM {name}",
+        f"INSERT INTO {name} VALUES (9, 'z')",
+        f"DELETE FROM {name} WHERE id = 1",
+        f"UPDATE {name} SET v = 'b' WHERE id = 1",
+    ]
+    if rows:
+        statements.append(f"SELECT * FROM {name} VERSION AS OF 1")
+    for statement in statements:
+        with pytest.raises(Exception, match=r"option 'scan\.fallback-branch'"):
+            spark.sql(statement).collect()
+    assert "id" in spark.table(name).columns  # what is there can be looked at
+    spark.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('scan.fallback-branch')")
+    assert spark.table(name).count() == rows
+
+
+def test_an_option_that_selects_is_refused_unless_the_query_selects(
+    lake: Lake, spark: SparkSession, table: Named
+) -> None:
+    name = table("selecting")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, v STRING)")
+    for number in range(2):
+        spark.sql(f"INSERT INTO {name} VALUES ({number}, 'a')")
+    _foreign(lake, name, "scan.snapshot-id", "1")
+    for statement in (
+        f"SELECT * FROM {name}",
+        f"SELECT count(*) FROM {name}",
+        f"DELETE FROM {name} WHERE id = 1",
+        f"MERGE INTO {name} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'b'",
+    ):
+        with pytest.raises(Exception, match=r"option 'scan\.snapshot-id' = '1' cannot be read as they stand"):
+            spark.sql(statement).collect()
+    assert spark.sql(f"SELECT id FROM {name} VERSION AS OF 1").collect() == [(0,)]
+    assert spark.read.option("scan.snapshot-id", "2").table(name).count() == 2
+    assert spark.read.option("incremental-between", "1,2").table(name).select("id").collect() == [(1,)]
+    spark.sql(f"INSERT INTO {name} VALUES (5, 'c')")
+    assert spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF 3").collect() == [(3,)]

@@ -32,7 +32,7 @@ def test_folders_below_which_others_look_for_files(catalog: Catalog, make_table:
     rows = pa.table({"id": [1], "v": ["a"]})
     with pytest.raises(UnsupportedFormatError, match=r"'data-file\.path-directory' is not supported"):
         table.append(rows)
-    with pytest.raises(UnsupportedError, match=r"'data-file\.path-directory' cannot be read"):
+    with pytest.raises(UnsupportedError, match=r"'data-file\.path-directory' = 'data' cannot be read"):
         table.read()
     assert table.snapshots() == []
 

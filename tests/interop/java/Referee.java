@@ -69,6 +69,8 @@ public final class Referee {
                     catalog.createDatabase(name.getDatabaseName(), true);
                     catalog.createTable(name, JsonSerdeUtil.fromJson(ask.get("schema").toString(), Schema.class), false);
                     return null;
+                case "options":
+                    return Upkeep.options();
                 case "alter":
                     catalog.alterTable(name, Evolution.changes(ask.get("changes")), false);
                     return null;

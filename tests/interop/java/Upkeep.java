@@ -1,14 +1,20 @@
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.apache.paimon.CoreOptions;
 import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.format.OrcOptions;
+import org.apache.paimon.iceberg.IcebergOptions;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.operation.LocalOrphanFilesClean;
+import org.apache.paimon.options.ConfigOption;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.paimon.table.BucketMode;
@@ -98,5 +104,19 @@ final class Upkeep {
             default:
                 throw new IllegalArgumentException("no such change: " + json);
         }
+    }
+
+    /** The names of all options of tables, their other names among them. */
+    static List<String> options() throws IllegalAccessException {
+        List<String> names = new ArrayList<>();
+        for (Class<?> group : List.of(CoreOptions.class, OrcOptions.class, IcebergOptions.class)) {
+            for (Field field : group.getFields()) {
+                if (Modifier.isStatic(field.getModifiers()) && field.get(null) instanceof ConfigOption<?> option) {
+                    names.add(option.key());
+                    option.fallbackKeys().forEach(other -> names.add(other.getKey()));
+                }
+            }
+        }
+        return names;
     }
 }
