@@ -47,7 +47,7 @@ def read_container(data: bytes, path: str) -> list[dict[str, Any]]:
     available, both naming `path`.
     """
     if not data.startswith(_MAGIC):
-        state = "is empty" if not data else "is not an Avro file"
+        state = "is empty" if not data else "is not an Avro, ORC or Parquet file"
         raise CorruptFileError(f"{path} {state}")
     try:
         data = _plain_container(data, path)

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lockgate.errors import UnsupportedError, UnsupportedFormatError
-from lockgate.framework.options import BUCKET_FUNCTION, CHANGELOG_PRODUCER, FILE_FORMAT, MERGE_ENGINE
+from lockgate.framework.options import (
+    BUCKET_FUNCTION,
+    CHANGELOG_PRODUCER,
+    FILE_FORMAT,
+    MANIFEST_FORMAT,
+    MERGE_ENGINE,
+)
 from lockgate.framework.store.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema import TableSchema
 
@@ -50,6 +56,12 @@ def check_writable(schema: TableSchema) -> None:
     for key, value, judged in _refused(schema, _UNWRITABLE):
         raise UnsupportedFormatError(
             f"writing tables with option {key!r} is not supported, here {value!r}: {judged.why}"
+        )
+    manifests = schema.options.get(MANIFEST_FORMAT.key, MANIFEST_FORMAT.default)
+    if manifests.lower() != MANIFEST_FORMAT.default:
+        raise UnsupportedFormatError(
+            f"writing tables with option {MANIFEST_FORMAT.key!r} = {manifests!r} is not supported, only with "
+            f"{MANIFEST_FORMAT.default!r}"
         )
     wanted = {FILE_FORMAT: FILE_FORMAT_WRITTEN, BUCKET_FUNCTION: "default"}
     if schema.has_primary_key:

@@ -10,10 +10,11 @@ from typing import Any, Generic, TypeVar
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
-from lockgate.framework.store.avro import read_container, write_container
+from lockgate.framework.store.avro import write_container
 from lockgate.framework.store.collector import paused_collector
 from lockgate.framework.store.file_table import FileTable
 from lockgate.framework.store.manifest import FileKind, ManifestEntry, ManifestFileMeta, live_entries
+from lockgate.framework.store.metadata_records import read_records
 from lockgate.framework.store.paths import TablePaths
 from lockgate.framework.store.records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA, EntryCodec, SchemaOf, checked
 from lockgate.framework.store.schema import TableSchema
@@ -114,7 +115,7 @@ class ManifestFiles:
     ) -> tuple[T, ...]:
         path = self._paths.manifest(name)
         with paused_collector():
-            records = read_container(self._content(path, size), path)
+            records = read_records(self._content(path, size), path)
             return tuple(parse(record, path) for record in records)
 
     def _content(self, path: str, size: int | None) -> bytes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import CorruptFileError, SnapshotNotFoundError
-from lockgate.framework.store.avro import read_container
+from lockgate.framework.store.metadata_records import read_records
 from lockgate.framework.store.records import checked
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.framework.store.trust import check_file_name, check_number
@@ -32,7 +32,7 @@ def read_index_manifest(table: Table, name: str) -> IndexManifest:
     """Read an index manifest; CorruptFileError if it is missing or damaged."""
     path = table.paths.manifest(name)
     try:
-        records = read_container(table.file_system.read_bytes(path), path)
+        records = read_records(table.file_system.read_bytes(path), path)
         return checked(lambda: IndexManifest(dict(_index_file(record) for record in records)), path)
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing, but a snapshot refers to it") from None
