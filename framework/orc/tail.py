@@ -51,6 +51,8 @@ def read_tail(source: Source) -> Tail:
             name, size - 1, f"the postscript cannot have {length} bytes; the file is probably cut off"
         )
     postscript = _postscript(name, bytes(source.read_at(start, length)), start)
+    if not postscript.magic:  # Hive before 0.12 marked the head alone.
+        check_magic(source)
     return _footer(source, postscript, start)
 
 
@@ -70,7 +72,7 @@ def parse(message: proto.Message, data: bytes, name: str, offset: int, what: str
 
 def _postscript(name: str, data: bytes, offset: int) -> proto.Message:
     postscript = parse(proto.PostScript, data, name, offset, "the postscript")
-    if postscript.magic != MAGIC.decode("ascii"):
+    if postscript.magic not in ("", MAGIC.decode("ascii")):
         raise corrupt(name, offset, "the postscript has no ORC mark; the file is cut off or not ORC")
     if postscript.compression not in list(Compression):
         raise corrupt(name, offset, f"there is no compression number {postscript.compression}")

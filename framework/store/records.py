@@ -17,7 +17,7 @@ from lockgate.framework.store.binary_row import decode_row, encode_row
 from lockgate.framework.store.manifest import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.statistics import SimpleStats
-from lockgate.framework.types import DataType, micros_of
+from lockgate.framework.types import BIGINT, DataType, micros_of
 
 # The permanent mark of this layout of records, not a version of the table format.
 _RECORD_VERSION = 2
@@ -113,6 +113,10 @@ MANIFEST_META_SCHEMA = fastavro.parse_schema(
         ],
     }
 )
+
+
+# Columns that Paimon adds to files of tables with `row-tracking.enabled` when it rewrites rows.
+_SYSTEM_TYPES = {"_ROW_ID": BIGINT, "_SEQUENCE_NUMBER": BIGINT}
 
 
 class EntryCodec:
@@ -220,7 +224,10 @@ class EntryCodec:
         key = (schema_id, columns)
         if key not in self._types_cache:
             schema = self._schema_of(schema_id)
-            self._types_cache[key] = schema.types_of(schema.field_names if columns is None else columns)
+            names = schema.field_names if columns is None else columns
+            self._types_cache[key] = tuple(
+                _SYSTEM_TYPES[name] if name in _SYSTEM_TYPES else schema.field(name).type for name in names
+            )
         return self._types_cache[key]
 
     def _key_types_of(self, schema_id: int) -> tuple[DataType, ...]:

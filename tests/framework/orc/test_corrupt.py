@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc
 import pytest
 
 from lockgate.errors import (
@@ -237,6 +238,21 @@ def test_contradictions_in_the_tail(
         CorruptFileError, match=rf"people.orc is not a valid ORC file: at byte \d+, .*{message}"
     ):
         EncryptedOrcFile(rebuilt(small, change), name="people.orc")
+
+
+def test_a_file_that_bears_its_mark_only_in_front(people: pa.Table) -> None:
+    """Hive before 0.12 wrote such files; Apache's `orc_no_format.orc` is one."""
+
+    def unmarked(_: proto.Message, postscript: proto.Message) -> None:
+        postscript.ClearField("magic")
+
+    sink = pa.BufferOutputStream()
+    pyarrow.orc.write_table(people.select(["id"]), sink)
+    data = rebuilt(sink.getvalue().to_pybytes(), unmarked)
+    with EncryptedOrcFile(data, name="old.orc") as file:
+        assert file.read()["id"].to_pylist() == people["id"].to_pylist()
+    with pytest.raises(CorruptFileError, match="it does not start with the letters ORC"):
+        EncryptedOrcFile(b"RIFF" + data[3:], name="old.orc")
 
 
 def test_a_damaged_key_of_a_stripe_is_found(small: bytes, keys: MemoryKeyProvider) -> None:

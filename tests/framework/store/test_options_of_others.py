@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import CommitConflictError, UnsupportedError, UnsupportedFormatError
-from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store import Catalog, SimpleStats, Table
 from lockgate.framework.store.schema_changes import SetOption
+from lockgate.pushdown import col
 
 MakeTable = Callable[..., Table]
 
@@ -88,3 +89,20 @@ def test_partitions_that_others_gave_another_number_of_buckets(
     changed = rows.slice(3, 1).set_column(1, "v", pa.array(["new"]))
     catalog.load_table("db.t").append(changed)
     assert catalog.load_table("db.t").read().num_rows == (20 if keys else 21)
+
+
+@pytest.mark.parametrize("named", ["value_stats_cols", "write_cols"])
+def test_files_with_ids_of_rows(make_table: MakeTable, named: str) -> None:
+    """Paimon adds these columns, with statistics, to files that it rewrites in tables with row tracking."""
+    table = make_table()
+    table.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
+    (message,) = table.write(pa.table({"id": [3, 4], "v": ["c", "d"]}))
+    (file,) = message.added
+    low, high, nulls = file.value_stats.min, file.value_stats.max, file.value_stats.null_counts
+    stats = SimpleStats((*low, 0, 1), (*high, 1, 1), (*nulls, 0, 0))
+    columns = {"value_stats_cols": None, named: ("id", "v", "_ROW_ID", "_SEQUENCE_NUMBER")}
+    changed = replace(file, value_stats=stats, **columns)
+    table.commit([replace(message, added=(changed,))])
+    assert table.read(predicate=col("id") == 4)["v"].to_pylist() == ["d"]
+    assert table.read(predicate=col("v") == "a")["id"].to_pylist() == [1]
+    assert table.read().num_rows == 4
