@@ -249,7 +249,7 @@ final class Columns {
     } else if (vector instanceof LongColumnVector longs) {
       return new Vectors.Longs(type, longs);
     } else if (vector instanceof DoubleColumnVector doubles) {
-      return new Vectors.Doubles(type, doubles);
+      return new Vectors.Doubles(type, doubles, file.getCategory());
     } else if (vector instanceof BytesColumnVector bytes) {
       boolean isChar = file.getCategory() == Category.CHAR;
       return isChar ? new Vectors.Chars(type, bytes, file.getMaxLength()) : new Vectors.Bytes(type, bytes);

@@ -9,6 +9,7 @@ import org.apache.hadoop.hive.ql.exec.vector.ListColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.LongColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
+import org.apache.orc.TypeDescription;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructType;
@@ -172,23 +173,34 @@ final class Vectors {
     }
   }
 
-  /** FLOAT and DOUBLE. */
+  /**
+   * FLOAT and DOUBLE.
+   *
+   * <p>ORC's reader takes values for repeated if they are equal by {@code ==}, as 0.0 and -0.0 are. It has stored all of them
+   * nevertheless where the file's own type is one of the two, unless all are null; numbers of other types have one zero only.
+   */
   static final class Doubles extends View {
     private final DoubleColumnVector base;
+    private final boolean isStored;
 
-    Doubles(DataType type, DoubleColumnVector base) {
+    Doubles(DataType type, DoubleColumnVector base, TypeDescription.Category file) {
       super(type, base);
       this.base = base;
+      this.isStored = file == TypeDescription.Category.FLOAT || file == TypeDescription.Category.DOUBLE;
+    }
+
+    private double value(int row) {
+      return base.vector[isStored && base.noNulls ? row : at(row)];
     }
 
     @Override
     public float getFloat(int row) {
-      return (float) base.vector[at(row)];
+      return (float) value(row);
     }
 
     @Override
     public double getDouble(int row) {
-      return base.vector[at(row)];
+      return value(row);
     }
   }
 

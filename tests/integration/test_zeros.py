@@ -1,0 +1,89 @@
+"""Both zeros come back as they were written, from each place that a number can have in a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+Named = Callable[[str], str]
+
+# A batch of the reader with zeros of both signs only, and one with other numbers too.
+ROWS, BATCH = 5000, 4096
+ZEROS = ["0.0", "-0.0", "-0.0", "0.0"]
+NUMBERS = [*ZEROS, "NaN", "-0.0", "1.5"]
+TABLES = {
+    "plain": "",
+    "encrypted": "TBLPROPERTIES ('orc.encrypt' = 'pii:d,f,st,ar,ma')",
+    "key": "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')",
+}
+
+
+def number(at: int) -> str:
+    numbers = ZEROS if at < BATCH else NUMBERS
+    return numbers[at % len(numbers)]
+
+
+def sql_number(at: str) -> str:
+    # By texts: Spark takes the literals 0.0 and -0.0 for one.
+    zeros, numbers = (", ".join(f"'{item}'" for item in items) for items in (ZEROS, NUMBERS))
+    chosen = (
+        f"IF({at} < {BATCH}, array({zeros})[{at} % {len(ZEROS)}], array({numbers})[{at} % {len(NUMBERS)}])"
+    )
+    return f"CAST({chosen} AS DOUBLE)"
+
+
+def insert(spark: SparkSession, name: str, condition: str = "true") -> None:
+    spark.sql(f"""
+        INSERT INTO {name} SELECT id, x, CAST(x AS FLOAT), named_struct('d', x, 'f', CAST(x AS FLOAT)),
+               array(x, y), map(id, CAST(x AS FLOAT))
+        FROM (SELECT CAST(id AS INT) AS id, {sql_number("id")} AS x, {sql_number("(id + 1)")} AS y
+              FROM range(0, {ROWS}, 1, 1)) WHERE {condition}""")
+
+
+def texts(value: Any) -> Any:
+    """The numbers of a value as texts, which tell the zeros apart."""
+    if isinstance(value, dict):
+        return texts(list(value.values()))
+    return (
+        [texts(item) for item in value]
+        if isinstance(value, (list, tuple))
+        else str(value).replace("nan", "NaN")
+    )
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_zeros_keep_their_signs(spark: SparkSession, lake: Lake, table: Named, kind: str) -> None:
+    name = table("zeros")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, d DOUBLE, f FLOAT, st STRUCT<d: DOUBLE, f: FLOAT>, "
+        f"ar ARRAY<DOUBLE>, ma MAP<INT, FLOAT>) {TABLES[kind]}"
+    )
+    insert(spark, name)
+    if kind == "key":  # two files that are merged
+        insert(spark, name, "id % 2 = 0")
+    x = [number(at) for at in range(ROWS + 1)]
+    wanted = [[x[i], x[i], [x[i], x[i]], [x[i], x[i + 1]], [x[i]]] for i in range(ROWS)]
+    rows = sorted(spark.table(name).collect())
+    assert [texts(row[1:]) for row in rows] == wanted
+    read = lake.catalog.load_table(name.removeprefix("lake.")).read().sort_by("id")
+    assert [texts([row["d"], row["f"]]) for row in read.select(["d", "f"]).to_pylist()] == [
+        row[:2] for row in wanted
+    ]
+
+
+def test_zeros_of_a_type_that_was_widened(spark: SparkSession, table: Named) -> None:
+    name = table("widened")
+    spark.sql(f"CREATE TABLE {name} (id INT, f FLOAT, i INT)")
+    spark.sql(f"INSERT INTO {name} SELECT id, {sql_number('id')}, 0 FROM range(0, {BATCH}, 1, 1)")
+    for column in ("f", "i"):
+        spark.sql(f"ALTER TABLE {name} ALTER COLUMN {column} TYPE DOUBLE")
+    for row in spark.table(name).collect():
+        assert (str(row.f), math.copysign(1, row.i)) == (number(row.id), 1)
