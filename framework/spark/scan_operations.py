@@ -16,6 +16,7 @@ from lockgate.framework.spark.encryption import masked_columns, require_keys, us
 from lockgate.framework.store.nested_fields import fields_inside
 from lockgate.framework.types import Kind, to_spark_type, value_to_json
 from lockgate.pushdown import (
+    AlwaysTrue,
     Predicate,
     ScanReport,
     SortKey,
@@ -42,6 +43,9 @@ _THIN_MODE = "data-file.thin-mode"
 # Small files may be many to open one after the other, or hold more rows than the driver should compare.
 _MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
 
+# Spark's: it prunes by a join's values only where it need not compute them a second time.
+_SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
+
 # Says that a lookup join reads the table, which has a snapshot for each micro-batch.
 _LOOKUP_OPTION = "lookup.spec"
 
@@ -67,12 +71,14 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Choose the files of a scan."""
     started = time.monotonic()
     table = context.table()
-    predicate = _predicate(request)
-    needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
+    pushed, late = _parsed(request["filters"]), _parsed(request.get("runtime_filters", ()))
+    needed = {*request["columns"], *(path[0] for path in columns_of(all_of(pushed, late)))}
     is_strict = bool(request.get("strict"))
     if not is_strict:
         _warn_of_masks(table, needed)
-    planned = _plan(context, table, predicate, request)
+    if late != AlwaysTrue() and _drops_late_failures(context, request):
+        pushed, late = all_of(pushed, late), AlwaysTrue()
+    planned = _plan(context, table, pushed, late, request)
     if "files" in request:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
@@ -158,7 +164,9 @@ def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
     }
 
 
-def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping[str, Any]) -> ScanPlan:
+def _plan(
+    context: Context, table: Table, predicate: Predicate, late: Predicate, request: Mapping[str, Any]
+) -> ScanPlan:
     from lockgate.framework.store.scan import ScanPlan, plan_scan
 
     selected = selected_by(context, table, request)
@@ -178,6 +186,7 @@ def _plan(context: Context, table: Table, predicate: Predicate, request: Mapping
         limit=limit,
         order=order,
         push_down=context.brain.reports.filters(request["scan_id"]).pushed,
+        late=late,
         own_schema=False,
         merge_apart=True,
     )
@@ -209,11 +218,21 @@ def _only_files(context: Context, table: Table, planned: ScanPlan, wanted: froze
     return dataclasses.replace(planned, splits=tuple(splits))
 
 
-def _predicate(request: Mapping[str, Any]) -> Predicate:
-    parsed = [from_json(item) for item in request["filters"]]
-    # Filters that appear at run time (dynamic partition pruning) only skip; one we cannot read skips nothing.
-    parsed += [from_json(item) for item in request.get("runtime_filters", ())]
+def _parsed(filters: Sequence[Any]) -> Predicate:
+    """Join filters by AND; one we cannot read leaves nothing out."""
+    parsed = [from_json(item) for item in filters]
     return all_of(*(item for item in parsed if item is not None))
+
+
+def _drops_late_failures(context: Context, request: Mapping[str, Any]) -> bool:
+    """Say whether Spark drops the rows that fail filters known only at run time; see `store.late_filters`.
+
+    A join does, if what it pruned by are the very values that it joins with: a broadcast used twice. The keys
+    that UPDATE, DELETE and MERGE look for are asked of no row again.
+    """
+    if request.get("changes_rows"):
+        return False
+    return str(context.spark.conf.get(_SAME_BROADCAST, "true")).lower() == "true"
 
 
 def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> Selection:

@@ -12,7 +12,6 @@ from lockgate.errors import UnsupportedTypeError
 from lockgate.framework.store.bucket import bucket_of
 from lockgate.framework.store.manifest import DataFileMeta, ManifestEntry
 from lockgate.framework.store.schema import TableSchema
-from lockgate.framework.store.split import Section
 from lockgate.framework.store.widening import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 from lockgate.pushdown import (
@@ -254,21 +253,11 @@ class ValuePruner:
         self._pruner = pruner
 
     def keeps_key(self, entry: ManifestEntry) -> bool:
-        """Say whether a file can have matching keys.
-
-        Sound for overlapping files too: all rows of a matching key are in files that are kept.
-        """
+        """Say whether a file can have matching keys; see `late_filters` for what may follow from it."""
         rest = self._pruner.residual(entry.partition)
         keys = self._schema.trimmed_primary_keys
         about_keys = all_of(*(part for part in conjuncts(rest) if reads_only(part, keys)))
         return may_match(about_keys, KeyStatistics(entry.file, self._schema), entry.file.row_count)
-
-    def keeps_section(self, section: Section) -> bool:
-        """Say whether a section can have matching rows: one of its files must.
-
-        Leaving out only some files of a section would let older rows, hidden by those files, come back.
-        """
-        return any(self.keeps_file(entry) for entry in section.entries)
 
     def keeps_file(self, entry: ManifestEntry) -> bool:
         """Say whether a file, taken by itself, can have matching rows."""

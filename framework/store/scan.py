@@ -26,6 +26,7 @@ from lockgate.framework.store.column_bounds import (
 from lockgate.framework.store.features import check_readable, check_unselected
 from lockgate.framework.store.file_table import FileTable, Mask
 from lockgate.framework.store.generations import check_generation
+from lockgate.framework.store.late_filters import with_newer_versions
 from lockgate.framework.store.limits import Buckets, extents_of, first_of_order, limited, places_of
 from lockgate.framework.store.manifest import ManifestEntry
 from lockgate.framework.store.merge import MergePlan, merge_plan
@@ -144,6 +145,7 @@ def plan_scan(
     limit: int | None = None,
     order: Sequence[SortKey] = (),
     push_down: FilterPushDown | None = None,
+    late: Predicate | None = None,
     own_schema: bool = True,
     merge_apart: bool = False,
 ) -> ScanPlan:
@@ -155,7 +157,8 @@ def plan_scan(
 
     A snapshot that is named is read with the schema it was committed with, or with that of `table` if not
     `own_schema`: a table may have been altered since. `push_down` is what was answered to an engine about its
-    filters, for the report; by default it is made from `predicate`. `merge_apart`: as in `pack_sections`.
+    filters, for the report; by default it is made from `predicate`. `late` leaves files out as `predicate`
+    does, but nobody drops the rows that fail it (see `late_filters`). `merge_apart`: as in `pack_sections`.
 
     Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit the schema,
     SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that are not
@@ -169,7 +172,9 @@ def plan_scan(
     if limit is not None and limit < 0:
         raise InputError(f"a limit cannot be negative: {limit}")
     wanted = normalize(AlwaysTrue() if predicate is None else predicate)
-    to_arrow_expression(wanted, schema.arrow_schema)
+    wanted_late = normalize(AlwaysTrue() if late is None else late)
+    for each in (wanted, wanted_late):
+        to_arrow_expression(each, schema.arrow_schema)
     for name in (*(columns or ()), *(key.field[0] for key in order)):
         schema.field(name)
     check_readable(schema, table.schema)
@@ -179,7 +184,7 @@ def plan_scan(
     if snapshot is not None:
         check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
     push_down = push_down or apply_filters(table, conjuncts(wanted))
-    funnel = _Funnel(table, schema, wanted, limit, order, merge_apart=merge_apart)
+    funnel = _Funnel(table, schema, wanted, wanted_late, limit, order, merge_apart=merge_apart)
     with paused_collector():
         files = files_of(table, snapshot, between)
         splits = funnel.run(files)
@@ -238,6 +243,7 @@ class _Funnel:
         table: Table,
         schema: TableSchema,
         predicate: Predicate,
+        late: Predicate,
         limit: int | None,
         order: Sequence[SortKey],
         *,
@@ -245,11 +251,13 @@ class _Funnel:
     ) -> None:
         self._table = table
         self._schema = schema
-        self._predicate = predicate
+        self._exact = predicate
+        self._late = late
+        self._predicate = all_of(predicate, late)
         self._limit = limit
         self._merge_apart = merge_apart
         self.order = order
-        self._partitions = PartitionPruner(schema, predicate)
+        self._partitions = PartitionPruner(schema, self._predicate)
         self._values = ValuePruner(schema, table.schema_of, self._partitions)
         self.steps: list[Step] = []
         self.limit_note = ""
@@ -263,7 +271,8 @@ class _Funnel:
         if schema.bucket_keys:
             mask = self._step("buckets", files, mask, self._by_bucket, schema.bucket_keys)
         if schema.has_primary_key:
-            mask = self._step("keys", files, mask, self._by_key, schema.trimmed_primary_keys)
+            mask = self._step("keys", files, mask, self._by_key, schema.trimmed_primary_keys, self._exact)
+            mask = self._step("keys", files, mask, self._by_late_key, schema.trimmed_primary_keys, self._late)
         if not self.steps:
             counted = files.count(mask)
             self.steps.append(Step("snapshot", counted, counted))
@@ -285,10 +294,11 @@ class _Funnel:
         mask: Mask,
         narrow: Callable[[FileTable, Mask, Predicate], Mask],
         columns: Sequence[str],
+        predicate: Predicate | None = None,
     ) -> Mask:
         asked = [
             part
-            for part in conjuncts(self._predicate)
+            for part in conjuncts(self._predicate if predicate is None else predicate)
             if not columns_of(part) or any(path[0] in columns for path in columns_of(part))
         ]
         if not asked:
@@ -306,7 +316,12 @@ class _Funnel:
 
     def _by_key(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
         mask = mask & self._may_match(files, asked, of_key=True)
-        return files.where(mask, self._values.keeps_key)
+        pruner = PartitionPruner(self._schema, asked)
+        return files.where(mask, ValuePruner(self._schema, self._table.schema_of, pruner).keeps_key)
+
+    def _by_late_key(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        kept = self._by_key(files, mask, asked)
+        return with_newer_versions(files, mask, kept, numbered=not self._schema.sequence_fields)
 
     def _by_value(self, files: FileTable, mask: Mask, asked: Predicate) -> list[list[Section]]:
         """Leave out by statistics, which one file of a section must fit."""

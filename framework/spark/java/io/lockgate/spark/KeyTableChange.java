@@ -27,7 +27,7 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     // Strict: what is read here decides what is written, so a masked value must not be taken for the truth.
-    return new LockgateScanBuilder(table, table.request(options), true);
+    return new LockgateScanBuilder(table, table.request(options).put("changes_rows", true), true);
   }
 
   /** The primary key, and what else a deletion needs: it must be as new as the row it deletes. */
