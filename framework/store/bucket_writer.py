@@ -75,7 +75,12 @@ class BucketWriter:
         refuse_masks(rows.schema)
         if rows.column_names != self._schema.names:
             raise InputError(f"the rows have columns {rows.column_names}, not {self._schema.names}")
-        rows = rows.cast(self._schema)
+        # A null STRUCT with NOT NULL members cannot be cast, not even to its own type.
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(rows.columns, self._schema, strict=True)
+        ]
+        rows = pa.Table.from_arrays(columns, schema=self._schema)
         for start in range(0, rows.num_rows, _SLICE_ROWS):
             part = rows.slice(start, _SLICE_ROWS)
             if self._current is None:

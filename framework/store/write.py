@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store.bucket import assign_buckets
 from lockgate.framework.store.bucket_writer import BucketWriter
+from lockgate.framework.store.deletions import fill_deletions, rows_with_keys
 from lockgate.framework.store.features import check_readable, check_writable
 from lockgate.framework.store.grouping import Codes, group_codes, groups, last_of_each
 from lockgate.framework.store.manifest import DataFileMeta
@@ -72,36 +73,33 @@ def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]
     """Write deletions (-D) of a key table's rows and say what to commit.
 
     `keys` are rows with the columns of the primary key, or a predicate for the rows to delete. Those found by
-    a predicate are read strictly, so that an encrypted value is never replaced by its mask. With
-    `sequence.field`, a deletion is as new as the row it deletes, which is looked up; if `keys` have those
-    columns too, as new as they say. Raises UnsupportedError for tables without a primary key, else as
-    `write_files`.
+    a predicate are read strictly, so that an encrypted value is never replaced by its mask, and a deletion
+    holds their values. With `sequence.field`, a deletion is as new as the row it deletes, which is looked up;
+    if `keys` have those columns too, as new as they say. What else it holds: see `deletions`. Raises
+    UnsupportedError for tables without a primary key, else as `write_files`.
     """
     schema = table.schema
     if not schema.has_primary_key:
         raise UnsupportedError(
             f"{table.identifier} has no primary key, so rows cannot be deleted; overwrite partitions"
         )
-    stored = isinstance(keys, Predicate)
-    rows = table.read(predicate=keys, strict=True) if stored else _rows_to_delete(table, keys)
+    rows, stored = _rows_to_delete(table, keys)
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)
     return write_files(table, rows, kinds=kinds, stored=stored)
 
 
-def _rows_to_delete(table: Table, keys: pa.Table) -> pa.Table:
+def _rows_to_delete(table: Table, keys: pa.Table | Predicate) -> tuple[pa.Table, bool]:
+    """Return what deletions hold, and whether it was read from the table."""
+    if isinstance(keys, Predicate):
+        return table.read(predicate=keys, strict=True), True
     schema = table.schema
     missing = [name for name in schema.primary_keys if name not in keys.column_names]
     if missing:
         raise InputError(f"the keys to delete lack {', '.join(missing)}")
     named = list(dict.fromkeys((*schema.primary_keys, *schema.sequence_fields)))
     if all(name in keys.column_names for name in named):
-        return keys.select(named)
-    primary = list(schema.primary_keys)
-    wanted = conform_rows(schema, keys.select(primary)).select(primary)
-    found = table.read(columns=named, strict=True)
-    both = pa.concat_tables([wanted, found.select(primary).cast(wanted.schema)])
-    codes, _ = group_codes([both[name] for name in primary], both.num_rows)
-    return found.filter(pa.array(np.isin(codes[wanted.num_rows :], codes[: wanted.num_rows])))
+        return keys.select(named), False
+    return rows_with_keys(table, keys), True
 
 
 def check_rows_writable(schema: TableSchema) -> None:
@@ -122,7 +120,7 @@ def _buffers(
         rows = conform_rows(schema, data, stored=stored)
         row_kinds = _kinds(schema, kinds, rows.num_rows)
         check_not_null(schema, rows, row_kinds)
-        yield rows, row_kinds
+        yield fill_deletions(schema, rows, row_kinds), row_kinds
         return
     if kinds is not None:
         raise InputError("kinds of rows are taken with one table or batch only, not with many")
