@@ -74,7 +74,10 @@ class ManifestEntry:
     def identifier(self) -> tuple[Any, ...]:
         """What makes an addition and a deletion a pair."""
         file = self.file
-        return (self.partition, self.bucket, file.level, file.file_name, file.extra_files, file.external_path)
+        return (
+            *(self.partition, self.bucket, file.level, file.file_name),
+            *(file.extra_files, file.embedded_index, file.external_path),
+        )
 
 
 @dataclass(frozen=True)
