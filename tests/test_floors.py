@@ -29,6 +29,7 @@ FLOORS = (
     {"framework.spark"},
     {"procedures", "lookup"},
     {"cli_common", "cli_progress"},
+    {"cli_exposures"},
     {"cli_keys", "cli_lookup", "cli_verify"},
     {"cli_orc"},
     {"cli", ""},

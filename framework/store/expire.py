@@ -153,10 +153,11 @@ class _Removal:
         found: dict[str, int] = {}
         for name, size in lists.items():
             if name is not None and self._manifest_exists(name):
-                found[name] = size or 0
                 found |= {
                     meta.file_name: meta.file_size for meta in self.table.manifests.read_list(name, size)
                 }
+                # After what it names: an expiry that is killed in between would leave that to nobody.
+                found[name] = size or 0
         if snapshot.index_manifest is not None:
             found[snapshot.index_manifest] = 0
         return found

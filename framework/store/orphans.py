@@ -61,7 +61,7 @@ def remove_orphan_files(
     if table.file_system.list(f"{table.location}/changelog"):
         raise UnsupportedFormatError(f"{table.identifier} keeps change logs apart, which are not read here")
     # Listed before what is needed is known: a file that is committed in between is not an orphan.
-    data, others = list(_data_files(table)), list(_other_files(table))
+    data, others = list(data_files_in(table)), list(other_files_in(table))
     needed = NeededFiles(table)
     if _created_millis(table) >= older_than:
         older_than = 0
@@ -98,7 +98,8 @@ def _created_millis(table: Table) -> int:
     return table.schema_of(ids[0]).time_millis if ids else now_millis()
 
 
-def _data_files(table: Table) -> Iterator[FileInfo]:
+def data_files_in(table: Table) -> Iterator[FileInfo]:
+    """Return what lies in the folders of buckets: data files, indexes, and unfinished ones."""
     for folder in _bucket_folders(table, table.location):
         yield from _files(table, folder)
 
@@ -114,7 +115,8 @@ def _bucket_folders(table: Table, folder: str) -> Iterator[str]:
             yield info.path
 
 
-def _other_files(table: Table) -> Iterator[FileInfo]:
+def other_files_in(table: Table) -> Iterator[FileInfo]:
+    """Return metadata that snapshots refer to, and unfinished files of the store beside the rest."""
     for name in ("manifest", "index", "statistics"):
         yield from _files(table, f"{table.location}/{name}")
     for name in ("snapshot", "schema", "tag", "consumer"):

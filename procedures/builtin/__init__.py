@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lockgate.procedures.builtin.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from lockgate.procedures.builtin.compact import Compact
+from lockgate.procedures.builtin.expire_plaintext import ExpirePlaintext
 from lockgate.procedures.builtin.expire_snapshots import ExpireSnapshots
 from lockgate.procedures.builtin.migrate_table import MigrateTable
 from lockgate.procedures.builtin.remove_orphan_files import RemoveOrphanFiles
@@ -20,6 +21,7 @@ def builtin_procedures() -> list[Procedure]:
         CreateTag(),
         DeleteBranch(),
         DeleteTag(),
+        ExpirePlaintext(),
         ExpireSnapshots(),
         FastForward(),
         MigrateTable(),

@@ -85,7 +85,8 @@ class Compact(Procedure):
         shows = snapshot_shows(table, snapshot, PlainStatistics(secrets_in_history(table), table.schema_of))
         if arguments["dry_run"] or snapshot is None or not (jobs or shows):
             return [_counts(jobs, entries, [], None, dry_run=arguments["dry_run"])]
-        _check_keys(table, jobs)
+        if jobs:
+            _check_keys(table, jobs)
         messages = _rewrite_all(context, table, jobs)
         try:
             committed = table.commit(messages, kind=CommitKind.COMPACT, base_snapshot_id=snapshot.id)
@@ -123,7 +124,7 @@ def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[Mani
     columns: dict[str, frozenset[str]] = {}
     untagged: set[str] = set()
     for entry in entries if secrets else ():
-        audit = audit_entry(table, entry, secrets)
+        audit = audit_entry(table, entry, secrets, table.keys)
         if wrong := {*audit.plain, *audit.outdated, *indexed_columns_of(table, entry, plain)}:
             columns[entry.file.file_name] = frozenset(wrong)
         elif _lacks_tags(table, audit):

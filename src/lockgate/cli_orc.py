@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.cli_common import add_command, add_keys_option, answer, existing
+from lockgate.cli_exposures import is_table, look
 from lockgate.cli_progress import watched
 from lockgate.cli_verify import add_verify
 from lockgate.errors import AlreadyExistsError, InputError
@@ -29,9 +30,10 @@ def add_orc(parser: argparse.ArgumentParser) -> None:
         lockgate orc inspect people.orc                      # as those see it who hold no key
         lockgate orc inspect people.orc --keys keys.json     # with true statistics
         lockgate orc inspect people.orc --streams            # the size of every stream
+        lockgate orc inspect warehouse/hr.db/people          # a table: what is readable of encrypted columns
         """,
     )
-    inspect.add_argument("file", metavar="FILE", help="an ORC file, encrypted or not")
+    inspect.add_argument("file", metavar="FILE", help="an ORC file, encrypted or not, or a table's folder")
     inspect.add_argument("--streams", action="store_true", help="list the streams of each column as well")
     add_keys_option(inspect, required=False)
     add_verify(commands)
@@ -115,6 +117,9 @@ def _renamed(text: str) -> tuple[str, str]:
 
 
 def _inspect(options: argparse.Namespace) -> int:
+    if is_table(options.file):
+        answer(options, *look(options.file))
+        return 0
     from lockgate.framework.orc import inspect_file
 
     found = inspect_file(existing(options.file), options.keys, isolate=True)

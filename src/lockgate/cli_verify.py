@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lockgate.cli_common import KEYS_HELP, add_command, answer, existing
+from lockgate.cli_exposures import is_table, look
 from lockgate.cli_progress import Progress
 from lockgate.errors import CorruptFileError, LockgateError, MaskedDataWarning
 
@@ -58,15 +59,20 @@ def add_verify(commands: Any) -> None:
         lockgate orc verify people.orc --keys keys.json
         lockgate orc verify *.orc --keys keys.json --require       # no tags is a failure too
         lockgate orc verify people.orc --keys keys.json --json
+        lockgate orc verify warehouse/hr.db/people                 # is nothing left in the clear?
 
         verified    every byte is as it was written, by a writer that held the key
         absent      the file has no tags; all its values were decoded, which does not show whether they were
                     changed
         unverified  it has tags, but no key that opens them is held; what can be read was decoded
         damaged     bytes changed, or values do not decode: exit code 1
+
+        Of a table's folder it lists what shows values of encrypted columns: exit code 1 if anything does.
         """,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="an ORC file, encrypted or not")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", help="an ORC file, encrypted or not, or a table's folder"
+    )
     parser.add_argument("--keys", metavar="KEYS", help=f"{KEYS_HELP}; one key of each file is enough")
     parser.add_argument(
         "--require", action="store_true", help="exit with 1 unless every file is verified by its tags"
@@ -87,6 +93,9 @@ def _verify(options: argparse.Namespace) -> int:
     failed = False
     for path in options.files:
         try:
+            if is_table(path):
+                failed |= _shows(options, path)
+                continue
             verdict = _verdict(path, provider, options.deadline)
         except LockgateError as error:
             # Such as another key of that name: no damage, but no answer either. Others may still have one.
@@ -99,6 +108,13 @@ def _verify(options: argparse.Namespace) -> int:
         answer(options, verdict.to_dict(), str(verdict))
         failed |= not verdict.ok or (options.require and verdict.status != "verified")
     return 1 if failed else 0
+
+
+def _shows(options: argparse.Namespace, path: str) -> bool:
+    """Say whether a table's folder shows values of encrypted columns, and print which files do."""
+    found, text = look(path)
+    answer(options, {**found, "ok": not found["readable"]}, text)
+    return bool(found["readable"])
 
 
 def _verdict(path: str, keys: KeyProvider, deadline: float) -> Verdict:

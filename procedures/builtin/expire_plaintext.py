@@ -1,0 +1,160 @@
+"""`expire_plaintext`: what is left in the clear of encrypted columns goes, from wherever it may go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockgate.errors import CommitConflictError
+from lockgate.framework.store import Table
+from lockgate.framework.store.expire import ExpireResult, expire_snapshots
+from lockgate.framework.store.exposure_text import reasons
+from lockgate.framework.store.exposures import Exposure, exposures
+from lockgate.framework.store.features import check_writable
+from lockgate.framework.store.orphans import OrphanResult, remove_orphan_files
+from lockgate.framework.store.schema import now_millis
+from lockgate.framework.types import micros_of
+from lockgate.procedures.builtin.compact import Compact
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+# Others may rewrite the same files meanwhile.
+_ATTEMPTS = 3
+
+
+class ExpirePlaintext(Procedure):
+    """Encrypts what is in the clear, and expires what held it.
+
+    Opens files strictly: without a key, KeyMissingError is raised and nothing has changed. Each step is
+    complete in itself, so that a call that was killed is finished by the next one. Rows stay the same, and
+    those that others write meanwhile survive.
+    """
+
+    name = "expire_plaintext"
+    description = "Remove all that is left in the clear of a table's encrypted columns."
+    parameters = (
+        Parameter("table", "STRING", doc="the table, 'database.table', or a branch of it"),
+        Parameter(
+            "older_than",
+            "TIMESTAMP",
+            None,
+            "snapshots that were the newest later than this stay, for queries that still read them "
+            "(default: none stays)",
+        ),
+        Parameter("drop_tags", "BOOLEAN", False, "delete tags that hold values in the clear"),
+        Parameter(
+            "allow_recent",
+            "BOOLEAN",
+            False,
+            "delete files of less than a day that nothing refers to, because nothing is writing to the table",
+        ),
+        Parameter("dry_run", "BOOLEAN", False, "only look: what is readable, where, and what would remain"),
+    )
+    result = (
+        ("plain_files_before", "BIGINT"),
+        ("files_rewritten", "BIGINT"),
+        ("deleted_snapshots_count", "BIGINT"),
+        ("deleted_tags_count", "BIGINT"),
+        ("deleted_data_files_count", "BIGINT"),
+        ("deleted_other_files_count", "BIGINT"),
+        ("plain_files_after", "BIGINT"),
+        ("remaining", "STRING"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Do all of it, or with `dry_run` count; `remaining` says what stays in the clear, and what to do."""
+        table = context.table(arguments["table"])
+        check_writable(table.schema)
+        before = exposures(table)
+        if arguments["dry_run"]:
+            return [(len(before), None, None, None, None, None, None, _text(table, before))]
+        if not before:
+            return [(0, 0, 0, 0, 0, 0, 0, None)]
+        rewritten = _rewrite(context, arguments["table"])
+        done = _Expiry(context.table(arguments["table"]), arguments)
+        done.run()
+        after = exposures(table)
+        return [(len(before), rewritten, *done.counts(), len(after), _text(table, after))]
+
+
+def _text(table: Table, found: Sequence[Exposure]) -> str | None:
+    return "; ".join(reasons(table, found)) or None
+
+
+def _rewrite(context: ProcedureContext, name: str) -> int:
+    """Encrypt the newest snapshot's files; return how many were rewritten."""
+    compact = Compact()
+    arguments = {each.name: each.default for each in compact.parameters}
+    arguments |= {"table": name, "compact_strategy": "minor"}
+    for attempt in range(_ATTEMPTS):
+        try:
+            (row,) = compact.call(context, **arguments)
+            break
+        except CommitConflictError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    return int(row[[column for column, _ in compact.result].index("files_rewritten")])
+
+
+@dataclass
+class _Expiry:
+    """What goes once the newest snapshot shows nothing."""
+
+    table: Table
+    arguments: dict[str, Any]
+    _tags: Collection[str] = ()
+    _snapshots: ExpireResult = field(default_factory=ExpireResult)
+    _orphans: OrphanResult = field(default_factory=OrphanResult)
+    _released: tuple[int, int] = (0, 0)
+
+    def run(self) -> None:
+        found = exposures(self.table)
+        if self.arguments["drop_tags"]:
+            self._drop_tags(found)
+        self._expire(found)
+        if any(not each.holders for each in found):
+            self._remove_orphans()
+
+    def counts(self) -> tuple[int, ...]:
+        data, others = self._released
+        return (
+            self._snapshots.snapshots,
+            len(self._tags),
+            self._snapshots.data_files + self._orphans.data_files + data,
+            self._snapshots.manifests + self._orphans.other_files + others,
+        )
+
+    @property
+    def _branch(self) -> str | None:
+        return self.table.identifier.branch
+
+    def _drop_tags(self, found: Sequence[Exposure]) -> None:
+        holders = [holder for each in found for holder in each.holders if holder.branch == self._branch]
+        self._tags = sorted({holder.tag for holder in holders if holder.tag is not None})
+        for name in self._tags:
+            released = self.table.delete_tag(name)
+            self._released = (
+                self._released[0] + released.data_files,
+                self._released[1] + released.manifests,
+            )
+
+    def _expire(self, found: Sequence[Exposure]) -> None:
+        """Expire up to the last snapshot that shows anything, the newest excepted."""
+        holders = [holder for each in found for holder in each.holders if holder.branch == self._branch]
+        shown = max((holder.snapshot for holder in holders if holder.snapshot is not None), default=0)
+        latest = self.table.snapshot_files.latest_id() or 0
+        if not shown:
+            return
+        kept, older_than = max(latest - shown, 1), self.arguments["older_than"]
+        self._snapshots = expire_snapshots(
+            self.table,
+            retain_min=kept,
+            retain_max=kept if older_than is None else latest,
+            older_than_millis=None if older_than is None else micros_of(older_than) // 1000,
+            max_deletes=latest,
+        )
+
+    def _remove_orphans(self) -> None:
+        recent = self.arguments["allow_recent"]
+        older_than = now_millis() if recent else None
+        self._orphans = remove_orphan_files(self.table, older_than_millis=older_than, allow_recent=recent)
