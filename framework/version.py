@@ -3,7 +3,7 @@
 VERSION = "0.1.0"
 
 # Raised whenever an operation of the bridge changes its meaning or its payload.
-BRIDGE_PROTOCOL = 1
+BRIDGE_PROTOCOL = 2
 # Raised whenever the files of a lookup cache change; an older cache is rebuilt.
 CACHE_FORMAT = 3
 # Raised whenever the encoding of rows inside a lookup cache changes.

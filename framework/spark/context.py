@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockgate.framework.spark.brain import Brain
+    from lockgate.framework.spark.bridge.sessions import Asker
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.replace import Replacement
     from lockgate.framework.store.table import Table
@@ -21,9 +22,18 @@ if TYPE_CHECKING:
 class Context:
     """The context of one request; it implements `lockgate.framework.plugins.BridgeContext`."""
 
-    def __init__(self, brain: Brain, request: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        brain: Brain,
+        request: Mapping[str, Any],
+        asker: Asker | None = None,
+        session: str | None = None,
+    ) -> None:
         self.brain = brain
+        # The name of the session that asks, as its JVM knows it; None for what no session asks.
+        self.session = session
         self._request = request
+        self._asker = asker or brain.sessions.asker(None)
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -32,8 +42,8 @@ class Context:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The session that asks: the JVM's active one, so that its temporary views and confs hold."""
-        return self.brain.active_session()
+        """The session that asks: the active one of the thread that waits, with its views, confs and jobs."""
+        return self._asker.spark()
 
     def catalog(self, name: str) -> Catalog:
         """Return the warehouse behind the catalog `name` of a request; NotFoundError if there is none."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, VersionMismatchError
+from lockgate.framework.spark.bridge.server import BridgeServer
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
@@ -26,21 +33,59 @@ def jar() -> Path:
 
 
 def register(spark: SparkSession, brain: Brain) -> None:
-    """Put `brain` in place in the JVM of `spark`.
+    """Let the JVM of `spark` ask `brain`.
 
     Raises BridgeError if the session cannot see the jar or is remote, VersionMismatchError if the jar is of
     another version than this package.
     """
-    from pyspark.java_gateway import ensure_callback_server_started
+    from py4j.protocol import Py4JJavaError
 
     bridge = _bridge(spark)
     check_version(str(bridge.version()), int(bridge.protocol()))
-    # Streams and subqueries call from threads of the JVM's own, which need the callback server.
-    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]  # pyspark's own
-    brain.use_session(spark)
-    complaint = bridge.register(brain, VERSION, BRIDGE_PROTOCOL)
+    brain.sessions.attach(spark)
+    server = _server_of(brain)
+    try:
+        with _unlogged():
+            complaint = bridge.register(str(server.folder), server.secret, VERSION, BRIDGE_PROTOCOL)
+    except Py4JJavaError as error:
+        raise BridgeError(
+            f"the JVM cannot reach this process through {server.folder}: {error.java_exception}; both need "
+            "one user and one file system"
+        ) from None
     if complaint is not None:
         raise VersionMismatchError(f"{complaint}, the Python package of {VERSION}: {_remedy()}")
+
+
+_lock = threading.Lock()
+_server: BridgeServer | None = None
+
+
+def _server_of(brain: Brain) -> BridgeServer:
+    """Return the process's server: one for all sessions, and for all JVMs that come one after the other."""
+    global _server
+    with _lock:
+        if _server is None or _server.pid != os.getpid():
+            _server = BridgeServer(brain.reply, brain.sessions.thread_ends)
+            atexit.register(_server.close)
+        return _server
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep what this thread says over py4j out of its debug log, which holds whole commands."""
+    thread = threading.get_ident()
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return record.thread != thread
+
+    loggers = [logging.getLogger(name) for name in ("py4j.clientserver", "py4j.java_gateway")]
+    for logger in loggers:
+        logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_other)
 
 
 def check_version(jar_version: str, jar_protocol: int) -> None:

@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from lockgate.errors import BridgeError, InputError, NotFoundError, OptionError
 from lockgate.framework.spark.brain import Brain, brain
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
+from lockgate.framework.spark.context import Context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,16 +93,17 @@ def test_connect_refuses_another_warehouse_under_a_name_in_use(lake: Lake, lake_
 
 def test_the_brain_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Brain()
-    assert '"BridgeError"' in made.call("no.such", "{}")
-    assert "did you mean 'table.load'" in made.call("table.lod", "{}")
-    assert '"error"' in made.call("table.load", "not json")
-    assert '"error"' in made.call("table.load", "{}")
+    assert b'"BridgeError"' in made.reply(b'{"operation": "no.such", "request": {}}')
+    assert b"did you mean 'table.load'" in made.reply(b'{"operation": "table.lod", "request": {}}')
+    assert b'"KeyError"' in made.reply(b'{"operation": "table.load", "request": {}}')
+    for nonsense in (b"", b"not json", b"\xff", b"[]", b'{"operation": "table.load"}', b'{"request": {}}'):
+        assert b'"BridgeError"' in made.reply(nonsense)
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(made, "answer", stop)
-    assert "interrupted" in made.call("table.load", "{}")
+    monkeypatch.setattr(made, "_handler", stop)
+    assert b"interrupted" in made.reply(b'{"operation": "table.load", "request": {}}')
 
 
 def test_handles() -> None:
@@ -114,7 +116,7 @@ def test_handles() -> None:
     with pytest.raises(NotFoundError, match="connect again"):
         scopes.provider("keys-9")
     with pytest.raises(BridgeError, match="attach"):
-        Brain().active_session()
+        Context(Brain(), {}).spark  # noqa: B018 - asking is the test
     assert brain() is brain()
 
 

@@ -190,15 +190,23 @@ def test_an_empty_table(spark: SparkSession, table: Named) -> None:
     assert spark.sql(f"SELECT count(*) FROM {table('t')}").collect()[0][0] == 0
 
 
-def test_many_splits_go_by_reference(
-    spark: SparkSession, parts: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_long_messages_go_through_files(
+    spark: SparkSession, parts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.framework.spark import brain
+    from lockgate.framework.spark import gateway
+    from lockgate.framework.spark.bridge import transport
+    from lockgate.framework.spark.bridge.server import BridgeServer
 
-    monkeypatch.setattr(brain, "LARGEST_INLINE", 100)
-    monkeypatch.setattr(brain.tempfile, "tempdir", str(tmp_path))
-    assert spark.table(parts).count() == 800
-    assert list(tmp_path.iterdir()) == []
+    server = gateway._server
+    assert isinstance(server, BridgeServer)
+    python = spark._jvm.io.lockgate.spark.Bridge.python()  # type: ignore[union-attr]
+    monkeypatch.setattr(transport, "LARGEST_FRAME", 300)
+    python.limitFrames(100)
+    try:
+        assert spark.table(parts).count() == 800
+    finally:
+        python.limitFrames(1 << 30)
+    assert [path.name for path in server.folder.iterdir()] == ["socket"]
 
 
 def test_parallel_queries(spark: SparkSession, parts: str) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-import json
 import traceback
 from pathlib import Path
 from typing import Any
 
+from lockgate.framework.spark.bridge.protocol import decode_question, encode_answer, encode_error
+from lockgate.framework.spark.bridge.server import BridgeServer
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 
@@ -45,28 +46,22 @@ class PlainTable:
 class PlainBrain:
     """Answers the connector from `tables`, `keys` (a KeyProvider by scope) and nothing else."""
 
-    class Java:
-        implements = ["io.lockgate.spark.Brain"]  # noqa: RUF012 - py4j's way
-
     def __init__(self, spark: Any) -> None:
-        from pyspark.java_gateway import ensure_callback_server_started
-
-        ensure_callback_server_started(spark.sparkContext._gateway)
         self.tables: dict[str, PlainTable] = {}
         self.keys: dict[str, Any] = {}
         self.asked: list[tuple[str, dict[str, Any]]] = []
-        complaint = spark.sparkContext._jvm.io.lockgate.spark.Bridge.register(self, VERSION, BRIDGE_PROTOCOL)
+        self._server = BridgeServer(self.reply, lambda: None)
+        bridge = spark.sparkContext._jvm.io.lockgate.spark.Bridge
+        complaint = bridge.register(str(self._server.folder), self._server.secret, VERSION, BRIDGE_PROTOCOL)
         assert complaint is None, complaint
 
-    def call(self, operation: str, text: str) -> str:
+    def reply(self, message: bytes) -> bytes:
         try:
-            request = json.loads(text)
-            self.asked.append((operation, request))
-            return json.dumps({"ok": getattr(self, operation.replace(".", "_"))(request)})
+            question = decode_question(message)
+            self.asked.append((question.operation, question.request))
+            return encode_answer(getattr(self, question.operation.replace(".", "_"))(question.request))
         except Exception as error:
-            return json.dumps(
-                {"error": {"type": type(error).__name__, "message": f"{error} {traceback.format_exc()}"}}
-            )
+            return encode_error(type(error).__name__, f"{error} {traceback.format_exc()}")
 
     def catalog_open(self, request: dict[str, Any]) -> Any:
         return {"handle": "plain"}

@@ -3,37 +3,57 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Askers;
+import io.lockgate.spark.bridge.PythonSide;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import java.nio.channels.ClosedByInterruptException;
 import java.util.Properties;
+import java.util.Set;
 
-/** Where the driver's Python leaves its brain, and how Java asks it. */
+/** How Java asks the driver's Python, and where that makes itself known. */
 public final class Bridge {
   public static final ObjectMapper JSON = new ObjectMapper();
 
-  /** A payload above this many characters goes through a file: py4j would escape and copy it several times. */
-  static final int LARGEST_INLINE = 1 << 20;
+  /**
+   * Questions that change nothing, so that waiting for the answer may end by an interrupt, as when a stream is stopped. All
+   * others are waited for: after a commit that nobody waits for, Spark would have its files removed.
+   */
+  private static final Set<String> INTERRUPTIBLE =
+      Set.of("scan.filters", "scan.plan", "scan.aggregates", "scan.selective", "system.rows", "table.load", "table.list");
 
   private static final Properties VERSION = readVersion();
-  private static volatile Brain brain;
+  private static volatile PythonSide python;
 
   private Bridge() {}
 
-  /** Put Python's brain in place, unless it is of another version; returns what is wrong, or null. */
-  public static String register(Brain candidate, String version, int protocol) {
+  /**
+   * Take the Python that listens in {@code folder} and knows {@code secret} for the driver's, unless it is of another version;
+   * returns what is wrong, or null.
+   */
+  public static synchronized String register(String folder, String secret, String version, int protocol) throws IOException {
     if (!version.equals(version()) || protocol != protocol()) {
       return "the connector jar is of version " + version() + " (protocol " + protocol() + ")";
     }
-    brain = candidate;
+    PythonSide before = python;
+    if (before == null || !before.is(folder, secret)) {
+      python = new PythonSide(folder, secret);
+      if (before != null) {
+        before.close();
+      }
+    }
     return null;
   }
 
-  /** Whether a brain is in place. */
+  /** The Python that answers, or null. */
+  public static PythonSide python() {
+    return python;
+  }
+
+  /** Whether Python has made itself known. */
   public static boolean isAttached() {
-    return brain != null;
+    return python != null;
   }
 
   public static String version() {
@@ -50,47 +70,37 @@ public final class Bridge {
 
   /** Ask Python; an error it answers is thrown as an AnalysisException with its message. */
   public static JsonNode ask(String operation, ObjectNode request) {
-    Brain asked = brain;
+    PythonSide asked = python;
     if (asked == null) {
       throw failure("Lockgate is not attached to this Spark session: call lockgate.attach(spark) first");
     }
-    JsonNode reply;
-    try {
-      reply = JSON.readTree(asked.call(operation, outgoing(request)));
-      if (reply.hasNonNull("ref")) {
-        reply = fetch(Path.of(reply.get("ref").asText()));
-      }
-    } catch (IOException | RuntimeException e) {
-      throw Failure.thrown("Lockgate's Python side did not answer '" + operation + "': " + e.getMessage(), "BridgeError", e);
-    }
+    JsonNode reply = reply(asked, operation, request);
     JsonNode error = reply.get("error");
     if (error != null) {
-      throw Failure.thrown(error.get("message").asText(), error.path("type").asText(), null);
+      throw Failure.thrown(error.path("message").asText(), error.path("type").asText(), null);
     }
     return reply.path("ok");
+  }
+
+  private static JsonNode reply(PythonSide asked, String operation, ObjectNode request) {
+    ObjectNode message = object().put("operation", operation);
+    message.set("request", request);
+    long asker = Askers.note(message);
+    try {
+      return JSON.readTree(asked.ask(JSON.writeValueAsBytes(message), INTERRUPTIBLE.contains(operation)));
+    } catch (ClosedByInterruptException e) {
+      // Spark knows by this class that a stream or a job was stopped.
+      throw new UncheckedIOException("interrupted while Lockgate's Python side answered '" + operation + "'", e);
+    } catch (IOException | RuntimeException e) {
+      throw Failure.thrown("Lockgate's Python side did not answer '" + operation + "': " + e.getMessage(), "BridgeError", e);
+    } finally {
+      Askers.forget(asker);
+    }
   }
 
   /** An AnalysisException with a plain message; it is checked in Java, so it goes past the compiler. */
   public static RuntimeException failure(String message) {
     return Failure.thrown(message, null, null);
-  }
-
-  private static String outgoing(ObjectNode request) throws IOException {
-    String text = request.toString();
-    if (text.length() <= LARGEST_INLINE) {
-      return text;
-    }
-    Path file = Files.createTempFile("lockgate-", ".json");
-    Files.writeString(file, text);
-    return object().put("ref", file.toString()).toString();
-  }
-
-  private static JsonNode fetch(Path file) throws IOException {
-    try {
-      return JSON.readTree(file.toFile());
-    } finally {
-      Files.deleteIfExists(file);
-    }
   }
 
   private static Properties readVersion() {

@@ -1,0 +1,50 @@
+"""What goes over the bridge: a question in JSON, and its answer or error."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from lockgate.errors import BridgeError
+
+
+@dataclass(frozen=True)
+class Question:
+    """One operation that the connector asks for.
+
+    `asker` is the number of the JVM's thread that waits, `session` the name of the Spark session that was
+    active on it; both are missing where none was.
+    """
+
+    operation: str
+    request: dict[str, Any]
+    asker: int | None = None
+    session: str | None = None
+
+
+def decode_question(message: bytes) -> Question:
+    """Read a question; raises BridgeError unless it is one."""
+    try:
+        found = json.loads(message)
+    except ValueError as error:
+        raise BridgeError(f"the connector's question is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise BridgeError(f"the connector's question is no JSON object, but {type(found).__name__}")
+    operation, request = found.get("operation"), found.get("request")
+    asker, session = found.get("asker"), found.get("session")
+    if not isinstance(operation, str) or not isinstance(request, dict):
+        raise BridgeError("the connector's question has no operation and request")
+    if not isinstance(asker, int | None) or not isinstance(session, str | None):
+        raise BridgeError("the connector's question does not say properly who asks")
+    return Question(operation, request, asker, session)
+
+
+def encode_answer(answer: object) -> bytes:
+    """Write the answer of an operation; TypeError or ValueError for what JSON cannot hold."""
+    return json.dumps({"ok": answer}).encode()
+
+
+def encode_error(kind: str, message: str) -> bytes:
+    """Write the error that an operation ended with."""
+    return json.dumps({"error": {"type": kind, "message": message}}).encode()

@@ -1,0 +1,89 @@
+package io.lockgate.spark.bridge;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.Map;
+import java.util.Properties;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.Option;
+
+/**
+ * The threads that wait for Python, by the number of their question: in which session they ask, and for which job.
+ *
+ * <p>Python answers on threads of its own. What it calls here meanwhile comes by other threads of this JVM, which act for the
+ * one that waits: with its active session, and its local properties, as a job group is one.
+ */
+public final class Askers {
+  private static final SecureRandom RANDOM = new SecureRandom();
+  private static final AtomicLong NUMBER = new AtomicLong();
+  private static final Map<Long, Asker> WAITING = new ConcurrentHashMap<>();
+  /** By identity, which is how sessions compare. */
+  private static final Map<SparkSession, String> NAMES = new WeakHashMap<>();
+
+  private record Asker(SparkSession session, Properties properties) {}
+
+  private Askers() {}
+
+  /** Notes who asks in a message to Python; answers the question's number, for {@link #forget}, or 0 without a session. */
+  public static long note(ObjectNode message) {
+    Option<SparkSession> active = SparkSession.getActiveSession();
+    if (active.isEmpty() || active.get().sparkContext().isStopped()) {
+      return 0;
+    }
+    SparkSession session = active.get();
+    long number = NUMBER.incrementAndGet();
+    WAITING.put(number, new Asker(session, session.sparkContext().getLocalProperties()));
+    message.put("asker", number).put("session", nameOf(session));
+    return number;
+  }
+
+  public static void forget(long number) {
+    if (number != 0) {
+      WAITING.remove(number);
+    }
+  }
+
+  /** A name for a session that nobody can guess; it ends with the session. */
+  public static String nameOf(SparkSession session) {
+    synchronized (NAMES) {
+      return NAMES.computeIfAbsent(session, any -> random());
+    }
+  }
+
+  private static String random() {
+    byte[] bytes = new byte[16];
+    RANDOM.nextBytes(bytes);
+    return HexFormat.of().formatHex(bytes);
+  }
+
+  /** The session of a thread that waits, or null. */
+  public static SparkSession session(long number) {
+    Asker asker = WAITING.get(number);
+    return asker == null ? null : asker.session;
+  }
+
+  /** Has the calling thread act for one that waits; answers its session, or null if there is none. */
+  public static SparkSession enter(long number) {
+    Asker asker = WAITING.get(number);
+    if (asker == null) {
+      return null;
+    }
+    SparkSession.setActiveSession(asker.session);
+    asker.session.sparkContext().setLocalProperties((Properties) asker.properties.clone());
+    return asker.session;
+  }
+
+  /** Has the calling thread act for itself again. */
+  public static void leave(SparkSession session) {
+    SparkSession.clearActiveSession();
+    SparkContext context = session.sparkContext();
+    if (!context.isStopped()) {
+      context.setLocalProperties(new Properties());
+    }
+  }
+}
