@@ -101,6 +101,7 @@ def _full_name(table: str) -> tuple[str, str, str]:
 
 def _catalog_of(spark: SparkSession, name: str) -> Catalog:
     from lockgate.framework.spark.brain import brain
+    from lockgate.framework.spark.session import loaded_catalog
 
     session: Any = spark._jsparkSession
     manager = session.sessionState().catalogManager()
@@ -112,7 +113,7 @@ def _catalog_of(spark: SparkSession, name: str) -> Catalog:
             f"the Spark session has no catalog {name!r}{nearest(name, known)}; "
             "make one with lockgate.connect(warehouse, spark=spark)"
         )
-    loaded = manager.catalog(name)
+    loaded = loaded_catalog(spark, name)
     if loaded.getClass().getName() != _CATALOG_CLASS:
         raise InputError(f"the catalog {name!r} is not a Lockgate catalog: only its tables can be looked up")
     try:

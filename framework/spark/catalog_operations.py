@@ -15,6 +15,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.plugins import plugins
+from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
@@ -46,10 +47,10 @@ def hello(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Open a catalog by its confs; answers the handle that later requests carry."""
-    opened = context.brain.catalogs.open(
-        request["catalog"], request["options"], lambda: hadoop_confs(context.spark)
-    )
+    """Open a catalog by the confs of a session; answers the handle that later requests carry."""
+    name, options = request["catalog"], request["options"]
+    check_rights(context.brain.scopes, name, options, request, context.session)
+    opened = context.brain.catalogs.open(name, options, lambda: hadoop_confs(context.spark))
     return {"handle": opened.handle}
 
 

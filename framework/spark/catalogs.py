@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,49 +22,84 @@ _CATALOG_OPTIONS = _SESSION_OPTIONS | {"external-roots"}
 
 
 class KeyScopes:
-    """Key providers by handle: a handle is all of a provider that confs, plans and executors ever see."""
+    """Key providers by handle: a handle is all of a provider that confs, plans and executors ever see.
+
+    Nobody can guess one. What stands in a plan (`register`) is not what stands in a conf (`conf_of`): a conf
+    gives rights, so it means something only in the sessions that it was given to.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._providers: dict[str, KeyProvider] = {}
-        self._specs: dict[str, str] = {}
+        self._specs: dict[str, KeyProvider] = {}
+        self._given: dict[str, KeyProvider] = {}
+        self._grants: dict[str, set[str]] = {}
 
-    def register(self, provider: KeyProvider, spec: str | None = None) -> str:
-        """Return the handle of `provider`: the same one for one provider, or for one `spec`, every time."""
+    def register(self, provider: KeyProvider) -> str:
+        """Return the handle of `provider` for plans: the same one for one provider every time."""
         with self._lock:
-            if spec is not None and spec in self._specs:
-                return self._specs[spec]
-            for handle, known in self._providers.items():
-                if known is provider:
-                    return handle
-            handle = f"keys-{len(self._providers) + 1}"
-            self._providers[handle] = provider
-            if spec is not None:
-                self._specs[spec] = handle
-            return handle
+            return _handle_of(provider, self._providers)
 
     def provider(self, handle: str) -> KeyProvider:
-        """Return the provider behind `handle`, strict or not; NotFoundError if there is none."""
+        """Return the provider behind a plan's handle, strict or not; NotFoundError if there is none."""
         found = self._providers.get(handle.removesuffix(_STRICT))
         if found is None:
-            raise NotFoundError(
-                f"no keys are known as {handle!r} in this process: connect again with keys=..."
-            )
+            raise NotFoundError(_UNKNOWN)
         return found
 
     def of_spec(self, spec: str | None) -> KeyProvider:
-        """Return the provider that a catalog's conf `keys` names, made once for each text."""
-        if spec is not None and spec.startswith(_SESSION_SCHEME):
-            return self.provider(spec.removeprefix(_SESSION_SCHEME))
+        """Return the provider that a catalog's conf `keys` names, made once for each text.
+
+        Whether the session may use it is not looked at here (`catalog_rights`).
+        """
         if not spec:
             return NoKeys()
+        handle = handle_in(spec)
+        if handle is not None:
+            found = self._given.get(handle)
+            if found is None:
+                raise NotFoundError(_UNKNOWN)
+            return found
         if spec not in self._specs:
-            self.register(provider_from(spec), spec)
-        return self._providers[self._specs[spec]]
+            made = provider_from(spec)
+            with self._lock:
+                self._specs.setdefault(spec, made)
+        return self._specs[spec]
 
     def conf_of(self, keys: KeyProvider) -> str:
         """Return what stands for a provider object in a conf; it means something in this process only."""
-        return _SESSION_SCHEME + self.register(keys)
+        with self._lock:
+            return _SESSION_SCHEME + _handle_of(keys, self._given)
+
+    def grant(self, conf: str | None, session: str) -> None:
+        """Let the session of this name use what `conf_of` returned; other texts need no grant."""
+        handle = handle_in(conf)
+        if handle is not None:
+            with self._lock:
+                self._grants.setdefault(handle, set()).add(session)
+
+    def is_granted(self, handle: str, session: str | None) -> bool:
+        """Tell whether keys were given to a session."""
+        return session in self._grants.get(handle, ())
+
+
+_UNKNOWN = "the keys that are asked for are not known in this process: connect again with keys=..."
+
+
+def _handle_of(provider: KeyProvider, known: dict[str, KeyProvider]) -> str:
+    for handle, one in known.items():
+        if one is provider:
+            return handle
+    handle = f"keys-{secrets.token_hex(16)}"
+    known[handle] = provider
+    return handle
+
+
+def handle_in(conf: str | None) -> str | None:
+    """Return the handle in a conf that stands for a provider object, None for any other text."""
+    if conf is None or not conf.startswith(_SESSION_SCHEME):
+        return None
+    return conf.removeprefix(_SESSION_SCHEME)
 
 
 def strict(scope: str) -> str:
@@ -88,9 +124,9 @@ class OpenCatalog:
 
 
 class Catalogs:
-    """The open catalogs of this process, by handle.
+    """The open catalogs of this process, by a handle that nobody can guess.
 
-    The handle is the catalog's name, unless two sessions give one name to different warehouses.
+    Two sessions may give one name to different warehouses, or to one warehouse with other keys.
     """
 
     def __init__(self, scopes: KeyScopes) -> None:
@@ -117,9 +153,7 @@ class Catalogs:
             for known in self._open.values():
                 if known.name == name and known.options == wanted:
                     return known
-            handle = name
-            while handle in self._open:
-                handle = f"{name}#{len(self._open) + 1}"
+            handle = f"{name}#{secrets.token_hex(16)}"
             opened = OpenCatalog(handle, name, wanted, self._make(wanted))
             self._open[handle] = opened
             return opened
@@ -137,7 +171,11 @@ class Catalogs:
         """Return the warehouse behind `handle`; NotFoundError offers the nearest names."""
         found = self._open.get(handle)
         if found is None:
-            raise NotFoundError(f"there is no Lockgate catalog {handle!r}{nearest(handle, self._open)}")
+            name = handle.partition("#")[0]
+            known = {opened.name for opened in self._open.values()}
+            raise NotFoundError(
+                f"there is no Lockgate catalog {name!r} in this process{nearest(name, known)}"
+            )
         return found.catalog
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import InputError, UnprotectedKeysWarning
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.catalog_rights import name_of
 from lockgate.framework.spark.gateway import jar, register
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 
@@ -57,6 +58,7 @@ def connect(
             builder = builder.config(key, value)
         spark = configure(builder, warehouse=warehouse, catalog=catalog, keys=keys).getOrCreate()
     attach(spark)
+    brain().scopes.grant(confs.get(f"spark.sql.catalog.{catalog}.keys"), name_of(spark))
     for key, value in confs.items():
         spark.conf.set(key, value)
     options = _options_of(confs, catalog)
@@ -152,8 +154,7 @@ def _with(present: object, added: str) -> str:
 
 def _check_catalog(lake: Lake) -> None:
     """Spark makes a catalog once for a session: another one may be there under this name already."""
-    manager = lake.spark._jsparkSession.sessionState().catalogManager()
-    loaded = manager.catalog(lake.name)
+    loaded = loaded_catalog(lake.spark, lake.name)
     if loaded.getClass().getName() != CATALOG_CLASS:
         raise InputError(f"the session has another catalog {lake.name!r}: choose another name by catalog=...")
     if loaded.handle() != lake.handle:
@@ -161,6 +162,12 @@ def _check_catalog(lake: Lake) -> None:
             f"the session has a Lockgate catalog {lake.name!r} with another warehouse or other keys: "
             "choose another name by catalog=..., or a new session by spark.newSession()"
         )
+
+
+def loaded_catalog(spark: SparkSession, name: str) -> Any:
+    """Return the JVM's catalog of a session, made now if this is its first use."""
+    jvm: Any = spark.sparkContext._jvm
+    return jvm.io.lockgate.spark.bridge.Askers.catalog(spark._jsparkSession, name)
 
 
 def _warn_of_open_network(spark: SparkSession) -> None:

@@ -145,7 +145,7 @@ def tell(context: Any, request: dict[str, Any]) -> dict[str, Any]:
     return {
         "session": context.session,
         "mark": spark.conf.get("test.mark", None),
-        "active": active.get().conf().get("test.mark") if active.isDefined() else None,
+        "active": active.get().conf().get("test.mark", "") if active.isDefined() else None,
         "group": spark.sparkContext.getLocalProperty("spark.jobGroup.id"),
         "thread": threading.current_thread().name,
     }

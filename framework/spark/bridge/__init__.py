@@ -4,3 +4,9 @@
 the way back to Spark. Messages are answered by `lockgate.framework.spark.brain`;
 `lockgate.framework.spark.gateway` makes the two sides known to each other.
 """
+
+from lockgate.framework.spark.bridge.protocol import Question
+from lockgate.framework.spark.bridge.server import BridgeServer
+from lockgate.framework.spark.bridge.sessions import Asker, Sessions
+
+__all__ = ["Asker", "BridgeServer", "Question", "Sessions"]

@@ -8,6 +8,7 @@ import io.lockgate.spark.orc.BucketFunction;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.SparkConf;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -31,6 +32,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Tuple2;
 
 /** {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by Python. */
 public final class LockgateCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
@@ -42,9 +44,22 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     this.name = name;
     ObjectNode request = Bridge.object().put("catalog", name);
     request.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    putStart(request, SparkSession.active().sparkContext().getConf());
     // Two sessions may give one name to two warehouses, so Python tells them apart by a handle.
     this.handle = Bridge.ask("catalog.open", request).get("handle").asText();
     IncrementalQueries.install(SparkSession.active());
+  }
+
+  /** What the application started with, which a session cannot change: the confs of this catalog, and whether they are fixed. */
+  private void putStart(ObjectNode request, SparkConf start) {
+    String prefix = "spark.sql.catalog." + name;
+    if (start.contains(prefix)) {
+      ObjectNode started = request.putObject("started");
+      for (Tuple2<String, String> conf : start.getAllWithPrefix(prefix + ".")) {
+        started.put(conf._1(), conf._2());
+      }
+    }
+    request.put("fixed", start.getBoolean("spark.lockgate.fixed-catalogs", false));
   }
 
   @Override

@@ -2,12 +2,13 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.DriverLink;
+import io.lockgate.spark.bridge.ExecutorQuestions;
 import io.lockgate.spark.lookup.Executors;
 import io.lockgate.spark.lookup.Gauges;
 import io.lockgate.spark.lookup.OwnerProcesses;
 import io.lockgate.spark.orc.CipherWarmUp;
 import io.lockgate.spark.orc.KeyService;
-import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.apache.spark.SparkContext;
@@ -36,14 +37,7 @@ public final class LockgatePlugin implements SparkPlugin {
 
       @Override
       public Object receive(Object message) {
-        ObjectNode answer = Bridge.object();
-        try {
-          JsonNode question = Bridge.JSON.readTree((byte[]) message);
-          answer.put("reply", reply(question.get("operation").asText(), question.get("request").asText()));
-        } catch (Exception failure) {
-          answer.put("error", failure.getMessage());
-        }
-        return bytes(answer);
+        return bytes(ExecutorQuestions.answer((byte[]) message));
       }
     };
   }
@@ -57,10 +51,10 @@ public final class LockgatePlugin implements SparkPlugin {
       public void init(PluginContext plugin, Map<String, String> extra) {
         // In local mode the executor lives in the driver, where the bridge is.
         if (!plugin.executorID().equals("driver")) {
-          KeyService.reachDriverBy((operation, request) -> ask(plugin, operation, request));
+          KeyService.reachDriverBy((question, fields) -> ask(plugin, question, fields));
           CipherWarmUp.start();
           Gauges.showIn(plugin.metricRegistry());
-          owners = new OwnerProcesses(plugin.executorID(), (operation, request) -> ask(plugin, operation, request));
+          owners = new OwnerProcesses(plugin.executorID(), (question, fields) -> ask(plugin, question, fields));
         }
       }
 
@@ -73,26 +67,15 @@ public final class LockgatePlugin implements SparkPlugin {
     };
   }
 
-  private static String reply(String operation, String request) throws Exception {
-    if (!operation.startsWith("lookup.")) {
-      return KeyService.answer(operation, request);
+  private static JsonNode ask(PluginContext plugin, String question, ObjectNode fields) throws Exception {
+    ObjectNode message = Bridge.object().put("question", question);
+    message.set("fields", fields);
+    JsonNode answer = Bridge.JSON.readTree((byte[]) plugin.ask(bytes(message)));
+    JsonNode error = answer.get("error");
+    if (error != null) {
+      throw new DriverLink.RefusedException(error.path("type").asText(), error.path("message").asText());
     }
-    ObjectNode reply = Bridge.object();
-    try {
-      reply.set("ok", Executors.answer(operation, Bridge.JSON.readTree(request)));
-    } catch (Exception failure) {
-      reply.put("error", String.valueOf(failure.getMessage()));
-    }
-    return reply.toString();
-  }
-
-  private static String ask(PluginContext plugin, String operation, String request) throws Exception {
-    byte[] question = bytes(Bridge.object().put("operation", operation).put("request", request));
-    JsonNode answer = Bridge.JSON.readTree((byte[]) plugin.ask(question));
-    if (answer.has("error")) {
-      throw new IOException(answer.get("error").asText());
-    }
-    return answer.get("reply").asText();
+    return answer.get("ok");
   }
 
   private static byte[] bytes(ObjectNode json) {

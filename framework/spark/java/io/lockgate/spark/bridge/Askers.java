@@ -1,6 +1,7 @@
 package io.lockgate.spark.bridge;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.Field;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.Map;
@@ -10,6 +11,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
 
 /**
@@ -22,8 +25,10 @@ public final class Askers {
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final AtomicLong NUMBER = new AtomicLong();
   private static final Map<Long, Asker> WAITING = new ConcurrentHashMap<>();
-  /** By identity, which is how sessions compare. */
-  private static final Map<SparkSession, String> NAMES = new WeakHashMap<>();
+  /** By identity, which is how states compare. */
+  private static final Map<SessionState, String> NAMES = new WeakHashMap<>();
+  /** Spark keeps to itself what a session was cloned from. */
+  private static final Field PARENT = parentField();
 
   private record Asker(SparkSession session, Properties properties) {}
 
@@ -48,10 +53,54 @@ public final class Askers {
     }
   }
 
-  /** A name for a session that nobody can guess; it ends with the session. */
+  /**
+   * A name for a session that nobody can guess. Those that Spark clones from it, as it does for each stream, have the same one:
+   * what the session may do, they may.
+   */
   public static String nameOf(SparkSession session) {
+    SessionState own = session.sessionState();
+    SessionState parent = parentOf(session);
     synchronized (NAMES) {
-      return NAMES.computeIfAbsent(session, any -> random());
+      String known = NAMES.get(own);
+      if (known == null) {
+        known = parent == null ? random() : NAMES.computeIfAbsent(parent, any -> random());
+        NAMES.put(own, known);
+      }
+      return known;
+    }
+  }
+
+  /** The state of the session that this one was cloned from, or null. */
+  private static SessionState parentOf(SparkSession session) {
+    try {
+      return PARENT == null ? null : ((Option<?>) PARENT.get(session)).map(SessionState.class::cast).getOrElse(() -> null);
+    } catch (IllegalAccessException e) {
+      return null; // it then is a session like any other
+    }
+  }
+
+  private static Field parentField() {
+    try {
+      Field field = SparkSession.class.getDeclaredField("parentSessionState");
+      field.setAccessible(true);
+      return field;
+    } catch (NoSuchFieldException | RuntimeException e) {
+      return null;
+    }
+  }
+
+  /** The catalog of a session, made now if this is its first use; it learns by the active session whose it is. */
+  public static CatalogPlugin catalog(SparkSession session, String name) {
+    Option<SparkSession> before = SparkSession.getActiveSession();
+    SparkSession.setActiveSession(session);
+    try {
+      return session.sessionState().catalogManager().catalog(name);
+    } finally {
+      if (before.isDefined()) {
+        SparkSession.setActiveSession(before.get());
+      } else {
+        SparkSession.clearActiveSession();
+      }
     }
   }
 

@@ -1,5 +1,6 @@
 package io.lockgate.spark.lookup;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -58,31 +59,36 @@ public final class Executors {
     });
   }
 
-  /** Answers an executor: what it shall do, or what Python says to a message of one of its processes. */
-  public static JsonNode answer(String operation, JsonNode request) throws Exception {
-    String executor = request.get("executor").asText();
-    if (operation.equals("lookup.said")) {
-      Box speaker = BOXES.get(executor);
-      if (speaker != null) {
-        speaker.busy = System.nanoTime();
-      }
-      return Bridge.ask(operation, (ObjectNode) request);
+  /** Notes that a process of an executor has something to say. */
+  public static void heard(String executor) {
+    Box speaker = BOXES.get(executor);
+    if (speaker != null) {
+      speaker.busy = System.nanoTime();
     }
-    if (!operation.equals("lookup.poll")) {
-      throw new IllegalArgumentException("an executor may not ask for " + operation);
-    }
+  }
+
+  /** Answers what an executor shall do, and after how many milliseconds it shall ask again. */
+  public static JsonNode poll(String executor) {
     ObjectNode reply = Bridge.object().put("pause", IDLE_MILLIS);
     ArrayNode commands = reply.putArray("commands");
     if (!REMOVED.contains(executor)) {
       Box box = BOXES.computeIfAbsent(executor, id -> new Box());
       box.heard = System.nanoTime();
       for (String command = box.commands.poll(); command != null; command = box.commands.poll()) {
-        commands.add(Bridge.JSON.readTree(command));
+        commands.add(command(command));
         box.busy = System.nanoTime();
       }
       reply.put("pause", box.pause());
     }
     return reply;
+  }
+
+  private static JsonNode command(String posted) {
+    try {
+      return Bridge.JSON.readTree(posted);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e); // it is Python's own
+    }
   }
 
   /** Leaves a command for an executor; false if there is no such executor any more. */

@@ -3,7 +3,7 @@ package io.lockgate.spark.lookup;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.Bridge;
-import io.lockgate.spark.orc.KeyService;
+import io.lockgate.spark.bridge.DriverLink;
 import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -17,13 +17,13 @@ public final class OwnerProcesses implements Runnable {
   private static final long RETRY_MILLIS = 500;
 
   private final String executor;
-  private final KeyService.Asker driver;
+  private final DriverLink driver;
   private final Map<String, OwnerProcess> processes = new ConcurrentHashMap<>();
   /** Under which name the gauges of a process are. */
   private final Map<String, String> shown = new ConcurrentHashMap<>();
   private volatile boolean closed;
 
-  public OwnerProcesses(String executor, KeyService.Asker driver) {
+  public OwnerProcesses(String executor, DriverLink driver) {
     this.executor = executor;
     this.driver = driver;
     OwnerProcess.thread(this, "lockgate-lookup").start();
@@ -35,7 +35,7 @@ public final class OwnerProcesses implements Runnable {
       while (!closed) {
         long pause = RETRY_MILLIS;
         try {
-          JsonNode reply = ask("lookup.poll", request());
+          JsonNode reply = driver.ask("lookup.poll", request());
           reply.get("commands").forEach(this::obey);
           pause = reply.get("pause").asLong();
         } catch (InterruptedException e) {
@@ -96,9 +96,9 @@ public final class OwnerProcesses implements Runnable {
     request.set("event", event);
     while (!closed) {
       try {
-        ask("lookup.said", request).forEach(answer -> say(name, answer));
+        driver.ask("lookup.said", request).forEach(answer -> say(name, answer));
         return;
-      } catch (RefusedException e) {
+      } catch (DriverLink.RefusedException e) {
         System.err.println("lockgate lookup: the driver did not take in what an owner said: " + e.getMessage());
         return;
       } catch (InterruptedException e) {
@@ -113,23 +113,9 @@ public final class OwnerProcesses implements Runnable {
     return Bridge.object().put("executor", executor);
   }
 
-  private JsonNode ask(String operation, ObjectNode request) throws Exception {
-    JsonNode answer = Bridge.JSON.readTree(driver.ask(operation, request.toString()));
-    if (answer.hasNonNull("error")) {
-      throw new RefusedException(answer.get("error").asText());
-    }
-    return answer.get("ok");
-  }
-
   /** Ends all processes, when the executor ends. */
   public void close() {
     closed = true;
     processes.values().forEach(process -> process.stop(false));
-  }
-
-  private static final class RefusedException extends Exception {
-    RefusedException(String message) {
-      super(message);
-    }
   }
 }

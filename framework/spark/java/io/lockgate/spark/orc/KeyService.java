@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.Bridge;
 import io.lockgate.spark.Failure;
+import io.lockgate.spark.bridge.DriverLink;
 import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -16,6 +17,7 @@ import javax.crypto.spec.SecretKeySpec;
  */
 public final class KeyService {
   private static final int CACHED = 4096;
+  private static final String UNREACHABLE = "KeyServiceError";
   private static final Map<String, SecretKeySpec> UNWRAPPED = new LinkedHashMap<>(64, 0.75f, true) {
     @Override
     protected boolean removeEldestEntry(Map.Entry<String, SecretKeySpec> eldest) {
@@ -23,20 +25,14 @@ public final class KeyService {
     }
   };
 
-  /** How this JVM reaches the driver's Python: set on executors by the plugin, null in the driver itself. */
-  private static volatile Asker asker;
+  /** How this JVM reaches the driver: set on executors by the plugin, null in the driver itself. */
+  private static volatile DriverLink driver;
 
   private KeyService() {}
 
-  /** Sends one operation of the bridge to the driver. */
-  public interface Asker {
-    /** Answers the JSON reply of the operation. */
-    String ask(String operation, String request) throws Exception;
-  }
-
   /** Called by the plugin when an executor starts. */
-  public static void reachDriverBy(Asker driver) {
-    asker = driver;
+  public static void reachDriverBy(DriverLink link) {
+    driver = link;
   }
 
   /** A fresh local key under the current version of a master key. */
@@ -133,45 +129,25 @@ public final class KeyService {
     return key;
   }
 
-  /** Answers an executor's question, in the driver; only questions about keys are answered. Errors are part of the answer. */
-  public static String answer(String operation, String request) {
-    ObjectNode answer = Bridge.JSON.createObjectNode();
-    try {
-      if (!operation.startsWith("keys.")) {
-        throw new IllegalArgumentException("an executor may not ask for " + operation);
-      }
-      answer.set("ok", Bridge.ask(operation, (ObjectNode) Bridge.JSON.readTree(request)));
-    } catch (Exception failure) {
-      answer.put("error", describe(failure));
-    }
-    return answer.toString();
-  }
-
-  private static JsonNode ask(String operation, ObjectNode request) {
-    Asker driver = asker;
-    if (driver == null && !inDriver()) {
-      throw new KeyServiceException("KeyServiceError: this executor cannot ask the driver for keys: start Spark with"
+  private static JsonNode ask(String question, ObjectNode fields) {
+    DriverLink link = driver;
+    if (link == null && !inDriver()) {
+      throw new KeyServiceException(UNREACHABLE, "this executor cannot ask the driver for keys: start Spark with"
           + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)", null);
     }
-    JsonNode answer;
     try {
-      answer = driver == null ? null : Bridge.JSON.readTree(driver.ask(operation, request.toString()));
-      if (answer == null) {
-        return Bridge.ask(operation, request);
-      }
+      return link == null ? Bridge.ask(question, fields) : link.ask(question, fields);
     } catch (Exception failure) {
-      throw new KeyServiceException(describe(failure), failure);
+      throw new KeyServiceException(kind(failure), failure.getMessage(), failure);
     }
-    if (answer.hasNonNull("error")) {
-      throw new KeyServiceException(answer.get("error").asText(), null);
-    }
-    return answer.get("ok");
   }
 
-  /** The error's kind and message, as Python names it. */
-  private static String describe(Exception failure) {
-    String kind = failure instanceof Failure known && known.pythonType() != null ? known.pythonType() : "KeyServiceError";
-    return kind + ": " + failure.getMessage();
+  /** The class of the error, as Python names it. */
+  private static String kind(Exception failure) {
+    if (failure instanceof DriverLink.RefusedException refused) {
+      return refused.kind();
+    }
+    return failure instanceof Failure known && known.pythonType() != null ? known.pythonType() : UNREACHABLE;
   }
 
   private static boolean inDriver() {
@@ -185,18 +161,21 @@ public final class KeyService {
 
   /** Raised when the driver does not hand a key out: denied, missing for a rewrite, or not to be reached. */
   public static final class KeyServiceException extends RuntimeException {
-    KeyServiceException(String message, Throwable cause) {
-      super(message, cause);
+    private final String kind;
+
+    KeyServiceException(String kind, String message, Throwable cause) {
+      super(kind + ": " + message, cause);
+      this.kind = kind;
     }
 
     /** Whether the driver answered that this session may not have the key. */
     boolean denied() {
-      return getMessage().startsWith("KeyDeniedError:");
+      return kind.equals("KeyDeniedError");
     }
 
     /** Whether the driver answered that it has no such key, or not this version of it, though masks would not do. */
     boolean missing() {
-      return getMessage().startsWith("KeyMissingError:");
+      return kind.equals("KeyMissingError");
     }
   }
 }

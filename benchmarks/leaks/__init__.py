@@ -1,0 +1,1 @@
+"""What the benchmark of leaks does, and what it counts."""

@@ -1,0 +1,59 @@
+"""Which session may open which catalog, with which keys.
+
+Confs of a catalog come from two places: what the application started with, which counts for all its sessions,
+and what a session sets for itself, which anyone who may send it SQL can do. Keys that were given to a session
+as an object have a handle in its confs. It means something for that session alone, and for those that Spark
+clones from it, as streams do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import KeyDeniedError, OptionError
+from lockgate.framework.spark.catalogs import handle_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate.framework.spark.catalogs import KeyScopes
+
+FIXED_CATALOGS = "spark.lockgate.fixed-catalogs"
+
+
+def check_rights(
+    scopes: KeyScopes, name: str, options: Mapping[str, str], opened: Mapping[str, Any], session: str | None
+) -> None:
+    """Check that `session` may open the catalog `name` with these confs.
+
+    `opened` says what the application started with: `started`, the confs of this catalog then, and whether
+    they are `fixed`. Raises OptionError for a catalog that differs from a fixed one, KeyDeniedError for keys
+    that were given to another session.
+    """
+    started: Mapping[str, str] | None = opened.get("started")
+    if opened.get("fixed") and started != options:
+        raise OptionError(_not_fixed(name, options, started))
+    handle = handle_in(options.get("keys"))
+    if handle is None or (started or {}).get("keys") == options["keys"]:
+        return
+    if not scopes.is_granted(handle, session):
+        raise KeyDeniedError(
+            f"spark.sql.catalog.{name}.keys names keys that were given to another session: connect this one "
+            "with keys of its own, by lockgate.connect(warehouse, spark=session, keys=...)"
+        )
+
+
+def _not_fixed(name: str, options: Mapping[str, str], started: Mapping[str, str] | None) -> str:
+    why = f"this application has {FIXED_CATALOGS}=true, so a session cannot set"
+    if started is None:
+        return f"{why} a catalog of its own: {name!r} is none of those that the application started with"
+    changed = [key for key in sorted({*options, *started}) if options.get(key) != started.get(key)]
+    confs = ", ".join(f"spark.sql.catalog.{name}.{key}" for key in changed)
+    return f"{why} {confs}: RESET what it has set, and use the catalog as the application started with it"
+
+
+def name_of(session: SparkSession) -> str:
+    """Return the name of a session under which its questions come; its jar must be there."""
+    context: Any = session.sparkContext
+    return str(context._jvm.io.lockgate.spark.bridge.Askers.nameOf(session._jsparkSession))
