@@ -1,4 +1,4 @@
-"""What two processes hold: threads, descriptors, memory maps and memory, of the driver's Python and of its JVM."""
+"""What the driver's Python and its JVM hold: threads, descriptors, memory maps and memory."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,11 @@ class Kinds:
         self._make("keyed", "'primary-key' = 'id', 'bucket' = '2'")
         self.spark.range(2000).selectExpr("id", "concat('v', id) AS v").writeTo("lake.leaks.keyed").append()
         self.options = {"lookup.cache-dir": str(folder / "cache"), "lookup.strategy": "lookup"}
+
+    @staticmethod
+    def bridge_threads() -> list[str]:
+        """The names of the threads of this process that answer the JVM."""
+        return [each.name for each in threading.enumerate() if each.name.startswith("lockgate-bridge-")]
 
     def _make(self, name: str, properties: str = "") -> str:
         self.lake.sql(f"DROP TABLE IF EXISTS lake.leaks.{name}")

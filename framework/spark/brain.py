@@ -19,6 +19,7 @@ from lockgate.framework.spark import (
     scan_operations,
     write_operations,
 )
+from lockgate.framework.spark.begun_writes import BegunWrites
 from lockgate.framework.spark.bridge.protocol import Question, decode_question, encode_answer, encode_error
 from lockgate.framework.spark.bridge.sessions import Sessions
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
@@ -27,7 +28,6 @@ from lockgate.framework.spark.explain import ScanReports
 
 if TYPE_CHECKING:
     from lockgate.framework.store.replace import Replacement
-    from lockgate.framework.store.table import Table
 
 Handler = Callable[[Any, dict[str, Any]], object]
 
@@ -55,8 +55,7 @@ class Brain:
         self.scopes = KeyScopes()
         self.catalogs = Catalogs(self.scopes)
         self.reports = ScanReports()
-        # By the id of a write that has begun: the table as its files are written for.
-        self.writes: dict[str, Table] = {}
+        self.writes = BegunWrites()
         # Tables that are written to and will replace others, by a handle.
         self.replacements: dict[str, Replacement] = {}
         self.sessions = Sessions()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +64,8 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     options = table.options
     encrypt, mask = java_options(table)
     buckets = schema.bucket_count
-    write_id = str(uuid.uuid4())
-    context.brain.writes[write_id] = table
     return {
-        "write_id": write_id,
+        "write_id": context.brain.writes.begin(table),
         "location": context.hadoop_path(table, table.location),
         "schema_id": schema.id,
         "fields": [
@@ -169,7 +166,7 @@ def _first_sequence(table: Table) -> int:
 def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     # As it was when the write began: the files are of its schema, and not of a table made anew in its place.
-    table = context.brain.writes.pop(request["write_id"], None) or context.table()
+    table = context.brain.writes.end(request["write_id"]) or context.table()
     messages = _messages(table, request)
     if "replacement" in request:
         context.replacement().hold(messages)
@@ -292,7 +289,7 @@ def abort(context: Context, request: dict[str, Any]) -> bool:
     That includes files of tasks that ended while the job was failing, whose messages never reached the
     driver. A task that still runs deletes its own: Spark denies it the commit.
     """
-    context.brain.writes.pop(request["write_id"], None)
+    context.brain.writes.end(request["write_id"])
     table = context.table()
     table.abort(_messages(table, request))
     live = _live_names(table)
