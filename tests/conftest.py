@@ -1,4 +1,4 @@
-"""How hard properties are tried, and the count that `./dev test` adds up over its processes."""
+"""How hard properties are tried, the seed of random SQL, and the count that `./dev test` adds up."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
+
+# One Spark session for all folders whose tests need one.
+pytest_plugins = ["spark_session"]
 
 # Tables and files are made in examples, so an example may take its time.
 EASY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -21,6 +25,12 @@ settings.load_profile("quick")
 # Taken out of the environment, so that pytest inside a test does not write there.
 COUNTS = os.environ.pop("LOCKGATE_TEST_COUNTS", None)
 KINDS = {"error": "failed", "xpassed": "passed", "xfailed": "skipped"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seed", type=int, help="seed of random SQL; default: LOCKGATE_FUZZ_SEED, else the date"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

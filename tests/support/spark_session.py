@@ -1,4 +1,4 @@
-"""One Spark session for all integration tests, with a catalog `lake` that holds a key file."""
+"""One Spark session for all tests that need one, with a catalog `lake` that holds a key file."""
 
 from __future__ import annotations
 

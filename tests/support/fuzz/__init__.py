@@ -1,0 +1,1 @@
+"""Random tables, changes and queries, and what they must answer: plain Spark and a model of tables."""
