@@ -90,3 +90,6 @@ class MovesFolders(Protocol):
 
         Raises FileExistsError, having changed nothing, if `target` exists and holds anything.
         """
+
+    def is_link(self, path: str) -> bool:
+        """Say whether a path is a link to another place."""

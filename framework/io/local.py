@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
 
-from lockgate.errors import UnsupportedError
+from lockgate.errors import CorruptFileError, UnsupportedError
 from lockgate.framework.io.filesystem import FileInfo
 
 # Folders may be listed by others while a file is on its way; hidden names are ignored by every reader.
@@ -26,11 +27,11 @@ class LocalFileSystem:
     """Files of this machine; see `FileSystem` for what each method promises."""
 
     def read_bytes(self, path: str) -> bytes:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_file) as file:
             return file.read()
 
     def open_input(self, path: str) -> BinaryIO:
-        return open(path, "rb")
+        return open(path, "rb", opener=_open_file)
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
@@ -101,8 +102,25 @@ class LocalFileSystem:
     def real_path(self, path: str) -> str:
         return os.path.realpath(path)
 
+    def is_link(self, path: str) -> bool:
+        return Path(path).is_symlink()
+
     def uri(self, path: str) -> str:
         return "file://" + quote(path, safe="/=:@+,$&'()*!;~")
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a file; CorruptFileError for a pipe or a device, which somebody may have put in its place.
+
+    A pipe that nobody writes to is opened without waiting for a writer.
+    """
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    # Folders are for the caller to refuse, in Python's own words.
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        os.close(descriptor)
+        raise CorruptFileError(f"{path} is a pipe or a device, not a file: remove it")
+    return descriptor
 
 
 def _temporary_path(path: str) -> str:

@@ -260,6 +260,11 @@ class Catalog:
                 return
             self.load_table(parsed)
         if isinstance(self.file_system, MovesFolders):
+            if self.file_system.is_link(location):
+                # What it leads to belongs to somebody else.
+                self.file_system.delete(location)
+                publish(TableChanged(table=dropped, change="dropped", schema_id=None))
+                return
             location = set_aside(self, parsed)
         # Elsewhere the snapshots go first, the schema last but one: killed in between, the table is an older
         # one or empty. What else has a name goes before the schema, or a table made anew would inherit it.

@@ -38,7 +38,7 @@ class Identifier:
         if isinstance(text, Identifier):
             return text
         parts = text.replace("`", "").split(".")
-        if len(parts) != 2:
+        if len(parts) != 2 or "\0" in text:
             raise InputError(f"a table is named 'database.table', not {text!r}")
         return cls(*parts)
 

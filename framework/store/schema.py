@@ -230,6 +230,8 @@ def load_json(data: bytes, path: str) -> dict[str, Any]:
     except ValueError as error:
         state = "is empty" if not data.strip() else f"is not JSON: {error}"
         raise CorruptFileError(f"{path} {state}") from None
+    except RecursionError:
+        raise CorruptFileError(f"{path} has more levels than any metadata: it is damaged or forged") from None
     if not isinstance(content, dict):
         raise CorruptFileError(f"{path} does not hold a JSON object")
     return content
