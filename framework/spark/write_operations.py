@@ -86,6 +86,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             "descending": options.get_option(SEQUENCE_ORDER) == "descending",
         },
         "first_sequence": _first_sequence(table),
+        "stats": _statistics_modes(schema),
         "encrypt": encrypt,
         "mask": mask,
         "key_scope": context.brain.scopes.register(table.keys) if encrypt and table.keys else None,
@@ -95,6 +96,15 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         # Folders that other parts name otherwise would hold files that nobody finds.
         "partition_default_name": options.get_option(PARTITION_DEFAULT_NAME),
         "partition_legacy_name": options.get_option(PARTITION_LEGACY_NAME),
+    }
+
+
+def _statistics_modes(schema: TableSchema) -> dict[str, Any]:
+    """Return what tasks keep of each column; a column of which nothing is kept is left out."""
+    from lockgate.framework.store.file_statistics import stats_modes
+
+    return {
+        name: {"bounds": mode.bounds, "length": mode.length} for name, mode in stats_modes(schema).items()
     }
 
 
@@ -272,12 +282,10 @@ def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
 
 
 def _kept_statistics(table: Table, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return of the statistics that tasks send, which are of all columns, what the table's options keep."""
-    from lockgate.framework.store.file_statistics import stats_modes
-
-    modes = stats_modes(table.schema)
+    """Return of the statistics that tasks send what the table's options keep, whatever tasks were told."""
+    modes = _statistics_modes(table.schema)
     return {
-        name: column if modes[name].bounds else {**column, "min": None, "max": None}
+        name: column if modes[name]["bounds"] else {**column, "min": None, "max": None}
         for name, column in found.items()
         if name in modes
     }

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lockgate.framework.store.file_statistics import StatsMode
 from lockgate.framework.types import parse_type, to_spark_type
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
+
+    from lockgate import Lake
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -52,3 +57,42 @@ def test_folders_of_partitions(spark: SparkSession) -> None:
     conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
     folders = json.loads(conformance.partitionFolders(json.dumps(with_spark_types(cases))))
     assert folders == [case["folder"] for case in cases]
+
+
+def test_statistics_of_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """Bounds may be unknown where ORC keeps none; those that are there are Python's."""
+    cases = json.loads((FIXTURES / "statistics" / "columns.json").read_text())
+    asked = []
+    for case in with_spark_types(cases):
+        mode = StatsMode.parse(case["mode"])
+        kept = {"bounds": mode.bounds, "length": mode.length} if mode.counts else None
+        asked.append({"spark": case["spark"], "kept": kept, "values": [[value] for value in case["values"]]})
+    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
+    found = json.loads(conformance.statistics(spark._jsparkSession, json.dumps(asked), str(tmp_path)))
+    for case, each in zip(cases, found, strict=True):
+        if case["mode"] == "none":
+            assert each is None
+            continue
+        expected = case | case.get("orc", {})
+        names = ("min", "max", "nulls")
+        assert repr([each[name] for name in names]) == repr([expected[name] for name in names]), case["name"]
+
+
+def test_modes_of_statistics_hold_for_rows_that_spark_writes(
+    lake: Lake, spark: SparkSession, table: Callable[[str], str]
+) -> None:
+    name = table("t")
+    options = {"metadata.stats-mode": "truncate(3)"}
+    options |= {f"fields.{mode}.stats-mode": mode for mode in ("full", "counts", "none")}
+    texts = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    spark.sql(
+        f"CREATE TABLE {name} (cut STRING, full STRING, counts STRING, none STRING) TBLPROPERTIES ({texts})"
+    )
+    long = "x" * 40
+    spark.sql(f"INSERT INTO {name} VALUES ('{long}', '{long}', '{long}', '{long}')")
+    store = lake.catalog.load_table(name.removeprefix("lake."))
+    store.append(store.read())
+    by_spark, by_python = (entry.file for entry in store.manifests.live_files(store.latest_snapshot()))
+    assert by_spark.value_stats_cols == by_python.value_stats_cols == ("cut", "full", "counts")
+    assert by_spark.value_stats == by_python.value_stats
+    assert by_spark.value_stats.max == ("xxy", long, None)

@@ -117,6 +117,7 @@ class PlainBrain:
             "primary_key": [],
             "bucket": None,
             "first_sequence": 0,
+            "stats": {field["name"]: {"bounds": True, "length": 16} for field in table.fields},
             "encrypt": None,
             "mask": None,
             "key_scope": table.key_scope,

@@ -2,12 +2,14 @@ package io.lockgate.spark.orc;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.Bridge;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.classic.SparkSession;
@@ -86,6 +88,27 @@ public final class Conformance {
           each.get("legacy").asBoolean()));
     }
     return folders.toString();
+  }
+
+  /** The statistics of the files, written into {@code folder}, of the cases of a vector: spark (type), kept and values. */
+  public static String statistics(SparkSession spark, String vector, String folder) throws IOException {
+    ArrayNode found = Bridge.JSON.createArrayNode();
+    for (JsonNode each : Bridge.JSON.readTree(vector)) {
+      ObjectNode begin = Bridge.JSON.createObjectNode().put("write_id", "w").put("location", folder);
+      ObjectNode field = begin.putArray("fields").addObject().put("name", "v").put("id", 0);
+      field.set("type", each.get("spark"));
+      ObjectNode kept = begin.putObject("stats");
+      if (!each.get("kept").isNull()) {
+        kept.set("v", each.get("kept"));
+      }
+      Path path = new Path(folder, found.size() + ".orc");
+      DataFileWriter writer = new DataFileWriter(WriteSpec.of(begin), spark.sessionState().newHadoopConf(), path);
+      for (InternalRow row : rows(each.get("values"), List.of(DataType.fromJson(each.get("spark").toString())))) {
+        writer.write(row, 0);
+      }
+      found.add(writer.finish().get("stats").path("v"));
+    }
+    return found.toString();
   }
 
   /** Reads the splits of a scan.plan reply in this JVM and answers the rows, as a JSON array of arrays. */

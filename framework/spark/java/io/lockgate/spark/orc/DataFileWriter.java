@@ -200,8 +200,9 @@ final class DataFileWriter {
       WriteSpec.Field field = spec.fields().get(i);
       TypeDescription column = columns.get(before + i);
       boolean nested = field.type() instanceof ArrayType || field.type() instanceof MapType || field.type() instanceof StructType;
-      if (!nested && column.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE) == null) {
-        all.set(field.name(), FileStatistics.of(statistics[column.getId()], field.type(), rows));
+      FileStatistics.Mode mode = spec.statistics(field.name());
+      if (mode != null && !nested && column.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE) == null) {
+        all.set(field.name(), FileStatistics.of(statistics[column.getId()], field.type(), rows, mode));
       }
     }
   }

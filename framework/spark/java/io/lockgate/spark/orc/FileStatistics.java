@@ -3,6 +3,7 @@ package io.lockgate.spark.orc;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.Serializable;
 import java.math.RoundingMode;
 import java.sql.Timestamp;
 import org.apache.hadoop.hive.common.type.HiveDecimal;
@@ -20,25 +21,32 @@ import org.apache.spark.sql.types.DecimalType;
 /** The statistics of one column of one written file, as the manifest wants them. */
 final class FileStatistics {
   private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
-  private static final int CHARACTERS = 16;
+
+  /** What is kept of a column besides its nulls: bounds or none, of texts at most so many characters. */
+  record Mode(boolean bounds, int characters) implements Serializable {
+    /** Reads {"bounds", "length"}; without a length texts are kept whole, as far as ORC keeps them. */
+    static Mode of(JsonNode mode) {
+      return new Mode(mode.get("bounds").asBoolean(), mode.hasNonNull("length") ? mode.get("length").asInt() : Integer.MAX_VALUE);
+    }
+  }
 
   private FileStatistics() {}
 
-  /** {"min","max","nulls"}; bounds are null where there is none that holds for every value. */
-  static ObjectNode of(ColumnStatistics statistics, DataType type, long rows) {
+  /** {"min","max","nulls"}; bounds are null where there is none that holds for every value, or none is to be kept. */
+  static ObjectNode of(ColumnStatistics statistics, DataType type, long rows, Mode mode) {
     ObjectNode node = NODES.objectNode();
     node.putNull("min").putNull("max").put("nulls", rows - statistics.getNumberOfValues());
-    if (statistics.getNumberOfValues() > 0) {
-      bounds(node, statistics, type);
+    if (mode.bounds() && statistics.getNumberOfValues() > 0) {
+      bounds(node, statistics, type, mode);
     }
     return node;
   }
 
-  private static void bounds(ObjectNode node, ColumnStatistics statistics, DataType type) {
+  private static void bounds(ObjectNode node, ColumnStatistics statistics, DataType type, Mode mode) {
     if (statistics instanceof IntegerColumnStatistics integers) {
       node.put("min", integers.getMinimum()).put("max", integers.getMaximum());
     } else if (statistics instanceof StringColumnStatistics strings) {
-      text(node, strings.getLowerBound(), strings.getUpperBound());
+      text(node, strings.getLowerBound(), strings.getUpperBound(), mode.characters());
     } else if (statistics instanceof DoubleColumnStatistics doubles) {
       doubles(node, doubles);
     } else if (statistics instanceof DateColumnStatistics dates) {
@@ -70,21 +78,21 @@ final class FileStatistics {
     return Math.floorDiv(timestamp.getTime(), 1000L) * 1_000_000L + timestamp.getNanos() / 1000;
   }
 
-  /** Cuts bounds as Paimon's truncate(16): the lower one is shortened, the upper one rounded up, or neither kept. */
-  private static void text(ObjectNode node, String min, String max) {
-    String upper = roundUp(max);
+  /** Cuts bounds as Paimon's truncate(n): the lower one is shortened, the upper one rounded up, or neither kept. */
+  private static void text(ObjectNode node, String min, String max, int characters) {
+    String upper = roundUp(max, characters);
     if (min != null && upper != null) {
-      node.put("min", min.substring(0, min.offsetByCodePoints(0, Math.min(CHARACTERS, min.codePointCount(0, min.length())))));
+      node.put("min", min.substring(0, min.offsetByCodePoints(0, Math.min(characters, min.codePointCount(0, min.length())))));
       node.put("max", upper);
     }
   }
 
-  private static String roundUp(String max) {
-    if (max == null || max.codePointCount(0, max.length()) <= CHARACTERS) {
+  private static String roundUp(String max, int characters) {
+    if (max == null || max.codePointCount(0, max.length()) <= characters) {
       return max;
     }
-    int[] points = max.codePoints().limit(CHARACTERS).toArray();
-    for (int last = CHARACTERS - 1; last >= 0; last--) {
+    int[] points = max.codePoints().limit(characters).toArray();
+    for (int last = characters - 1; last >= 0; last--) {
       int next = points[last] + 1;
       if (next >= Character.MIN_SURROGATE && next <= Character.MAX_SURROGATE) {
         next = Character.MAX_SURROGATE + 1;

@@ -27,6 +27,7 @@ public final class WriteSpec implements Serializable {
   private final int buckets;
   private final long firstSequence;
   private final Map<String, Long> firstSequences;
+  private final Map<String, FileStatistics.Mode> statistics;
   private final String encrypt;
   private final String mask;
   private final String keyScope;
@@ -54,6 +55,8 @@ public final class WriteSpec implements Serializable {
     if (first.isObject()) {
       first.properties().forEach(entry -> firstSequences.put(entry.getKey(), entry.getValue().asLong()));
     }
+    statistics = new HashMap<>();
+    begin.path("stats").properties().forEach(column -> statistics.put(column.getKey(), FileStatistics.Mode.of(column.getValue())));
     encrypt = text(begin, "encrypt");
     mask = text(begin, "mask");
     keyScope = text(begin, "key_scope");
@@ -161,6 +164,11 @@ public final class WriteSpec implements Serializable {
   /** The first free sequence number of a bucket, named by the JSON array of its partition values and its number. */
   long firstSequence(String bucket) {
     return firstSequences.getOrDefault(bucket, firstSequence);
+  }
+
+  /** What is kept in manifests of a column, null where that is nothing. */
+  FileStatistics.Mode statistics(String column) {
+    return statistics.get(column);
   }
 
   String encrypt() {
