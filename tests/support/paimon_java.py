@@ -217,6 +217,10 @@ class PaimonTable:
         """Compact it fully."""
         self._ask("compact", options=dict(options or {}))
 
+    def index(self) -> None:
+        """Give every data file an index, as its options say."""
+        self._ask("index")
+
     def expire(self, retain: int) -> int:
         """Expire all but the newest snapshots; return how many went."""
         return int(self._ask("expire", retain=retain))

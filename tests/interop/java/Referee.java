@@ -95,6 +95,9 @@ public final class Referee {
             case "compact":
                 Upkeep.compact((FileStoreTable) table, io);
                 return null;
+            case "index":
+                Upkeep.index((FileStoreTable) table);
+                return null;
             case "expire":
                 return Upkeep.expire((FileStoreTable) table, ask.get("retain").intValue());
             case "orphans":

@@ -10,6 +10,11 @@ import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.index.FileIndexProcessor;
+import org.apache.paimon.io.CompactIncrement;
+import org.apache.paimon.io.DataFileMeta;
+import org.apache.paimon.io.DataIncrement;
+import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.format.OrcOptions;
 import org.apache.paimon.iceberg.IcebergOptions;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
@@ -23,6 +28,7 @@ import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.sink.CommitMessage;
+import org.apache.paimon.table.sink.CommitMessageImpl;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.Split;
 
@@ -60,6 +66,25 @@ final class Upkeep {
                 }
             }
             return write.prepareCommit();
+        }
+    }
+
+    /** What Paimon's procedure `rewrite_file_index` does: each file is replaced by itself, with an index. */
+    static void index(FileStoreTable table) throws Exception {
+        FileIndexProcessor processor = new FileIndexProcessor(table);
+        List<CommitMessage> messages = new ArrayList<>();
+        for (ManifestEntry entry : table.store().newScan().plan().files()) {
+            List<DataFileMeta> indexed = List.of(processor.process(entry.partition(), entry.bucket(), entry));
+            messages.add(
+                    new CommitMessageImpl(
+                            entry.partition(),
+                            entry.bucket(),
+                            entry.totalBuckets(),
+                            DataIncrement.emptyIncrement(),
+                            new CompactIncrement(List.of(entry.file()), indexed, List.of())));
+        }
+        try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
+            commit.commit(messages);
         }
     }
 
