@@ -227,7 +227,7 @@ class Changes:
         model = self._model(at)
         if len(model.snapshots) < 3:
             return None
-        number = self.pick.choice(list(model.snapshots)[-3:])
+        number = self.pick.choice(list(model.snapshots)[-4:-1])
         text = f"CALL lake.sys.rollback(table => '{self._named(at)}', snapshot => {number})"
 
         def then(model: Model) -> None:

@@ -123,7 +123,7 @@ class Dimension:
     def roll_back(self) -> None:
         snapshots = self.lake.catalog.load_table(self._plain_name).snapshots()
         if len(snapshots) > 2:
-            number = self.pick.choice(snapshots[-3:]).id
+            number = self.pick.choice(snapshots[-4:-1]).id
             self.run(f"CALL lake.sys.rollback(table => '{self._plain_name}', snapshot => {number})")
 
     @property
