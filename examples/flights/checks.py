@@ -97,9 +97,10 @@ def check_batches(lake: Lake, data: FlightsData, staged: Sequence[Path], story: 
         not different,
         f"{len(actual)} months" if not different else f"different months: {different}",
     )
-    story.check_equal("rows written", sum(count for count, _ in actual.values()), data.flights.num_rows)
+    written, wanted = sum(count for count, _ in actual.values()), data.flights.num_rows
+    story.check_equal("rows written", written, wanted, f"{written:,} rows")
     distinct = enriched.select("flight_id").distinct().count()
-    story.check_equal("every flight is there once", distinct, data.flights.num_rows)
+    story.check_equal("every flight is there once", distinct, wanted, f"{distinct:,} different flights")
 
 
 def check_change(lake: Lake, changed: Sequence[str], before: int, after: int, story: Story) -> None:
@@ -111,17 +112,19 @@ def check_change(lake: Lake, changed: Sequence[str], before: int, after: int, st
     used = [(batch.month, batch.snapshots["planes"]) for batch in story.batches]
     early = {snapshot for month, snapshot in used if month < middle}
     late = {snapshot for month, snapshot in used if month >= middle}
-    story.check_equal("batches up to June used the planes from before the change", early, {before})
+    found = f"snapshot {before} of planes"
+    story.check_equal("batches up to June used the planes from before the change", early, {before}, found)
     story.check(
         "later batches used the changed planes",
         all(one >= after for one in late),
-        f"snapshots {sorted(late)}",
+        f"snapshots {', '.join(map(str, sorted(late)))} of planes",
     )
     ours = _seen(lake.table("flights.enriched"), changed, middle)
     theirs = _seen(lake.table("flights.enriched_by_spark"), changed, middle)
     story.missed = Missed(ours["flights"], ours["shown"], theirs["shown"])
-    story.check_equal("no earlier flight shows the change", ours["early"], 0)
-    story.check_equal("later flights of changed planes that show it", ours["shown"], ours["flights"])
+    story.check_equal("no earlier flight shows the change", ours["early"], 0, "no flight")
+    shown, later = ours["shown"], ours["flights"]
+    story.check_equal("later flights of changed planes that show it", shown, later, f"all {later:,}")
 
 
 def _seen(enriched: DataFrame, changed: Sequence[str], middle: int) -> Mapping[str, int]:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -13,13 +15,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import lockgate
 from flights import big, checks, lake, maintenance, peers, report, stream
 from flights.data import DataError, fetch, load, stage_months
-from flights.story import Story, summary
+from flights.story import Story, human_bytes, summary
 from lockgate.errors import MaskedDataWarning
 from lockgate.lookup import close_all
 
 STARTED = time.monotonic()
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def arguments() -> argparse.Namespace:
@@ -50,6 +54,7 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
 
     say("A lake: planes (encrypted), airlines, weather, and airports migrated from plain ORC")
     house = lake.open_lake(folder, master=options.master, heap="3g" if options.big else "1g")
+    story.about = about(house)
     lake.make_tables(house, data)
     migrate(house, data, story)
     before = house.catalog.load_table("flights.planes").latest_snapshot()
@@ -86,6 +91,20 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
     return story
 
 
+def about(house: lake.Lake) -> list[tuple[str, str]]:
+    """When and where this runs, and with which versions."""
+    system = house.spark.sparkContext._jvm.java.lang.System  # type: ignore[union-attr]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return [
+        ("date", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())),
+        ("Lockgate", lockgate.__version__),
+        ("Spark", f"{house.spark.version}, master {house.spark.sparkContext.master}"),
+        ("Python, Java", f"{platform.python_version()}, {system.getProperty('java.version')}"),
+        ("machine", f"{platform.machine()}, {os.cpu_count()} processors, {human_bytes(memory)} of memory"),
+        ("system", f"{platform.system()} {platform.release()}"),
+    ]
+
+
 def migrate(house: lake.Lake, data: lake.FlightsData, story: Story) -> None:
     """Make airports a table of the lake, by CALL, and check that it holds the same rows."""
     plain = lake.make_plain_airports(house, data)
@@ -96,7 +115,8 @@ def migrate(house: lake.Lake, data: lake.FlightsData, story: Story) -> None:
         story,
     )
     prints = checks.everything(house.spark, [plain, "lake.flights.airports"])
-    story.check_equal("migrated airports equal the plain ones", *reversed(list(prints.values())))
+    found = f"{data.airports.num_rows:,} rows, equal checksums"
+    story.check_equal("migrated airports equal the plain ones", *reversed(list(prints.values())), found)
 
 
 def main() -> int:
@@ -120,7 +140,7 @@ def main() -> int:
         else:
             shutil.rmtree(folder, ignore_errors=True)
     story.wall_seconds = time.monotonic() - STARTED
-    options.page.write_text(report.render(story))
+    options.page.write_text(report.render(story, os.path.relpath(DOCS, options.page.resolve().parent)))
     say("Summary")
     print(summary(story))
     print(f"\n  The page: {options.page.resolve()}")

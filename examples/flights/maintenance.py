@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 import lockgate
 from flights.checks import check_masks, everything
 from flights.story import Call, Funnel, Step, Story
+from flights.wording import counted, counts
 from lockgate import Lake
 from lockgate.errors import LockgateError
 
@@ -24,7 +25,7 @@ def call(lake: Lake, sql: str, story: Story) -> None:
     (row,) = lake.sql(sql).collect()
     result = row.asDict()
     story.calls.append(Call(sql, result, time.monotonic() - started))
-    print(f"  {sql}\n    -> {', '.join(f'{name} {value}' for name, value in result.items())}")
+    print(f"  {sql}\n    -> {counts(result)}")
 
 
 def maintain(lake: Lake, story: Story) -> None:
@@ -67,13 +68,15 @@ def queries(lake: Lake, staged: Sequence[Path], plane: str, story: Story) -> Non
     for title, sql in asked:
         rows = query(lake, title, sql.format(enriched="lake.flights.enriched"), story)
         expected = lake.sql(sql.format(enriched="plain_flights")).collect()
-        story.check_equal(f"query: {title.lower()}", sorted(rows), sorted(expected))
+        found = f"{counted(len(rows), 'row')}, as Spark finds in the plain files"
+        story.check_equal(f"query: {title.lower()}", sorted(rows), sorted(expected), found)
     rows = query(
         lake, "One plane", f"SELECT tailnum, seats FROM lake.flights.planes WHERE tailnum = '{plane}'", story
     )
     everyone = lake.catalog.load_table("flights.planes").read(columns=["tailnum", "seats"]).to_pylist()
     wanted = [(row["tailnum"], row["seats"]) for row in everyone if row["tailnum"] == plane]
-    story.check_equal("query: one plane", [tuple(row) for row in rows], wanted)
+    found = f"{counted(len(rows), 'row')}, as Python reads the table"
+    story.check_equal("query: one plane", [tuple(row) for row in rows], wanted, found)
 
 
 def query(lake: Lake, title: str, sql: str, story: Story) -> list[object]:
@@ -136,7 +139,8 @@ def try_compact(public: Lake) -> tuple[bool, str]:
         public.sql("CALL public.sys.compact(table => 'flights.planes')").collect()
     except (LockgateError, PySparkException) as error:
         same = contents(location) == before
-        first = str(error).splitlines()[0]
+        # Where the lake lies this time is of no interest to anyone who reads the page.
+        first = str(error).splitlines()[0].replace(str(location.parents[1]), "lake")
         return same, first if same else f"files changed although it failed: {first}"
     return False, "it ran"
 

@@ -7,10 +7,12 @@ from html import escape
 from pathlib import Path
 from statistics import median
 
-from flights.charts import grouped_bars, lag_dots, share_bars
-from flights.story import Batch, Funnel, Story, human_bytes
+from flights.charts import grouped_bars, noted_bars, share_bars
+from flights.story import Batch, Funnel, Step, Story, human_bytes
+from flights.wording import counted, counts
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LONGEST = 16  # letters of a value; the whole of it shows where the pointer rests
 _STYLE = Path(__file__).with_name("page.css")
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -27,10 +29,10 @@ Lockgate's lookup join, from tables whose sensitive columns are encrypted inside
 """
 
 
-def render(story: Story) -> str:
-    """The whole page as HTML text."""
-    sections = [_tiles(story), _stream(story), _lag(story), _missed(story), _funnels(story)]
-    sections += [_keys(story), _calls(story), _big(story), _checks(story)]
+def render(story: Story, docs: str = "docs") -> str:
+    """The whole page as HTML text; `docs` is where the documentation lies, seen from the page."""
+    sections = [_tiles(story), _missed(story), _lag(story), _stream(story), _big(story), _funnels(story)]
+    sections += [_keys(story), _calls(story), _checks(story), _about(story, docs)]
     return _PAGE.format(style=_STYLE.read_text(), body="".join(section for section in sections if section))
 
 
@@ -38,14 +40,29 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table of ready HTML cells; the columns in `numbers` are set to the right."""
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+def _table(
+    name: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: Sequence[int] = (),
+    *,
+    stacked: bool = False,
+) -> str:
+    """A table of ready HTML cells; the columns in `numbers` are set to the right.
+
+    Where it is wider than the screen it scrolls by itself, also by the keyboard; `stacked`, the cells of a
+    row stand one below the other on a phone.
+    """
+    top = "".join(f'<th scope="col">{escape(each)}</th>' for each in head)
     body = ""
     for row in rows:
         cells = (f"<td{_right(place in numbers)}>{cell}</td>" for place, cell in enumerate(row))
         body += f"<tr>{''.join(cells)}</tr>"
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    kind = "scroll stack" if stacked else "scroll"
+    return (
+        f'<div class="{kind}" role="region" aria-label="{escape(name)}" tabindex="0">'
+        f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def _right(number: bool) -> str:
@@ -56,10 +73,21 @@ def _tiles(story: Story) -> str:
     held = sum(check.ok for check in story.checks)
     tiles = [
         (f"{story.flights:,}", "flights enriched"),
-        (f"{story.rows_per_second:,.0f}", "rows a second, median batch, three lookup joins and the write"),
         (f"{held} of {len(story.checks)}", "checks hold"),
+        (f"{story.rows_per_second:,.0f}", "rows a second, median batch, three lookup joins and the write"),
         (f"{story.wall_seconds:.0f} s", "from the first table to this page"),
     ]
+    missed = story.missed
+    if missed is not None:
+        share = f"{missed.lookup / missed.flights:.0%}" if missed.flights else "0%"
+        tiles.insert(
+            0,
+            (
+                share,
+                "of the flights after a change show it; with Spark's own join "
+                f"{missed.spark / missed.flights if missed.flights else 0:.0%}",
+            ),
+        )
     shown = (f'<div class="tile"><b>{figure}</b><span>{text}</span></div>' for figure, text in tiles)
     return f'<div class="tiles">{"".join(shown)}</div>'
 
@@ -88,33 +116,36 @@ def _stream(story: Story) -> str:
     if story.peer:
         series.append(("Spark's stream-static join", [batch.seconds for batch in story.peer]))
     chart = grouped_bars(
-        _names(story.batches), series, unit="s", label="Seconds of each batch", marker=_marker(story)
+        _names(story.batches),
+        [values for _, values in series],
+        unit="s",
+        label="Seconds of each batch",
+        marker=_marker(story),
     )
     text = (
-        "<p>Seconds of each micro-batch, one month of flights each. The first batch of the lookup join "
-        "also builds the caches. With dimensions as small as these (some thousand rows) Spark's "
-        "broadcast join has little to do: here the lookup join is about freshness; with large dimensions "
-        "it is about time as well.</p>"
+        "<p>Each micro-batch holds the flights of one month. The first batch of the lookup join "
+        "also builds the caches. These dimensions are small (some thousand rows), so Spark's broadcast join "
+        "has little to do and is faster. The lookup join is there for freshness; with a large dimension it "
+        "is faster as well (<code>./dev demo --big</code>).</p>"
     )
-    return _section("The stream", text + chart + _legend(*(name for name, _ in series)))
+    return _section("How long each batch took", text + _legend(*(name for name, _ in series)) + chart)
 
 
 def _lag(story: Story) -> str:
     if not story.batches:
         return ""
-    chart = lag_dots(
-        _names(story.batches),
-        [batch.lag for batch in story.batches],
+    rows = [(_MONTHS[batch.month - 1], batch.lag, f"{batch.lag:.2f} s") for batch in story.batches]
+    chart = noted_bars(
+        rows,
         [_used(batch) for batch in story.batches],
-        unit="s",
-        label="Refresh lag of each batch",
+        label="Seconds from the commit of a snapshot until it was served, and the snapshot of planes",
         marker=_marker(story),
     )
     text = (
-        "<p>How long after its commit the snapshot of <code>planes</code> that answered a batch could be "
-        "served, and under each month which one it was. Every row of a batch is answered from one snapshot. "
-        "After June the stream waited for the change to arrive; before each later month one more plane was "
-        "changed and nobody waited, so a batch may use the snapshot before the newest (written #5 of 6).</p>"
+        "<p>Every row of a batch is answered from one snapshot of <code>planes</code>. A bar says how long "
+        "after its commit that snapshot could be served. After June the stream waited until the change had "
+        "arrived. Before each later month one more plane was changed and nobody waited, so a batch may use "
+        "the snapshot before the newest: then both numbers are given.</p>"
     )
     biggest = max(batch.cache_bytes for batch in story.batches)
     after = f'<p class="soft">All caches together: {human_bytes(biggest)} on disk.</p>' if biggest else ""
@@ -123,7 +154,7 @@ def _lag(story: Story) -> str:
 
 def _used(batch: Batch) -> str:
     used = batch.snapshots.get("planes", 0)
-    return f"#{used}" if used >= batch.newest else f"#{used} of {batch.newest}"
+    return f"snapshot {used}" if used >= batch.newest else f"snapshot {used} of {batch.newest}"
 
 
 def _missed(story: Story) -> str:
@@ -150,27 +181,46 @@ def _missed(story: Story) -> str:
 def _funnels(story: Story) -> str:
     if not story.funnels:
         return ""
-    text = "<p>What was left to read after each step, of three queries.</p>"
-    return _section("Pruning", text + "".join(_funnel(funnel) for funnel in story.funnels))
+    text = (
+        "<p>What was left to read after each step, of three queries. Lockgate applies a <b>guaranteed</b> "
+        "filter fully, and Spark does not look at it again. A filter that only <b>skips</b> files leaves "
+        "other rows in the files it keeps; so it is also among those that <b>remain</b>, which Spark applies "
+        "to the rows.</p>"
+    )
+    return _section("What a query did not have to read", text + "".join(map(_funnel, story.funnels)))
 
 
 def _funnel(funnel: Funnel) -> str:
     rows = []
-    for step in funnel.steps:
+    for step in _changing(funnel.steps):
         shown = human_bytes if "bytes" in step.name else str
         rows.append((step.name, step.kept, step.total, f"{shown(step.kept)} of {shown(step.total)}"))
     facts = [
-        ("accepted, guaranteed", ", ".join(funnel.accepted) or "none"),
-        ("accepted, used to skip", ", ".join(funnel.skipping) or "none"),
-        ("remaining for Spark", ", ".join(funnel.remaining) or "none"),
+        ("guaranteed", ", ".join(funnel.accepted) or "none"),
+        ("used to skip", ", ".join(funnel.skipping) or "none"),
+        ("remaining", ", ".join(funnel.remaining) or "none"),
         ("columns read", ", ".join(funnel.columns) or "none"),
-        ("answer", f"{funnel.rows:,} rows in {funnel.seconds:.2f} s"),
+        ("answer", f"{counted(funnel.rows, 'row')} in {funnel.seconds:.2f} s"),
     ]
-    listed = "".join(f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in facts)
+    listed = "".join(f'<tr><th scope="row">{name}</th><td>{escape(value)}</td></tr>' for name, value in facts)
     return (
-        f'<div class="query"><b>{escape(funnel.title)}</b><pre><code>{escape(funnel.sql)}</code></pre>'
-        f"{share_bars(rows, label=f'Pruning: {funnel.title}')}<table>{listed}</table></div>"
+        f'<div class="query"><h3>{escape(funnel.title)}</h3><pre><code>{escape(funnel.sql)}</code></pre>'
+        f"{share_bars(rows, label='What was left after each step')}"
+        f'<table class="facts"><tbody>{listed}</tbody></table></div>'
     )
+
+
+def _changing(steps: Sequence[Step]) -> list[Step]:
+    """Put steps that left as much as the one before them into one: "files, partitions and statistics"."""
+    found: list[Step] = []
+    for step in steps:
+        last = found[-1] if found else None
+        kind, _, by = step.name.partition(", ")
+        if last and by and last.kept == step.kept and last.name.startswith(f"{kind}, "):
+            found[-1] = Step(f"{last.name} and {by}", step.kept, step.total)
+        else:
+            found.append(step)
+    return found
 
 
 def _keys(story: Story) -> str:
@@ -187,15 +237,15 @@ def _keys(story: Story) -> str:
     ]
     return _section(
         "With and without the key",
-        f"{text}<p><b>With the key</b></p>{_table(story.columns, opened)}"
-        f"<p><b>Without it</b></p>{_table(story.columns, masked)}",
+        f"{text}<p><b>With the key</b></p>{_table('With the key', story.columns, opened)}"
+        f"<p><b>Without it</b></p>{_table('Without the key', story.columns, masked)}",
     )
 
 
 def _cell(value: object, *, masked: bool = False) -> str:
     text = "null" if value is None else escape(str(value))
-    if len(text) > 24:
-        text = f'<span title="{text}">{text[:24]}…</span>'
+    if len(text) > _LONGEST:
+        text = f'<span title="{text}">{text[:_LONGEST]}…</span>'
     return f'<span class="mask">{text}</span>' if masked else text
 
 
@@ -205,12 +255,15 @@ def _calls(story: Story) -> str:
     rows = [
         [
             f"<code>{escape(call.sql)}</code>",
-            escape(", ".join(f"{name} {value}" for name, value in call.result.items())),
+            escape(counts(call.result)),
             f"{call.seconds:.2f} s",
         ]
         for call in story.calls
     ]
-    return _section("Maintenance", _table(("statement", "what it says it did", "time"), rows, numbers=(2,)))
+    return _section(
+        "Maintenance",
+        _table("Procedures", ("statement", "what it did", "time"), rows, numbers=(2,), stacked=True),
+    )
 
 
 def _big(story: Story) -> str:
@@ -220,7 +273,7 @@ def _big(story: Story) -> str:
     names = [str(number + 1) for number in range(len(big.lookup_seconds))]
     chart = grouped_bars(
         names,
-        [("lookup join", big.lookup_seconds), ("Spark's stream-static join", big.spark_seconds)],
+        [big.lookup_seconds, big.spark_seconds],
         unit="s",
         label="Seconds of each batch with a large dimension",
     )
@@ -231,17 +284,32 @@ def _big(story: Story) -> str:
         f"{median(big.spark_seconds):.2f} s, {big.speed_up:.1f} times faster.</p>"
     )
     return _section(
-        "With a large dimension", text + chart + _legend("lookup join", "Spark's stream-static join")
+        "With a large dimension", text + _legend("lookup join", "Spark's stream-static join") + chart
     )
 
 
 def _checks(story: Story) -> str:
     rows = [
         [
-            '<span class="good">holds</span>' if check.ok else '<span class="bad">FAILED</span>',
+            '<span class="good">✓ holds</span>' if check.ok else '<span class="bad">✗ FAILED</span>',
             escape(check.name),
             escape(check.detail),
         ]
         for check in story.checks
     ]
-    return _section("Checks", _table(("", "what was checked", "found"), rows))
+    return _section("Checks", _table("Checks", ("result", "what was checked", "found"), rows, stacked=True))
+
+
+def _about(story: Story, docs: str) -> str:
+    """When and where it ran, with which versions, and where to read on."""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>' for name, value in story.about
+    )
+    pages = (
+        ("what each step does", "demo.md"),
+        ("lookup joins", "lookup.md"),
+        ("encryption", "encryption.md"),
+    )
+    links = ", ".join(f'<a href="{escape(docs)}/{page}">{text}</a>' for text, page in pages)
+    table = f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
+    return _section("About this run", f"{table}<p>Read on: {links}.</p>")

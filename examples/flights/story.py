@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from flights.wording import said
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -125,16 +127,19 @@ class Story:
     without_key: list[Sequence[object]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     big: Big | None = None
+    # When, where and with which versions it ran.
+    about: list[tuple[str, str]] = field(default_factory=list)
 
     def check(self, name: str, ok: bool, detail: str) -> bool:
         """Note the outcome of a check and return it."""
         self.checks.append(Check(name, ok, detail))
         return ok
 
-    def check_equal(self, name: str, actual: object, expected: object) -> bool:
-        """Check that two values are equal; the detail shows both when they are not."""
+    def check_equal(self, name: str, actual: object, expected: object, found: str | None = None) -> bool:
+        """Check that two values are equal; the detail is `found`, or both values when they are not."""
         same = actual == expected
-        return self.check(name, same, str(actual) if same else f"{actual!r}, expected {expected!r}")
+        right = said(actual) if found is None else found
+        return self.check(name, same, right if same else f"{actual!r}, expected {expected!r}")
 
     @property
     def ok(self) -> bool:
