@@ -126,7 +126,10 @@ BUCKET_KEY = Option(
 BUCKET_FUNCTION = Option("bucket-function.type", str, "default", "how a bucket is computed")
 # Paimon's default; tables created here say orc explicitly.
 FILE_FORMAT = Option(
-    "file.format", str.lower, "parquet", "format of data files; only orc is written and read"
+    "file.format",
+    str.lower,
+    "parquet",
+    "format of data files; orc, parquet and avro are read, only orc is written",
 )
 FILE_COMPRESSION = Option(
     "file.compression", one_of("zstd", "snappy", "zlib", "lz4", "none"), "zstd", "compression of data files"

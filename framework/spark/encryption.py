@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import KeyMissingError
 from lockgate.framework.keys import NoKeys
 from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
+from lockgate.framework.store.formats import FileFormat, format_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.scan import ScanPlan
@@ -62,6 +63,7 @@ def require_keys(table: Table, planned: ScanPlan, columns: Collection[str], purp
         (path, _names_in_files(planned.schema, planned.schemas[file.schema_id], columns))
         for split in planned.splits
         for path, file in zip(split.paths, split.files, strict=True)
+        if format_of(path) is FileFormat.ORC  # no other can be encrypted
     ]
     all_held = True
     with ThreadPoolExecutor(_THREADS) as pool:

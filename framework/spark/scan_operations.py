@@ -13,6 +13,7 @@ from lockgate.framework.spark.catalog_operations import system_table
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns, require_keys, usable_keys
+from lockgate.framework.spark.file_formats import check_formats
 from lockgate.framework.store.nested_fields import fields_inside
 from lockgate.framework.types import Kind, to_spark_type, value_to_json
 from lockgate.pushdown import (
@@ -293,6 +294,7 @@ def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool
     merging = any(split.merge for split in planned.splits)
     if merging:
         _check_key_columns(table, planned)
+    check_formats(table, planned)
     scope = None if table.keys is None else context.brain.scopes.register(table.keys)
     return {
         "snapshot_id": planned.snapshot_id or 0,

@@ -146,7 +146,7 @@ class FileTable:
 
     @cached_property
     def not_orc(self) -> Sequence[int]:
-        """The numbers of files in another format, which their names end with."""
+        """The numbers of files in another format than ORC, as the ends of their names say."""
         return [
             number for number, entry in enumerate(self.entries) if not entry.file.file_name.endswith(".orc")
         ]

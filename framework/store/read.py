@@ -14,19 +14,26 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.store.evolution import convert, has_nanoseconds, stored_name, stored_type
+from lockgate.framework.store.formats import DataFile, FileFormat, format_of, open_plain_file
 from lockgate.framework.store.integrity import IntegrityPolicy
 from lockgate.framework.store.manifest import DataFileMeta
 from lockgate.framework.store.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, MergePlan, merge_tables
 from lockgate.framework.store.scan import ScanPlan
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.split import Split
-from lockgate.framework.types import to_arrow
+from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 _SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8()}
+
+
+def _types_of_keys(written: TableSchema) -> dict[str, DataType]:
+    """Return what files of a key table may hold besides its columns."""
+    keys = {KEY_PREFIX + name: written.field(name).type for name in written.trimmed_primary_keys}
+    return {**keys, SEQUENCE_NUMBER: BIGINT, VALUE_KIND: TINYINT} if keys else {}
 
 
 def read_table(table: Table, plan: ScanPlan, *, strict: bool = False) -> pa.Table:
@@ -161,11 +168,25 @@ class FileReader:
         self._integrity = IntegrityPolicy(table)
 
     def check_keys(self, path: str) -> None:
-        """Raise KeyMissingError or its kin if a key of the file is not held."""
-        with self._open(path, self._schema, strict=True):
-            pass
+        """Raise KeyMissingError or its kin if a key of the file is not held; only ORC files need keys."""
+        if format_of(path) is FileFormat.ORC:
+            with self._open_orc(path, self._schema, strict=True):
+                pass
 
-    def _open(
+    def _open(self, path: str, written: TableSchema, *, nanoseconds: bool) -> DataFile:
+        kind = format_of(path)
+        if kind is FileFormat.ORC:
+            return self._open_orc(path, written, strict=self._strict, nanoseconds=nanoseconds)
+        return open_plain_file(
+            self._table.file_system,
+            path,
+            kind,
+            {**_types_of_keys(written), **{field.name: field.type for field in written.fields}},
+            nanoseconds=nanoseconds,
+            threads=self._threads,
+        )
+
+    def _open_orc(
         self, path: str, written: TableSchema, *, strict: bool, nanoseconds: bool = False
     ) -> EncryptedOrcFile:
         file = EncryptedOrcFile(
@@ -207,7 +228,7 @@ class FileReader:
             written = self._table.schema_of(file.schema_id)
         wanted = [field.type for field in self._schema.fields if field.name in names]
         nanoseconds = any(has_nanoseconds(kind) for kind in wanted)
-        with self._open(path, written, strict=self._strict, nanoseconds=nanoseconds) as source:
+        with self._open(path, written, nanoseconds=nanoseconds) as source:
             stored = {name: self._stored(name, written, source.schema) for name in names}
             present = list(dict.fromkeys(name for name in stored.values() if name is not None))
             self._note_masks(stored, source.schema)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lockgate.errors import InputError, UnsupportedFormatError
+from lockgate.errors import InputError
 from lockgate.framework import options as known
 from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.clustering import Bucketing, common_bucketing
@@ -25,6 +25,7 @@ from lockgate.framework.store.column_bounds import (
 )
 from lockgate.framework.store.features import check_readable, check_unselected
 from lockgate.framework.store.file_table import FileTable, Mask
+from lockgate.framework.store.formats import format_of
 from lockgate.framework.store.generations import check_generation
 from lockgate.framework.store.late_filters import with_newer_versions
 from lockgate.framework.store.limits import Buckets, extents_of, first_of_order, limited, places_of
@@ -227,12 +228,10 @@ def files_of(table: Table, snapshot: Snapshot | None, between: Between | None = 
 
 
 def check_files(files: FileTable) -> None:
-    """Raise UnsupportedFormatError if a live file is of another format than ORC."""
+    """Raise UnsupportedFormatError if a live file is of a format that cannot be read."""
     for number in files.not_orc:
         if files.live[number]:
-            name = files.entries[number].file.file_name
-            kind = name.rpartition(".")[2]
-            raise UnsupportedFormatError(f"{name}: data files of format {kind} cannot be read, only orc")
+            format_of(files.entries[number].file.file_name)
 
 
 class _Funnel:

@@ -95,13 +95,13 @@ final class MergeSource {
 
   /** A file as a sorted input. */
   private static final class FileInput implements KeyMerge.Input {
-    private final OrcFileReader file;
+    private final DataFileReader file;
     private final int keys;
     private final int kind;
     private final int pageRows;
     private final Deque<FilePage> free = new ArrayDeque<>();
 
-    FileInput(OrcFileReader file, int keys, int kind, int pageRows) {
+    FileInput(DataFileReader file, int keys, int kind, int pageRows) {
       this.file = file;
       this.keys = keys;
       this.kind = kind;
@@ -131,9 +131,9 @@ final class MergeSource {
 
   /** A page of a file. */
   private static final class FilePage extends MergePage {
-    private final OrcFileReader.Page source;
+    private final DataFileReader.Page source;
 
-    FilePage(OrcFileReader.Page source, int mostRows) {
+    FilePage(DataFileReader.Page source, int mostRows) {
       super(source.columns(), mostRows);
       this.source = source;
     }

@@ -25,7 +25,7 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads a range of one ORC file batch by batch, as Spark's columns. */
-final class OrcFileReader implements BatchSource {
+final class OrcFileReader implements DataFileReader {
   /** How to read: the range, the filters to skip by, and how many rows at a time. */
   record Settings(long start, long length, SearchArguments filters, int batchRows) {}
 
@@ -33,35 +33,36 @@ final class OrcFileReader implements BatchSource {
   record Trust(String keyScope, Integrity integrity) {}
 
   /** Vectors for some rows of the file, and Spark's view of them. */
-  static final class Page {
+  private static final class OrcPage implements Page {
     private final VectorizedRowBatch vectors;
     private final Vectors.View[] views;
     private final RowNumbers numbers;
     private final ColumnVector[] columns;
 
-    private Page(VectorizedRowBatch vectors, Vectors.View[] views, ColumnVector[] constants) {
+    OrcPage(VectorizedRowBatch vectors, Vectors.View[] views, ColumnVector[] constants) {
       this.vectors = vectors;
       this.views = views;
       // What counts rows belongs to one page.
       ColumnVector[] own = Arrays.stream(constants).map(column -> column instanceof RowNumbers ? new RowNumbers() : column)
           .toArray(ColumnVector[]::new);
-      this.columns = arrange(views, own);
+      this.columns = DataFileReader.arrange(views, own);
       this.numbers = Arrays.stream(own).filter(RowNumbers.class::isInstance).map(RowNumbers.class::cast).findFirst().orElse(null);
     }
 
-    /** The columns asked for, with {@link #rows()} rows. */
-    ColumnVector[] columns() {
+    @Override
+    public ColumnVector[] columns() {
       return columns;
     }
 
-    int rows() {
+    @Override
+    public int rows() {
       return vectors.size;
     }
   }
 
   private final Reader reader;
   private final RecordReader rows;
-  private final Supplier<Page> pages;
+  private final Supplier<OrcPage> pages;
   private Page page;
   private ColumnarBatch output;
 
@@ -76,7 +77,7 @@ final class OrcFileReader implements BatchSource {
     this.rows = reader.rows(options);
     this.pages = () -> {
       VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
-      return new Page(vectors, columns.views(vectors.cols, toInstant), constants);
+      return new OrcPage(vectors, columns.views(vectors.cols, toInstant), constants);
     };
   }
 
@@ -156,19 +157,8 @@ final class OrcFileReader implements BatchSource {
     };
   }
 
-  private static ColumnVector[] arrange(Vectors.View[] views, ColumnVector[] constants) {
-    ColumnVector[] all = constants.clone();
-    int next = 0;
-    for (int i = 0; i < all.length; i++) {
-      if (all[i] == null) {
-        all[i] = views[next++];
-      }
-    }
-    return all;
-  }
-
-  /** A page of one's own, for {@link #fill}. */
-  Page newPage() {
+  @Override
+  public Page newPage() {
     return pages.get();
   }
 
@@ -184,8 +174,9 @@ final class OrcFileReader implements BatchSource {
     return found;
   }
 
-  /** Fills a page with the next rows; false at the end. */
-  boolean fill(Page target) throws IOException {
+  @Override
+  public boolean fill(Page page) throws IOException {
+    OrcPage target = (OrcPage) page;
     // Rows that filters skip lie before this number: the reader stands at the next row it wants.
     long first = rows.getRowNumber();
     try {

@@ -60,14 +60,14 @@ final class ScanReaders implements PartitionReaderFactory {
   }
 
   /** One file of a split, or a range of it, with the scan's columns. */
-  private OrcFileReader raw(SplitSpec split) throws IOException {
+  private DataFileReader raw(SplitSpec split) throws IOException {
     SearchArguments search = new SearchArguments(filters, spec.readSchema());
     OrcFileReader.Settings settings = new OrcFileReader.Settings(split.start(), split.length(), search, batchRows);
     return open(split.files().get(0), split, settings, List.of());
   }
 
   /** Opens a file for the columns {@code before} and then the scan's own; partition columns are constants. */
-  OrcFileReader open(SplitSpec.DataFile file, SplitSpec split, OrcFileReader.Settings settings, List<Columns.Wanted> before)
+  DataFileReader open(SplitSpec.DataFile file, SplitSpec split, OrcFileReader.Settings settings, List<Columns.Wanted> before)
       throws IOException {
     List<Columns.Wanted> wanted = new ArrayList<>(before);
     StructField[] fields = spec.readSchema().fields();
@@ -85,6 +85,10 @@ final class ScanReaders implements PartitionReaderFactory {
       } else {
         wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType(), spec.inside(name)));
       }
+    }
+    if (file.path().endsWith(ParquetFileReader.SUFFIX)) {
+      ParquetFileReader.Layout layout = new ParquetFileReader.Layout(wanted, spec.names(file.schemaId()), spec.types(file.schemaId()));
+      return ParquetFileReader.open(conf(), file, layout, settings, constants);
     }
     OrcFileReader.Trust trust = new OrcFileReader.Trust(spec.keyScope(), spec.integrity());
     return OrcFileReader.open(conf(), file, wanted, spec.names(file.schemaId()), trust, settings, constants);

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -15,6 +16,7 @@ public final class ScanSpec implements Serializable {
   private final StructType tableSchema;
   private final StructType readSchema;
   private final Map<Long, Map<String, Integer>> fieldIds;
+  private final Map<Long, Map<Integer, DataType>> types = new HashMap<>();
   private final long schemaId;
   private final MergePlan mergePlan;
   private final String keyScope;
@@ -26,6 +28,7 @@ public final class ScanSpec implements Serializable {
     this.tableSchema = tableSchema;
     this.readSchema = readSchema;
     this.fieldIds = fieldIds(plan.path("schemas"));
+    plan.path("schemas").properties().forEach(schema -> types.put(Long.valueOf(schema.getKey()), typesIn(schema.getValue())));
     this.schemaId = plan.hasNonNull("schema_id") ? plan.get("schema_id").asLong() : highest(fieldIds);
     this.mergePlan = plan.hasNonNull("merge_plan") ? MergePlan.of(plan.get("merge_plan")) : null;
     this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
@@ -51,6 +54,16 @@ public final class ScanSpec implements Serializable {
       all.put(Long.valueOf(schema.getKey()), ids);
     });
     return all;
+  }
+
+  private static Map<Integer, DataType> typesIn(JsonNode fields) {
+    Map<Integer, DataType> types = new HashMap<>();
+    for (JsonNode field : fields) {
+      if (field.hasNonNull("type")) {
+        types.put(field.get("id").asInt(), DataType.fromJson(field.get("type").toString()));
+      }
+    }
+    return types;
   }
 
   private static String path(String column, JsonNode parts) {
@@ -142,6 +155,11 @@ public final class ScanSpec implements Serializable {
       }
     });
     return inside;
+  }
+
+  /** The types of columns by field id in the schema that a file was written with; empty where the plan does not carry them. */
+  Map<Integer, DataType> types(long fileSchemaId) {
+    return types.getOrDefault(fileSchemaId, Map.of());
   }
 
   /** Column names by field id in the schema that a file was written with, or null where the plan does not carry it. */

@@ -55,6 +55,10 @@ final class SearchArguments {
     this.schema = schema;
   }
 
+  Filter[] filters() {
+    return filters;
+  }
+
   /** The search argument with the file's own column names, or null where no filter can be used. */
   SearchArgument build(Columns columns) {
     SearchArgument.Builder builder = SearchArgumentFactory.newBuilder().startAnd();

@@ -1,0 +1,224 @@
+"""Tables with Parquet data files in Spark: the same rows as from ORC, and as Paimon reads them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from exact_rows import exact_rows, in_order
+from parquet_tables import to_parquet
+from pyspark.errors import AnalysisException
+from zoo import REFUSED, expected, unpack
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+Named = Callable[[str], str]
+
+WITH_AVRO = {"append_avro", "mixed_formats"}
+COLUMNS = """
+    id BIGINT NOT NULL, flag BOOLEAN, tiny TINYINT, small SMALLINT, num INT, real FLOAT, dbl DOUBLE,
+    dec DECIMAL(9, 2), wide DECIMAL(30, 4), name STRING, code CHAR(4), vc VARCHAR(9), raw BINARY, day DATE,
+    at TIMESTAMP, wall TIMESTAMP_NTZ, tags ARRAY<STRING>, m MAP<STRING, INT>, s STRUCT<a: INT, b: STRING>
+"""
+ROWS = """
+    SELECT id, IF(id % 7 = 0, NULL, id % 2 = 0), CAST(id % 100 AS TINYINT), CAST(id AS SMALLINT),
+        CAST(id * 3 AS INT), CAST(IF(id % 50 = 0, 'NaN', id / 3) AS FLOAT), IF(id % 60 = 0, -0.0D, id / 7),
+        CAST(id / 9 AS DECIMAL(9, 2)), CAST(-id * 1000000007 AS DECIMAL(30, 4)),
+        IF(id % 11 = 0, NULL, concat('näme-', id % 300)), concat('c', id % 10), concat('v', id),
+        CAST(concat('r', id) AS BINARY), DATE '1500-01-01' + INT(id * 100), TIMESTAMP '1899-12-31 23:00:00' +
+        make_interval(0, 0, 0, int(id), 0, 0, 0.123456), TIMESTAMP_NTZ '2024-02-29 01:02:03.000004',
+        IF(id % 5 = 0, NULL, array('x', NULL, string(id))), map('k', int(id)),
+        IF(id % 13 = 0, NULL, struct(int(id) AS a, 'b' AS b))
+    FROM range({first}, {last})
+"""
+
+
+@pytest.fixture(scope="module")
+def zoo(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    import lockgate
+
+    folder = unpack(tmp_path_factory.mktemp("zoo"))
+    lockgate.connect(str(folder), spark=spark, catalog="zoo_lake")
+    return "zoo_lake.zoo"
+
+
+@pytest.mark.parametrize("name", sorted(set(expected()) - set(REFUSED) - WITH_AVRO - {"all_types_parquet"}))
+def test_the_zoo(spark: SparkSession, zoo: str, name: str) -> None:
+    snapshots = expected()[name]["snapshots"]
+    rows = exact_rows(spark.table(f"{zoo}.{name}").toArrow())
+    assert in_order(rows) == in_order(snapshots[max(snapshots)]["rows"])
+
+
+@pytest.mark.parametrize("name", sorted(WITH_AVRO))
+def test_avro_is_refused_by_name(spark: SparkSession, zoo: str, name: str) -> None:
+    with pytest.raises(AnalysisException, match="Avro data files"):
+        spark.table(f"{zoo}.{name}").collect()
+
+
+@pytest.fixture(scope="module")
+def both(lake: Lake) -> Iterator[tuple[str, str]]:
+    """An ORC table, and one of the same rows in Parquet files."""
+    lake.sql("CREATE NAMESPACE lake.formats")
+    names = ("lake.formats.orc", "lake.formats.parquet")
+    for name in names:
+        lake.sql(f"CREATE TABLE {name} ({COLUMNS})")
+        lake.sql(f"INSERT INTO {name} {ROWS.format(first=0, last=3000)}")
+        lake.sql(f"INSERT INTO {name} {ROWS.format(first=3000, last=5000)}")
+    to_parquet(lake.catalog.load_table("formats.parquet"), row_group_rows=500)
+    yield names
+    lake.sql("DROP NAMESPACE lake.formats CASCADE")
+
+
+LITERALS = {
+    "flag": ["true", "false"],
+    "tiny": ["7Y", "-1Y", "99Y"],
+    "small": ["7S", "4999S"],
+    "num": ["300", "14997", "-4"],
+    "id": ["0L", "2500L", "4999L", "9999L"],
+    "real": ["FLOAT('NaN')", "10F", "1666F"],
+    "dbl": ["0.0D", "-0.0D", "100D"],
+    "dec": ["0.00BD", "55.56BD", "555.44BD"],
+    "wide": ["-1000000007.0000BD", "0BD"],
+    "name": ["'näme-1'", "'näme-299'", "'zz'", "''"],
+    "code": ["'c1'", "'c1  '", "'c9'"],
+    "vc": ["'v1'", "'v999'"],
+    "day": ["DATE '1500-01-01'", "DATE '1582-10-10'", "DATE '2024-01-01'"],
+    "at": ["TIMESTAMP '1900-01-05 23:00:00.123456'"],
+    "wall": ["TIMESTAMP_NTZ '2024-02-29 01:02:03.000004'"],
+    "s.a": ["17", "4000"],
+}
+
+
+def random_filter(chosen: random.Random, depth: int = 0) -> str:
+    if depth < 2 and chosen.random() < 0.5:
+        sides = [random_filter(chosen, depth + 1) for _ in range(2)]
+        return f"({chosen.choice([' AND ', ' OR ']).join(sides)})"
+    column = chosen.choice(sorted(LITERALS))
+    literals = LITERALS[column]
+    text = chosen.choice(
+        [
+            f"{column} {chosen.choice(['=', '<>', '<', '<=', '>', '>=', '<=>'])} {chosen.choice(literals)}",
+            f"{column} {chosen.choice(['IN', 'NOT IN'])} ({', '.join(literals)})",
+            f"{column} IS {chosen.choice(['NULL', 'NOT NULL'])}",
+        ]
+    )
+    return f"NOT ({text})" if chosen.random() < 0.2 else text
+
+
+def test_all_columns_are_those_of_orc(spark: SparkSession, both: tuple[str, str]) -> None:
+    orc, parquet = (exact_rows(spark.table(name).orderBy("id").toArrow()) for name in both)
+    assert len(orc) == 5000
+    assert orc == parquet
+
+
+def test_filters_leave_the_rows_that_they_leave_of_orc(spark: SparkSession, both: tuple[str, str]) -> None:
+    chosen = random.Random(5)
+    for _ in range(25):
+        condition = random_filter(chosen)
+        orc, parquet = (
+            [row[0] for row in spark.sql(f"SELECT id FROM {name} WHERE {condition} ORDER BY id").collect()]
+            for name in both
+        )
+        assert orc == parquet, condition
+
+
+def test_row_groups_are_left_out(spark: SparkSession, both: tuple[str, str]) -> None:
+    """A filter on one row leaves nine of ten row groups of 500 rows unread."""
+    frame = spark.sql(f"SELECT sum(num) FROM {both[1]} WHERE id BETWEEN 1200 AND 1300")
+    frame.collect()
+    read = [int(text) for text in scan_rows(frame)]
+    assert read == [500]
+
+
+def scan_rows(frame: object) -> list[str]:
+    plan = frame._jdf.queryExecution().executedPlan()  # type: ignore[attr-defined]
+    found: list[str] = []
+
+    def walk(node: object) -> None:
+        if "BatchScan" in node.nodeName():  # type: ignore[attr-defined]
+            found.append(str(node.metrics().apply("numOutputRows").value()))  # type: ignore[attr-defined]
+        if node.getClass().getSimpleName() == "AdaptiveSparkPlanExec":  # type: ignore[attr-defined]
+            walk(node.finalPhysicalPlan())  # type: ignore[attr-defined]
+        if node.getClass().getSimpleName().endswith("QueryStageExec"):  # type: ignore[attr-defined]
+            walk(node.plan())  # type: ignore[attr-defined]
+        children = node.children()  # type: ignore[attr-defined]
+        for number in range(children.size()):
+            walk(children.apply(number))
+
+    walk(plan)
+    return found
+
+
+def test_columns_of_rows(spark: SparkSession, both: tuple[str, str]) -> None:
+    """Row numbers hold where row groups are left out, and no column at all is read for a count."""
+    query = "SELECT id, _ROW_INDEX FROM {} WHERE id IN (17, 2900, 4000) ORDER BY id"
+    assert [tuple(row) for row in spark.sql(query.format(both[1])).collect()] == [
+        tuple(row) for row in spark.sql(query.format(both[0])).collect()
+    ]
+    assert spark.sql(f"SELECT count(*) FROM {both[1]} WHERE flag IS NULL OR NOT flag").collect()[0][0] > 0
+    assert spark.sql(f"SELECT count(DISTINCT _FILE_PATH) FROM {both[1]}").collect()[0][0] > 1
+
+
+def test_altered_columns(lake: Lake, spark: SparkSession, table: Named) -> None:
+    name = table("altered")
+    lake.sql(f"CREATE TABLE {name} (a INT, b FLOAT, c STRING, d DECIMAL(5, 2), gone INT)")
+    lake.sql(f"INSERT INTO {name} VALUES (1, 1.5, 'x', 1.25, 1), (NULL, NULL, NULL, NULL, NULL)")
+    to_parquet(lake.catalog.load_table(name.removeprefix("lake.")))
+    for change in (
+        "ALTER COLUMN a TYPE BIGINT",
+        "ALTER COLUMN b TYPE DOUBLE",
+        "ALTER COLUMN d TYPE DECIMAL(9, 2)",
+        "RENAME COLUMN c TO text",
+        "DROP COLUMN gone",
+        "ADD COLUMN gone STRING",
+    ):
+        lake.sql(f"ALTER TABLE {name} {change}")
+    lake.sql(f"INSERT INTO {name} VALUES (5000000000, 2.5D, 'y', 1.50, 'here')")
+    rows = spark.sql(
+        f"SELECT a, b, text, CAST(d AS STRING), gone FROM {name} ORDER BY a NULLS FIRST"
+    ).collect()
+    assert [tuple(row) for row in rows] == [
+        (None, None, None, None, None),
+        (1, 1.5, "x", "1.25", None),
+        (5000000000, 2.5, "y", "1.50", "here"),
+    ]
+    assert spark.sql(f"SELECT text FROM {name} WHERE a = 1").collect() == [("x",)]
+
+
+@pytest.mark.parametrize("every", [1, 2], ids=["parquet", "parquet and orc"])
+def test_overlapping_files_of_a_key_table(lake: Lake, spark: SparkSession, table: Named, every: int) -> None:
+    name = table("keyed")
+    lake.sql(
+        f"CREATE TABLE {name} (k STRING, id BIGINT, v STRING, n INT, tags ARRAY<INT>) "
+        "TBLPROPERTIES ('primary-key' = 'k,id', 'bucket' = '2')"
+    )
+    rows = "SELECT concat('k', id % 10), id, 'v{0}', int(id), array(int(id), {0}) FROM range({1}, {2})"
+    lake.sql(f"INSERT INTO {name} {rows.format(1, 0, 9000)}")
+    lake.sql(f"INSERT INTO {name} {rows.format(2, 3000, 6000)}")
+    lake.sql(f"DELETE FROM {name} WHERE id BETWEEN 4000 AND 4999")
+    query = f"SELECT * FROM {name} ORDER BY id"
+    before = spark.sql(query).collect()
+    to_parquet(lake.catalog.load_table(name.removeprefix("lake.")), every=every)
+    assert spark.sql(query).collect() == before
+    assert len(before) == 8000
+    assert spark.sql(f"SELECT count(*), min(n), max(v) FROM {name} WHERE v = 'v2'").collect() == [
+        (2000, 3000, "v2")
+    ]
+
+
+def test_a_damaged_file_is_a_clear_error(lake: Lake, spark: SparkSession, table: Named) -> None:
+    name = table("damaged")
+    lake.sql(f"CREATE TABLE {name} (a INT)")
+    lake.sql(f"INSERT INTO {name} VALUES (1)")
+    loaded = lake.catalog.load_table(name.removeprefix("lake."))
+    to_parquet(loaded)
+    (path,) = list(Path(loaded.location).rglob("*.parquet"))
+    path.write_bytes(path.read_bytes()[:-20] + b"x" * 20)
+    with pytest.raises(Exception, match="cannot read Parquet file"):
+        spark.table(name).collect()
