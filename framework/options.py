@@ -196,6 +196,12 @@ ORC_INTEGRITY = Option(
     "verify",
     "whether encrypted files are checked by their tags; require: a file without tags is an error",
 )
+ON_PLAINTEXT = Option(
+    "encryption.on-plaintext",
+    one_of("warn", "refuse", "inherit", ""),
+    "",
+    "what happens when values of an encrypted column would be stored in the clear: warn, refuse or inherit",
+)
 ORC_KEYS_WRAPPED = Option(
     "orc.keys.wrapped", str, "", "the table's master keys, wrapped under a key kept elsewhere (`envelope:`)"
 )

@@ -8,6 +8,7 @@ from typing import Any
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.spark.catalog_operations import describe
 from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.plaintext_choice import session_choice
 from lockgate.framework.store.schema_changes import (
     FIRST,
     AddColumn,
@@ -34,7 +35,10 @@ def alter_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Apply the changes of an ALTER TABLE, all or none, and describe the table that came of it."""
     changes = [_CHANGES[change["change"]](change) for change in request["changes"]]
     _refuse_replacement(context, changes)
-    table = context.requested_catalog().alter_table(context.identifier(), changes)
+    adds = any(isinstance(change, AddColumn) for change in changes)
+    table = context.requested_catalog().alter_table(
+        context.identifier(), changes, on_plaintext=session_choice(context) if adds else None
+    )
     latest = table.latest_snapshot()
     return describe(context, table, 0 if latest is None else latest.id)
 

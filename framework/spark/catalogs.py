@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.io import is_s3
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
+from lockgate.framework.options import ON_PLAINTEXT
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _SESSION_SCHEME = "session:"
 _STRICT = "!strict"
 _SESSION_OPTIONS = frozenset({"warehouse", "keys"})
-_CATALOG_OPTIONS = _SESSION_OPTIONS | {"external-roots"}
+_CATALOG_OPTIONS = _SESSION_OPTIONS | {"external-roots", ON_PLAINTEXT.key}
 
 
 class KeyScopes:

@@ -17,6 +17,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.io import MovesFolders, join, resolve
+from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, publish
 from lockgate.framework.store.alter import altered
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
@@ -24,6 +25,7 @@ from lockgate.framework.store.generations import current_schema, placed_after
 from lockgate.framework.store.identifier import Identifier, check_name
 from lockgate.framework.store.moving import is_hidden, rename_table, set_aside
 from lockgate.framework.store.paths import line_folder, schema_folder, snapshot_folder
+from lockgate.framework.store.readded import judged
 from lockgate.framework.store.schema import Schema
 from lockgate.framework.store.schema_changes import SchemaChange
 from lockgate.framework.store.schema_files import SchemaFiles
@@ -55,12 +57,15 @@ class Catalog:
         """Open the warehouse, which need not exist yet.
 
         `keys` is a key provider or its specification, such as `file:/secrets/keys.json`. Of `options`,
-        `external-roots` says below which other folders tables may have files (see `trust`); the others go to
-        the file system. Raises InputError if the warehouse cannot be reached and OptionError for a malformed
-        option.
+        `external-roots` says below which other folders tables may have files (see `trust`),
+        `encryption.on-plaintext` what happens when values of encrypted columns would be stored in the clear;
+        the others go to the file system. Raises InputError if the warehouse cannot be reached and
+        OptionError for a malformed option.
         """
         self.options = dict(options or {})
-        self.file_system_options = {key: self.options[key] for key in self.options if key != EXTERNAL_ROOTS}
+        own = (EXTERNAL_ROOTS, ON_PLAINTEXT.key)
+        self.file_system_options = {key: self.options[key] for key in self.options if key not in own}
+        self.on_plaintext = ON_PLAINTEXT.value_of(self.options.get(ON_PLAINTEXT.key, ""))
         self.external = ExternalRoots.parse(self.options.get(EXTERNAL_ROOTS))
         self.file_system, self.warehouse = resolve(warehouse, self.file_system_options)
         self.keys = _provider(keys)
@@ -210,15 +215,24 @@ class Catalog:
             raise TableNotFoundError(f"there is no table {parsed}{hint}")
         return Table(parsed, location, schema, self.file_system, self.keys, self.external)
 
-    def alter_table(self, identifier: str | Identifier, changes: Sequence[SchemaChange]) -> Table:
+    def alter_table(
+        self,
+        identifier: str | Identifier,
+        changes: Sequence[SchemaChange],
+        *,
+        on_plaintext: str | None = None,
+    ) -> Table:
         """Change a table's columns, comments or options, all of `changes` or none, and return the table.
 
-        Of several at once each starts from what the one before made. Raises as `load_table`, and what
-        `alter.altered` raises.
+        Of several at once each starts from what the one before made. `on_plaintext` (warn, refuse or inherit)
+        is for a column that once was encrypted and is added again; the table's own option goes before it, the
+        warehouse's after it. Raises as `load_table`, and what `alter.altered` and `readded.judged` raise.
         """
         while True:
             table = self.load_table(identifier)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
+            choice = changed.table_options.get_option(ON_PLAINTEXT) or on_plaintext or self.on_plaintext
+            changed = judged(table, changed, changes, choice or "warn")
             check_wrapped_keys(changed, before=table.schema)
             schemas = self._schemas_of(table.identifier)
             try:

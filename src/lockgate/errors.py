@@ -123,6 +123,14 @@ class MaskedDataWarning(UserWarning):
     """Warns that a column is read as its mask, because its key is missing."""
 
 
+class PlaintextWarning(UserWarning):
+    """Warns that values of an encrypted column are stored in the clear somewhere else."""
+
+
+class PlaintextError(LockgateError):
+    """Raised when values of an encrypted column would be stored in the clear, which an option refuses."""
+
+
 class UnprotectedKeysWarning(UserWarning):
     """Warns that keys of files travel over a network that is not encrypted."""
 
