@@ -31,7 +31,8 @@ def expected(source: Path) -> dict[int, list[Row]]:
     return answers(source, SCALE)
 
 
-@pytest.fixture(scope="module", params=["plain", "encrypted"])
+# An encrypted table takes every step that a plain one takes, and more.
+@pytest.fixture(scope="module", params=[pytest.param("plain", marks=pytest.mark.slow), "encrypted"])
 def names(request: pytest.FixtureRequest, lake: Lake, source: Path) -> Iterator[dict[str, str]]:
     database = f"tpch_{request.param}"
     lake.catalog.create_namespace(database)
