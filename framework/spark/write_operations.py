@@ -75,6 +75,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
                 "type": to_spark_type(field.type),
                 "nullable": field.type.nullable,
                 "key": field.name in schema.primary_keys,
+                "precision": field.type.precision,
             }
             for field in schema.fields
         ],

@@ -59,6 +59,8 @@ _FIXED = {
     known.FILE_FORMAT.key,
     known.SEQUENCE_FIELD.key,
     known.SEQUENCE_ORDER.key,
+    known.PARTITION_LEGACY_NAME.key,
+    known.PARTITION_DEFAULT_NAME.key,
     "type",
 }
 

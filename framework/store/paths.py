@@ -22,7 +22,7 @@ from lockgate.framework.store.generations import generation_of
 from lockgate.framework.store.manifest import DataFileMeta, ManifestEntry
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.store.trust import NO_ROOTS, ExternalRoots, check_file_name, check_number
-from lockgate.framework.types import DataType, Kind, days_of, millis_of_day
+from lockgate.framework.types import DataType, Kind, days_of, millis_of_day, time_of
 
 # With so many digits every float, or every double, reads back.
 _DIGITS_OF_FLOAT, _DIGITS_OF_DOUBLE = 9, 17
@@ -175,17 +175,40 @@ def partition_text(data_type: DataType, value: Any, *, legacy: bool = True) -> s
         return str(days_of(value)) if legacy else value.isoformat()
     if kind in (Kind.FLOAT, Kind.DOUBLE):
         return java_float_text(value, single=kind is Kind.FLOAT)
-    if legacy and kind is Kind.TIME:
-        return str(millis_of_day(value))
-    if legacy and data_type.is_timestamp:
+    if kind is Kind.TIME:
+        millis = millis_of_day(value)
+        return str(millis) if legacy else _time_text(millis, data_type.precision or 0)
+    if data_type.is_timestamp and legacy:
         return _java_timestamp_text(value)
+    if can_be_partition(data_type, legacy=legacy):
+        return _timestamp_text(value, data_type.precision or 0)
     raise UnsupportedFormatError(f"a column of type {data_type} cannot be a partition column")
 
 
-def can_be_partition(data_type: DataType) -> bool:
-    """Say whether values of a type have a folder name."""
-    kinds = {Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.FLOAT, Kind.DOUBLE, Kind.TIME}
-    return data_type.is_string or data_type.is_integer or data_type.is_timestamp or data_type.kind in kinds
+def can_be_partition(data_type: DataType, *, legacy: bool = True) -> bool:
+    """Say whether values of a type have a folder name, one that is the same whoever writes.
+
+    Without `legacy` Paimon spells an instant in the time zone of the process that writes it.
+    """
+    if data_type.kind is Kind.TIMESTAMP_LTZ:
+        return legacy
+    kinds = {Kind.BOOLEAN, Kind.DECIMAL, Kind.DATE, Kind.FLOAT, Kind.DOUBLE, Kind.TIME, Kind.TIMESTAMP}
+    return data_type.is_string or data_type.is_integer or data_type.kind in kinds
+
+
+def _timestamp_text(value: datetime.datetime, precision: int) -> str:
+    """Return what Paimon's cast to STRING prints: a fraction of as many digits as the type has, or more."""
+    fraction = f"{value.microsecond * 1000:09d}"
+    fraction = fraction[:precision] + fraction[precision:].rstrip("0")
+    text = value.replace(microsecond=0).isoformat(" ")
+    return f"{text}.{fraction}" if fraction else text
+
+
+def _time_text(millis: int, precision: int) -> str:
+    """Return what Paimon's cast to STRING prints: a fraction without zeros at its end, or `0`."""
+    text = time_of(millis - millis % 1000).isoformat()
+    fraction = f"{millis % 1000:03d}"[:precision].rstrip("0") or "0"
+    return f"{text}.{fraction}" if precision else text
 
 
 def _java_timestamp_text(value: datetime.datetime) -> str:

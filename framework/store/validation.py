@@ -83,6 +83,7 @@ def check_schema(schema: TableSchema) -> None:
     options = schema.table_options
     _check_columns(schema.fields)
     _check_keys(schema.fields, schema.partition_keys, schema.primary_keys)
+    _check_folder_names(schema)
     _only(options, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
     _only(options, known.MERGE_ENGINE, MERGE_ENGINE_WRITTEN)
     _only(options, known.CHANGELOG_PRODUCER, "none")
@@ -184,6 +185,19 @@ def _check_keys(fields: Sequence[DataField], partition: Sequence[str], primary: 
         raise InputError(
             "the primary key cannot consist of partition columns only; there would be one row in each"
         )
+
+
+def _check_folder_names(schema: TableSchema) -> None:
+    """Refuse partition columns whose folders Paimon names by the time zone of the process that writes."""
+    legacy = schema.table_options.get_option(known.PARTITION_LEGACY_NAME)
+    for name in schema.partition_keys:
+        kind = schema.field(name).type
+        if not can_be_partition(kind, legacy=legacy):
+            raise UnsupportedTypeError(
+                f"column {name!r} of type {kind} cannot be a partition column with "
+                f"{known.PARTITION_LEGACY_NAME.key!r} = 'false': folders of instants would be named by "
+                "the time zone of whoever writes; leave the option out, or use TIMESTAMP_NTZ"
+            )
 
 
 def _check_present(what: str, names: Iterable[str], types: Mapping[str, DataType]) -> None:

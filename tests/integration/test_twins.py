@@ -54,6 +54,12 @@ def test_keys_of_lookups(spark: SparkSession, path: Path) -> None:
 
 def test_folders_of_partitions(spark: SparkSession) -> None:
     cases = json.loads((FIXTURES / "partition_folders" / "folders.json").read_text())
+    # Spark has no type for TIME, so the connector never writes such a partition.
+    cases = [
+        {**case, "precision": parse_type(case["type"]).precision}
+        for case in cases
+        if not case["type"].startswith("TIME(")
+    ]
     conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
     folders = json.loads(conformance.partitionFolders(json.dumps(with_spark_types(cases))))
     assert folders == [case["folder"] for case in cases]

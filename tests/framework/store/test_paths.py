@@ -15,11 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockgate.errors import UnsafePathError, UnsupportedFormatError
+from lockgate.errors import InputError, UnsafePathError, UnsupportedFormatError, UnsupportedTypeError
 from lockgate.framework import types as t
-from lockgate.framework.store import DataFileMeta, Table
+from lockgate.framework.store import Catalog, DataFileMeta, Schema, Table
 from lockgate.framework.store.paths import TablePaths, escape, java_float_text, partition_text, unescape
+from lockgate.framework.store.schema_changes import RemoveOption, SetOption
 from lockgate.framework.store.trust import ExternalRoots
+from lockgate.framework.store.validation import first_schema
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_texts(kind: t.DataType, value: Any, text: str) -> None:
 def test_dates_in_the_newer_style() -> None:
     assert partition_text(t.DATE, datetime.date(2024, 1, 1), legacy=False) == "2024-01-01"
     with pytest.raises(UnsupportedFormatError):
-        partition_text(t.timestamp(6), datetime.datetime(2024, 1, 1), legacy=False)
+        partition_text(t.timestamp_ltz(6), datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), legacy=False)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +98,41 @@ FOLDERS = Path(__file__).parents[2] / "fixtures" / "partition_folders" / "folder
 
 
 @pytest.mark.parametrize("case", json.loads(FOLDERS.read_text()), ids=lambda case: case["folder"][:40])
-def test_folders_of_the_vectors(case: dict[str, Any], make_table: Callable[..., Table]) -> None:
+def test_folders_of_the_vectors(case: dict[str, Any]) -> None:
     kind = t.parse_type(case["type"])
-    table = make_table(
-        columns={case["name"]: t.to_arrow(kind), "other": pa.int64()},
-        partition_keys=(case["name"],),
-        partition_legacy__name=str(case["legacy"]).lower(),
-        partition_default__name=case["default"],
-    )
+    options = {
+        "partition.legacy-name": str(case["legacy"]).lower(),
+        "partition.default-name": case["default"],
+    }
+    fields = (t.DataField(0, case["name"], kind), t.DataField(1, "other", t.INT))
+    schema = first_schema(Schema(fields, partition_keys=(case["name"],), options=options))
     value = t.value_from_json(kind, case["value"])
-    assert table.paths.partition_path([value]) == case["folder"]
+    assert TablePaths("/table", schema).partition_path([value]) == case["folder"]
+
+
+def test_an_instant_has_no_folder_in_the_newer_style(
+    catalog: Catalog, make_table: Callable[..., Table]
+) -> None:
+    columns = {"p": pa.timestamp("us", "UTC"), "other": pa.int64()}
+    with pytest.raises(UnsupportedTypeError, match="time zone of whoever writes"):
+        make_table(columns=columns, partition_keys=("p",), partition_legacy__name="false")
+    make_table(name="u", columns=columns, partition_keys=("p",))
+    with pytest.raises(UnsupportedTypeError, match="time zone of whoever writes"):
+        catalog.alter_table("db.u", [SetOption("partition.legacy-name", "false")])
+
+
+@pytest.mark.parametrize("option", ["partition.legacy-name", "partition.default-name"])
+def test_names_of_folders_that_have_rows_stay(
+    catalog: Catalog, make_table: Callable[..., Table], option: str
+) -> None:
+    make_table(columns={"p": pa.date32(), "other": pa.int64()}, partition_keys=("p",))
+    table = catalog.alter_table("db.t", [SetOption(option, "false")])
+    rows = pa.table({"p": pa.array([datetime.date(2024, 2, 29), None]), "other": [1, 2]})
+    table.append(rows)
+    for change in (SetOption(option, "true"), RemoveOption(option)):
+        with pytest.raises(InputError, match="rows of the table are stored by it"):
+            catalog.alter_table("db.t", [change])
+    assert table.read().sort_by("other") == rows
 
 
 @given(st.text())

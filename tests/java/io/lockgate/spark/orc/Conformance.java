@@ -84,6 +84,7 @@ public final class Conformance {
           each.get("name").asText(),
           each.get("value"),
           DataType.fromJson(each.get("spark").toString()),
+          each.path("precision").asInt(0),
           each.get("default").asText(),
           each.get("legacy").asBoolean()));
     }

@@ -65,8 +65,8 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
     for (int ordinal : spec.partition()) {
       WriteSpec.Field field = spec.fields().get(ordinal);
       values.set(field.name(), JsonValues.toJson(row, offset + ordinal, field.type()));
-      folder.append(PartitionPaths.folder(field.name(), values.get(field.name()), field.type(), spec.partitionDefaultName(),
-          spec.partitionLegacyName())).append('/');
+      folder.append(PartitionPaths.folder(field.name(), values.get(field.name()), field.type(), field.precision(),
+          spec.partitionDefaultName(), spec.partitionLegacyName())).append('/');
     }
     return new Bucket(values, number, folder.append("bucket-").append(number).toString());
   }

@@ -7,6 +7,7 @@ import java.math.RoundingMode;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.util.function.Predicate;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
@@ -21,21 +22,26 @@ final class PartitionPaths {
   /** With so many digits every float, or every double, reads back. */
   private static final int FLOAT_DIGITS = 9;
   private static final int DOUBLE_DIGITS = 17;
+  private static final DateTimeFormatter SECONDS = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss");
   private static final String ESCAPED = "\"#%'*/:=?\\\u007F{}[]^";
 
   private PartitionPaths() {}
 
-  /** The folder of one partition column; {@code legacy}, Paimon's default, names dates by their day number. */
-  static String folder(String name, JsonNode value, DataType type, String defaultName, boolean legacy) {
-    String text = value.isNull() ? "" : text(value, type, legacy);
+  /**
+   * The folder of one partition column; {@code legacy}, Paimon's default, names dates by their day number. {@code precision} is
+   * that of a timestamp in the table, of which Spark's type knows nothing.
+   */
+  static String folder(String name, JsonNode value, DataType type, int precision, String defaultName, boolean legacy) {
+    String text = value.isNull() ? "" : text(value, type, precision, legacy);
     return escape(name) + "=" + escape(text.isBlank() ? defaultName : text);
   }
 
-  private static String text(JsonNode value, DataType type, boolean legacy) {
+  private static String text(JsonNode value, DataType type, int precision, boolean legacy) {
     if (type instanceof TimestampType || type instanceof TimestampNTZType) {
       long micros = value.asLong();
       int nanos = (int) Math.floorMod(micros, 1_000_000L) * 1000;
-      return LocalDateTime.ofEpochSecond(Math.floorDiv(micros, 1_000_000L), nanos, ZoneOffset.UTC).toString();
+      LocalDateTime clock = LocalDateTime.ofEpochSecond(Math.floorDiv(micros, 1_000_000L), nanos, ZoneOffset.UTC);
+      return legacy ? clock.toString() : timestampText(clock, precision);
     } else if (type instanceof DateType && !legacy) {
       return LocalDate.ofEpochDay(value.asLong()).toString();
     } else if (type instanceof FloatType) {
@@ -48,6 +54,13 @@ final class PartitionPaths {
       throw new IllegalArgumentException("a BINARY column cannot be a partition column");
     }
     return value.asText();
+  }
+
+  /** What Paimon's cast to STRING prints: as many digits of a fraction as the type has, or as are needed. */
+  private static String timestampText(LocalDateTime clock, int precision) {
+    String fraction = String.format("%09d", clock.getNano());
+    fraction = fraction.substring(0, precision) + fraction.substring(precision).replaceAll("0+$", "");
+    return SECONDS.format(clock) + (fraction.isEmpty() ? "" : "." + fraction);
   }
 
   /** What Java 19 and newer print of a number; older ones print more digits, and other folders would come out of it. */

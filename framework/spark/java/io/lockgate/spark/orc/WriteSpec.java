@@ -12,8 +12,8 @@ import org.apache.spark.sql.types.DataType;
 public final class WriteSpec implements Serializable {
   private static final long DEFAULT_FILE_SIZE = 128L << 20;
 
-  /** A column of the table. */
-  record Field(String name, int id, DataType type) implements Serializable {}
+  /** A column of the table; {@code precision} is that of a type that has one, which Spark's type may not tell. */
+  record Field(String name, int id, DataType type, int precision) implements Serializable {}
 
   private final String writeId;
   private final String location;
@@ -76,7 +76,7 @@ public final class WriteSpec implements Serializable {
     List<Field> all = new ArrayList<>();
     for (JsonNode field : fields) {
       DataType type = DataType.fromJson(field.get("type").toString());
-      all.add(new Field(field.get("name").asText(), field.get("id").asInt(), type));
+      all.add(new Field(field.get("name").asText(), field.get("id").asInt(), type, field.path("precision").asInt(0)));
     }
     return all;
   }
