@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _REMEMBERED = 256
+_KEPT = "Spark offers such a condition to no source and evaluates it on the rows"
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,14 @@ def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> Pus
     statement = inspect_sql(sql, spark=spark)
     if statement.kind == "CALL":
         raise InputError("a CALL cannot be explained: Spark runs it while it analyses it")
-    ids = explainer.scans(spark._jsparkSession, sql)
-    found = (reports.report(scan_id) for scan_id in ids)
-    return PushDownExplanation(sql, tuple(report for report in found if report is not None))
+    scans = json.loads(explainer.scans(spark._jsparkSession, sql))
+    found = ((reports.report(scan["id"]), scan["kept"]) for scan in scans)
+    return PushDownExplanation(
+        sql, tuple(_with_kept(report, kept) for report, kept in found if report is not None)
+    )
+
+
+def _with_kept(report: ScanReport, kept: Sequence[str]) -> ScanReport:
+    """Add the filters that Spark has offered to no source."""
+    more = tuple((text, _KEPT) for text in kept)
+    return dataclasses.replace(report, remaining=(*report.remaining, *more))

@@ -46,6 +46,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
   private final LockgateTable table;
   private final String scanId;
   private final StructType columns;
+  private final Predicate[] offered;
   private final Predicate[] accepted;
   private final ObjectNode request;
   private final boolean wholeFiles;
@@ -72,6 +73,7 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
     this.table = table;
     this.scanId = scanId;
     this.columns = columns;
+    this.offered = offered;
     this.accepted = accepted;
     this.request = request.deepCopy();
     this.request.set("filters", Predicates.toJson(accepted));
@@ -111,6 +113,11 @@ final class LockgateScan implements Batch, SupportsReportStatistics, SupportsRep
       }
     }
     return plan;
+  }
+
+  /** The filters that Spark offered to the scan. */
+  Predicate[] offered() {
+    return offered.clone();
   }
 
   LockgateTable table() {
