@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -125,3 +126,65 @@ def test_key_tables_by_their_keys(spark: SparkSession, table: Named) -> None:
     assert sorted(row.id for row in by_value.collect()) == [
         10 * part + i for part in range(4) for i in range(5, 10)
     ]
+
+
+SHUFFLED = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.runtime.bloomFilter.applicationSideScanSizeThreshold": "0",
+}
+
+
+@pytest.fixture
+def joined(spark: SparkSession, facts: str, table: Named) -> str:
+    """A join by a column that files are left out by, with a filter on the small side."""
+    dim = table("dim")
+    spark.sql(
+        f"CREATE TABLE {dim} AS SELECT id AS k, id % 3 AS kind FROM {facts} WHERE id IN (5, 6, 777, 1203)"
+    )
+    return f"SELECT {{hint}} f.id FROM {facts} f JOIN {dim} d ON f.id = d.k WHERE d.kind = 0"
+
+
+def test_a_shuffle_join_has_its_bloom_filter(spark: SparkSession, joined: str) -> None:
+    with confs(spark, SHUFFLED):
+        for hint in ("", "/*+ MERGE(d) */"):
+            frame = spark.sql(joined.format(hint=hint))
+            assert sorted(row.id for row in frame.collect()) == [6, 777, 1203]
+            assert "might_contain" in plan(frame)
+            assert "dynamicpruning" not in plan(frame).lower()
+
+
+def test_a_join_that_is_broadcast_all_the_same_has_dynamic_pruning(spark: SparkSession, joined: str) -> None:
+    with confs(spark, SHUFFLED):
+        hinted = spark.sql(joined.format(hint="/*+ BROADCAST(d) */"))
+        assert sorted(row.id for row in hinted.collect()) == [6, 777, 1203]
+        assert "dynamicpruning" in plan(hinted).lower()
+        assert metrics(hinted, "facts")["files"] == 3
+    with confs(
+        spark, {**SHUFFLED, "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly": "false"}
+    ):
+        subquery = spark.sql(joined.format(hint=""))
+        assert sorted(row.id for row in subquery.collect()) == [6, 777, 1203]
+        assert metrics(subquery, "facts")["files"] == 3
+
+
+def test_bloom_filters_that_are_switched_off_stay_so(spark: SparkSession, joined: str) -> None:
+    with confs(spark, {**SHUFFLED, "spark.sql.optimizer.runtime.bloomFilter.enabled": "false"}):
+        frame = spark.sql(joined.format(hint=""))
+        assert sorted(row.id for row in frame.collect()) == [6, 777, 1203]
+        assert "might_contain" not in plan(frame)
+
+
+@contextmanager
+def confs(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    """Set confs for a while."""
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)

@@ -124,6 +124,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
     Rewrites.install(SparkSession.active());
+    RuntimeBlooms.install(SparkSession.active());
     DriverReads.install(SparkSession.active());
     JsonNode reply = Bridge.ask("table.load", request);
     if (reply.has("missing")) {
@@ -224,6 +225,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   private StagedTable stage(Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
     Rewrites.install(SparkSession.active());
+    RuntimeBlooms.install(SparkSession.active());
     DriverReads.install(SparkSession.active());
     ObjectNode request = definition(identifier, info.schema(), info.partitions(), info.properties());
     JsonNode spec = Bridge.ask("table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
