@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from lockgate.framework.orc import write_table
 from lockgate.framework.store.file_statistics import StatsMode
-from lockgate.framework.types import parse_type, to_spark_type
+from lockgate.framework.types import parse_type, to_arrow, to_spark_type, value_from_json
+from lockgate.pushdown import from_json, to_arrow_expression
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,3 +105,25 @@ def test_modes_of_statistics_hold_for_rows_that_spark_writes(
     assert by_spark.value_stats_cols == by_python.value_stats_cols == ("cut", "full", "counts")
     assert by_spark.value_stats == by_python.value_stats
     assert by_spark.value_stats.max == ("xxy", long, None)
+
+
+@pytest.mark.parametrize("path", vectors("pruning"))
+def test_files_left_out_by_statistics(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    vector = json.loads(path.read_text())
+    kind = parse_type(vector["type"])
+    field = {"name": "v", "type": to_spark_type(kind), "nullable": True, "metadata": {}}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    asked = [case["predicate"] for case in vector["asked"]]
+    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
+    left_out = 0
+    for number, values in enumerate(vector["files"]):
+        file = tmp_path / f"{number}.orc"
+        rows = pa.table({"v": pa.array([value_from_json(kind, value) for value in values], to_arrow(kind))})
+        write_table(rows, str(file))
+        read = conformance.rowsRead(schema, file.as_uri(), file.stat().st_size, json.dumps(asked))
+        for node, count in zip(asked, json.loads(read), strict=True):
+            predicate = from_json(node)
+            assert predicate is not None
+            assert count >= rows.filter(to_arrow_expression(predicate, rows.schema)).num_rows, (node, values)
+            left_out += count == 0
+    assert left_out

@@ -36,11 +36,11 @@ import org.apache.spark.unsafe.types.UTF8String;
  * side alone, a stronger filter, and rows are lost. It cannot convert {@code b > FALSE}, whose literal is a predicate, nor a
  * comparison that begins with its literal. It also makes java.sql.Date of dates, which has no name for some days of some zones.
  */
-final class TaskFilters {
+public final class TaskFilters {
   private TaskFilters() {}
 
   /** Those of the filters that tasks can use. */
-  static Filter[] of(Predicate[] predicates) {
+  public static Filter[] of(Predicate[] predicates) {
     return Arrays.stream(predicates).map(TaskFilters::whole).flatMap(Optional::stream).toArray(Filter[]::new);
   }
 

@@ -4,15 +4,21 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.Bridge;
+import io.lockgate.spark.TaskFilters;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.LiteralValue;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -22,6 +28,7 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Runs what Python and the connector must compute alike on values in JSON; the tests of both sides share their cases. */
@@ -127,6 +134,44 @@ public final class Conformance {
       }
     }
     return rows.toString();
+  }
+
+  /** How many rows of a file a task reads for each predicate of a JSON array: row groups are left out as filters allow. */
+  public static String rowsRead(String schema, String path, long size, String predicates) throws IOException {
+    StructType columns = (StructType) DataType.fromJson(schema);
+    List<Columns.Wanted> wanted = new ArrayList<>();
+    for (StructField field : columns.fields()) {
+      wanted.add(new Columns.Wanted(field.name(), null, field.dataType()));
+    }
+    SplitSpec.DataFile file = new SplitSpec.DataFile(path, size, 0);
+    OrcFileReader.Trust trust = new OrcFileReader.Trust(null, Integrity.IGNORE);
+    Configuration conf = new Configuration(); // which is slow to make
+    ArrayNode counts = Bridge.JSON.createArrayNode();
+    for (JsonNode each : Bridge.JSON.readTree(predicates)) {
+      SearchArguments search = new SearchArguments(TaskFilters.of(new Predicate[] {(Predicate) expression(each)}), columns);
+      OrcFileReader.Settings settings = new OrcFileReader.Settings(0, Long.MAX_VALUE, search, 1000);
+      long rows = 0;
+      try (OrcFileReader reader = OrcFileReader.open(
+          conf, file, wanted, null, trust, settings, new ColumnVector[columns.length()])) {
+        while (reader.nextBatch()) {
+          rows += reader.batch().numRows();
+        }
+      }
+      counts.add(rows);
+    }
+    return counts.toString();
+  }
+
+  private static Expression expression(JsonNode node) {
+    if (node.has("col")) {
+      return Expressions.column(node.get("col").get(0).asText());
+    } else if (node.has("type")) {
+      DataType type = DataType.fromJson(node.get("type").toString());
+      return new LiteralValue<>(node.get("value").isNull() ? null : JsonValues.toInternal(node.get("value"), type), type);
+    }
+    List<Expression> children = new ArrayList<>();
+    node.get("args").forEach(child -> children.add(expression(child)));
+    return new Predicate(node.get("op").asText(), children.toArray(Expression[]::new));
   }
 
   /** Adds a row to a JSON array of arrays. */
