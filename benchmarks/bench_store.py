@@ -22,7 +22,7 @@ from store.versus_paimon import versus_paimon
 ROWS, FILES = 20_000_000, 200
 REPETITIONS = 7
 KEYS = 10_000_000
-PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch", "versus-paimon")
+PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch", "shuffle-join", "versus-paimon")
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
-    from store import merging, scans, spark_planning, tpch
+    from store import merging, scans, shuffle_joins, spark_planning, tpch
 
     lake = open_lake(folder, keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
@@ -62,6 +62,8 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
                 scans.insert_ratio(facts, folder, repetitions)
         if "merge" in wanted:
             merging.merge_read(lake, rows, repetitions)
+        if "shuffle-join" in wanted:
+            shuffle_joins.bloom_ratio(lake, repetitions)
         if "tpch" in wanted:
             tpch.tpch(lake, folder, arguments.scale, repetitions)
     finally:

@@ -91,6 +91,20 @@ def test_some_of_the_matrix(lake: Lake, rows: str) -> None:
     assert wrong(lake.spark, make(lake, f"{rows}.some", kind), asked) == [], (kind, today)
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("kind", ["append", "python key"])
+def test_rows_are_deleted_by_some_of_it(lake: Lake, rows: str, kind: str) -> None:
+    today = datetime.datetime.now(datetime.UTC).date()
+    name = make(lake, f"{rows}.deleted_{kind.replace(' ', '_')}", kind)
+    left = {row.id for row in lake.spark.table(name).select("id").collect()}
+    for number, text in enumerate(random.Random(today.toordinal()).sample(matrix.conditions(), 4)):
+        few = f"({text}) AND id % 5 = {number}"
+        gone = {row.id for row in lake.sql(f"SELECT id, ({few}) AS c FROM {name}").collect() if row.c}
+        lake.sql(f"DELETE FROM {name} WHERE {few}")
+        left -= gone
+        assert {row.id for row in lake.spark.table(name).select("id").collect()} == left, (text, today)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("kind", TABLES)
