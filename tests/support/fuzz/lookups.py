@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from fuzz.expressions import Expressions
 from fuzz.kinds import KINDS, Column
 from fuzz.outcome import bag, differ
@@ -153,10 +155,9 @@ class Dimension:
             options={**self.options, **self.form},
         )
 
-    def check(self, rows: DataFrame, joined: DataFrame, what: str) -> None:
+    def check(self, rows: DataFrame, found: pa.Table, what: str) -> None:
         """Compare what a lookup answered with a join with the state it says it answered from."""
         self.report.comparisons += 1
-        found = joined.toArrow()
         snapshots = {value for value in found.column(SNAPSHOT).to_pylist() if value is not None}
         if len(snapshots) > 1:
             raise LookupDifferenceError(f"{what}: one batch answered from snapshots {sorted(snapshots)}")
@@ -164,7 +165,7 @@ class Dimension:
             return
         number = snapshots.pop()
         dimension = self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {number}")
-        names = [name for name in joined.columns if name != SNAPSHOT]
+        names = [name for name in found.column_names if name != SNAPSHOT]
         wanted = rows.join(dimension, "k", self.how).select(*names).toArrow()
         difference = differ(bag(wanted), bag(found.select(names)))
         if difference:
@@ -180,19 +181,19 @@ class Dimension:
     def batch_query(self) -> None:
         """A batch DataFrame."""
         rows = self.batch()
-        self.check(rows, self.join(rows), "batch")
+        self.check(rows, self.join(rows).toArrow(), "batch")
 
     def stream_query(self, each_batch: bool) -> None:
         """A stream of one file, joined in its plan or in foreachBatch."""
-        source, done = self.folder / f"in_{uuid.uuid4().hex}", []
+        source = self.folder / f"in_{uuid.uuid4().hex}"
+        done: list[pa.Table] = []
         rows = self.batch()
         rows.coalesce(1).write.parquet(str(source))
         stream = self.spark.readStream.schema(rows.schema).parquet(str(source))
         joined = stream if each_batch else self.join(stream)
 
         def sink(batch: DataFrame, _: int) -> None:
-            answered = self.join(batch) if each_batch else batch
-            done.append(self.spark.createDataFrame(answered.collect(), answered.schema))
+            done.append((self.join(batch) if each_batch else batch).toArrow())
 
         writer = joined.writeStream.option("checkpointLocation", f"{source}-checkpoint").foreachBatch(sink)
         query = writer.trigger(availableNow=True).start()
