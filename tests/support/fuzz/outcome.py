@@ -24,7 +24,7 @@ class Failed:
     @property
     def internal(self) -> bool:
         """Whether nobody raised it on purpose."""
-        return "INTERNAL_ERROR" in self.kind or self.kind in ("?", "Py4JJavaError")
+        return "INTERNAL_ERROR" in self.kind or self.kind == "Py4JJavaError"
 
 
 def failure(error: Exception) -> Failed:
@@ -33,7 +33,8 @@ def failure(error: Exception) -> Failed:
     message = str(java.getMessage() if java is not None else error).split("JVM stacktrace")[0][:600]
     kind = type(error).__name__
     if isinstance(error, PySparkException):
-        kind = error.getCondition() or "?"
+        # Lockgate's own errors come without a condition, as AnalysisException.
+        kind = error.getCondition() or kind
     for condition in _causes(java):
         kind = condition
     return Failed(kind, message)
