@@ -74,11 +74,19 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def parse_whole(text: str) -> int:
+    """Return a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """Make a parser of whole numbers from `least` on."""
 
     def parse(text: str) -> int:
-        value = int(text)
+        value = parse_whole(text)
         if value < least:
             raise ValueError(f"expected {least} or more")
         return value
@@ -87,7 +95,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def _bucket_count(text: str) -> int:
-    value = int(text)
+    value = parse_whole(text)
     if value < -2 or value == 0:
         raise ValueError("expected a positive number of buckets, or -1 for an append table without buckets")
     return value
@@ -134,7 +142,9 @@ FILE_FORMAT = Option(
 FILE_COMPRESSION = Option(
     "file.compression", one_of("zstd", "snappy", "zlib", "lz4", "none"), "zstd", "compression of data files"
 )
-MANIFEST_FORMAT = Option("manifest.format", one_of("avro"), "avro", "format of manifests")
+MANIFEST_FORMAT = Option(
+    "manifest.format", one_of("avro"), "avro", "format of manifests; orc and parquet are read"
+)
 MANIFEST_MERGE_MIN_COUNT = Option(
     "manifest.merge-min-count", at_least(2), 30, "small manifests that are merged into one at a commit"
 )

@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import LookupOwnerWarning
+from lockgate.errors import LookupOwnerWarning, warn_user
 from lockgate.lookup.pipe import Message, answer_about_keys
 from lockgate.lookup.sites import Hear, LocalSite, Owners
 from lockgate.lookup.standing import gauge_name
@@ -65,13 +64,12 @@ def warn_of_detached_owner(spark: Any) -> None:
     if _is_alone(context) or executors_keep(spark) or application in _warned:
         return
     _warned.add(application)
-    warnings.warn(
+    warn_user(
         "lookups keep their caches on the driver's host only, by a process of the driver, since executors "
         f"run without Lockgate's plugin: start Spark with spark.plugins={PLUGIN_CLASS} (lockgate.connect and "
         "lockgate.configure set it, before the session is made), or let lookup.cache-dir be a folder that "
         "all hosts share",
         LookupOwnerWarning,
-        stacklevel=4,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -13,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockgate.errors import ColumnNotFoundError, InputError, MaskedDataWarning, UnsupportedError, nearest
+from lockgate.errors import (
+    ColumnNotFoundError,
+    InputError,
+    MaskedDataWarning,
+    UnsupportedError,
+    nearest,
+    warn_user,
+)
 from lockgate.framework.spark.encryption import encrypted_columns, masked_columns, usable_keys
 from lockgate.framework.store.schema import TableSchema
 from lockgate.framework.types import type_to_json
@@ -277,9 +283,8 @@ def warn_of_masks(table: Table, layout: CacheLayout) -> None:
     """Warn with MaskedDataWarning if a lookup answers with masks."""
     masked = masked_in(table, layout)
     if masked:
-        warnings.warn(
+        warn_user(
             f"the lookup on {table.identifier} answers with the masks of {', '.join(masked)}: the key is "
             "not held here; pass keys=...",
             MaskedDataWarning,
-            stacklevel=3,
         )

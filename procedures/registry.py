@@ -18,6 +18,18 @@ from lockgate.framework.plugins import ProcedureCalled, plugins, publish
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext, ProcedureResult
 from lockgate.procedures.values import value_type
 
+# What Iceberg and Delta call what we have under another name.
+_ELSEWHERE = {
+    "rewrite_data_files": "compact",
+    "rewrite_manifests": "compact",
+    "optimize": "compact",
+    "rollback_to_snapshot": "rollback",
+    "restore": "rollback",
+    "vacuum": "expire_snapshots",
+    "migrate": "migrate_table",
+    "snapshot": "migrate_table",
+}
+
 
 def names() -> list[str]:
     """Return the names of all procedures, sorted."""
@@ -31,7 +43,9 @@ def find(name: str) -> Procedure:
     for candidate in known.values():
         if wanted.lower() in (candidate.name.lower(), candidate.name.replace("_", "").lower()):
             return check(candidate)
-    raise ProcedureNotFoundError(f"there is no procedure {name!r}{nearest(wanted, known)}")
+    here = _ELSEWHERE.get(wanted.lower().removeprefix("sys.").removeprefix("system."))
+    hint = f"; here it is called {here!r}" if here in known else nearest(wanted, known)
+    raise ProcedureNotFoundError(f"there is no procedure {name!r}{hint}")
 
 
 def check(procedure: Procedure) -> Procedure:

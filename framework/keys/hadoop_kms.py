@@ -11,7 +11,6 @@ import getpass
 import ipaddress
 import json
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -25,6 +24,7 @@ from lockgate.errors import (
     KeyServiceError,
     UnprotectedKeysWarning,
     WrongKeyError,
+    warn_user,
 )
 from lockgate.framework.keys.cipher import IV_LENGTH
 from lockgate.framework.keys.expiring import ExpiringCache
@@ -362,11 +362,10 @@ def _this_user() -> str:
 
 def _warn_of_open_network(settings: KmsSettings) -> None:
     if not all(_is_loopback(host.name) for host in settings.hosts):
-        warnings.warn(
+        warn_user(
             f"the KMS at {settings.place} is asked without TLS, so the keys of files can be overheard: "
             "write kms://https@...",
             UnprotectedKeysWarning,
-            stacklevel=4,
         )
 
 

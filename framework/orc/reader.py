@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, MaskedDataWarning
+from lockgate.errors import InputError, MaskedDataWarning, warn_user
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.decoding import OpenFile, StripeDecoder, TimestampUnit, rows_only
 from lockgate.framework.orc.image import Projection, empty_image
@@ -299,10 +298,9 @@ class EncryptedOrcFile:
             roots = [root for root in self._variants.masked_roots() if root in held]
             names = ", ".join(self._tail.types.path(root) or "all columns" for root in roots)
             unverified = "; nothing in the file is verified" if self.integrity == "unverified" else ""
-            warnings.warn(
+            warn_user(
                 f"read as masks, not as values: {names} ({'; '.join(reasons)}){unverified}",
                 MaskedDataWarning,
-                stacklevel=4,
             )
 
 

@@ -6,16 +6,17 @@ Nothing here imports pyspark until a session is made or attached to.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lockgate.framework.spark.attaching import attach
     from lockgate.framework.spark.inspect import Statement, inspect_sql
     from lockgate.framework.spark.lake import Lake
-    from lockgate.framework.spark.session import attach, configure, connect
+    from lockgate.framework.spark.session import configure, connect
 
 __all__ = ["Lake", "Statement", "attach", "configure", "connect", "inspect_sql"]
 
 _HOMES = {
     "Lake": "lake",
     "Statement": "inspect",
-    "attach": "session",
+    "attach": "attaching",
     "configure": "session",
     "connect": "session",
     "inspect_sql": "inspect",

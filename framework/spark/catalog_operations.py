@@ -38,7 +38,8 @@ SYSTEM_NAMESPACE = "sys"
 
 # What Spark adds to the properties of every table it creates.
 _SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_managed_location", "type"})
-_PROVIDERS = frozenset({"lockgate", "paimon", "orc"})
+# The tables are Paimon's, so statements made for Paimon may say so.
+_PROVIDERS = ("lockgate", "paimon")
 
 
 def hello(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -51,6 +52,7 @@ def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     name, options = request["catalog"], request["options"]
     check_rights(context.brain.scopes, name, options, request, context.session)
     opened = context.brain.catalogs.open(name, options, lambda: hadoop_confs(context.spark))
+    opened.catalog.make_warehouse()
     return {"handle": opened.handle}
 
 
@@ -197,7 +199,7 @@ def create_table_like(context: Context, request: dict[str, Any]) -> dict[str, An
     """Create an empty table with the columns, keys and options of another one, and options of its own."""
     _check_free(context, [*request["namespace"], request["name"]])
     like = Context(context.brain, request["source"]).table().schema
-    own = _options(context, request["properties"])
+    own = _options(context, request)
     schema = Schema(
         tuple(replace(field, default=default_sql(field)) for field in like.fields),
         like.partition_keys,
@@ -220,19 +222,26 @@ def requested_schema(context: Context, request: Mapping[str, Any]) -> Schema:
     return Schema.from_spark_json(
         request["schema"],
         partition_keys=request["partitioning"],
-        options=_options(context, request["properties"]),
+        options=_options(context, request),
         comment=request["properties"].get("comment"),
     )
 
 
-def _options(context: Context, given: Mapping[str, str]) -> dict[str, str]:
+def _options(context: Context, request: Mapping[str, Any]) -> dict[str, str]:
     """Return the options among the properties that Spark gives to a new table."""
-    properties = dict(given)
+    properties = dict(request["properties"])
     provider = properties.get("provider", "lockgate").lower()
     # DataFrameWriter.saveAsTable names the session's default format where the user names none.
-    if provider not in _PROVIDERS and provider != context.spark.conf.get("spark.sql.sources.default"):
-        raise InputError(f"USING {provider} is not possible in a Lockgate catalog: leave USING out")
-    if "location" in properties:
+    default = context.spark.conf.get("spark.sql.sources.default")
+    implied = request.get("default_format") and provider == default
+    if provider not in _PROVIDERS and not implied:
+        raise InputError(
+            f"USING {provider} is not possible in catalog {context.catalog_name()!r}, whose tables are "
+            "Paimon's with ORC files: leave USING (or format, or using) out, or name spark_catalog.db.table"
+        )
+    if str(properties.get("external", "")).lower() == "true":
+        raise InputError("CREATE EXTERNAL TABLE is not possible in a Lockgate catalog: leave EXTERNAL out")
+    if "location" in properties or "path" in properties:
         raise InputError("LOCATION is not possible in a Lockgate catalog: tables live in its warehouse")
     properties.pop("comment", None)
     options = {key: value for key, value in properties.items() if key not in _SPARK_PROPERTIES}

@@ -10,13 +10,19 @@ from __future__ import annotations
 import os
 import re
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockgate.errors import InputError, IntegrityError, MaskedDataWarning, NotFoundError, WrongKeyError
+from lockgate.errors import (
+    InputError,
+    IntegrityError,
+    MaskedDataWarning,
+    NotFoundError,
+    WrongKeyError,
+    warn_user,
+)
 from lockgate.framework.io import resolve
 from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
 from lockgate.framework.spark.brain import brain
@@ -222,9 +228,7 @@ def _verify(
 
 def _warn(path: str, masked: Mapping[str, str]) -> None:
     names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
-    warnings.warn(
-        f"{path}: without its key a column is read as its mask: {names}", MaskedDataWarning, stacklevel=4
-    )
+    warn_user(f"{path}: without its key a column is read as its mask: {names}", MaskedDataWarning)
 
 
 def _marked(schema: StructType, masked: Mapping[str, str]) -> StructType:

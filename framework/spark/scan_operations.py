@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError
+from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
 from lockgate.framework.spark.catalog_operations import system_table
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context, split_name
@@ -266,10 +265,9 @@ def _warn_of_masks(table: Table, columns: set[str]) -> None:
     if masked:
         names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
         unverified = "" if usable_keys(table) else "; without any key files are read unverified"
-        warnings.warn(
+        warn_user(
             f"table {table.identifier}: without its key a column is read as its mask: {names}{unverified}",
             MaskedDataWarning,
-            stacklevel=2,
         )
 
 

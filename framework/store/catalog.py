@@ -5,6 +5,7 @@ Source: Paimon's file-system catalog. A table exists when its folder holds a sch
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.io import MovesFolders, join, resolve
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, publish
 from lockgate.framework.store.alter import altered
@@ -24,6 +26,7 @@ from lockgate.framework.store.databases import change_properties, check_properti
 from lockgate.framework.store.generations import current_schema, placed_after
 from lockgate.framework.store.identifier import Identifier, check_name
 from lockgate.framework.store.moving import is_hidden, rename_table, set_aside
+from lockgate.framework.store.named_keys import check_named_keys
 from lockgate.framework.store.paths import line_folder, schema_folder, snapshot_folder
 from lockgate.framework.store.readded import judged
 from lockgate.framework.store.schema import Schema
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.replace import Replacement
 
 _SUFFIX = ".db"
+_log = logging.getLogger("lockgate.store")
 
 __all__ = ["Catalog", "Identifier"]
 
@@ -73,11 +77,21 @@ class Catalog:
     def __repr__(self) -> str:
         return f"Catalog({self.warehouse!r})"
 
+    @named_errors
+    def make_warehouse(self) -> None:
+        """Make the warehouse's folder if there is none, and say so: its path may have been mistyped."""
+        if not self.file_system.exists(self.warehouse):
+            self.file_system.make_directory(self.warehouse)
+            _log.warning("there was no warehouse at %s: an empty one was made", self.warehouse)
+
     # --- databases ---------------------------------------------------------------------------
 
+    @named_errors
     def list_namespaces(self) -> list[str]:
         """Return the names of all databases, sorted."""
         infos = self.file_system.list(self.warehouse)
+        if not infos and not self.file_system.exists(self.warehouse):
+            _log.warning("there is no warehouse at %s", self.warehouse)
         return sorted(
             info.name.removesuffix(_SUFFIX)
             for info in infos
@@ -88,6 +102,7 @@ class Catalog:
         """Say whether a database exists."""
         return bool(name) and self.file_system.exists(self._namespace_path(name))
 
+    @named_errors
     def create_namespace(
         self, name: str, properties: Mapping[str, str] | None = None, *, ignore_if_exists: bool = False
     ) -> None:
@@ -110,6 +125,7 @@ class Catalog:
         self.check_namespace(name)
         return load_properties(self.file_system, self._namespace_path(name))
 
+    @named_errors
     def alter_namespace(self, name: str, changes: Mapping[str, str | None]) -> None:
         """Set properties of a database, or remove those given as None.
 
@@ -118,6 +134,7 @@ class Catalog:
         self.check_namespace(name)
         change_properties(self.file_system, self._namespace_path(name), changes)
 
+    @named_errors
     def drop_namespace(self, name: str, *, cascade: bool = False, ignore_if_not_exists: bool = False) -> None:
         """Drop a database, with `cascade` its tables too.
 
@@ -150,6 +167,7 @@ class Catalog:
 
     # --- tables ------------------------------------------------------------------------------
 
+    @named_errors
     def list_tables(self, namespace: str) -> list[str]:
         """Return a database's tables, sorted by name; NamespaceNotFoundError if it does not exist."""
         self.check_namespace(namespace)
@@ -169,6 +187,7 @@ class Catalog:
         parsed = Identifier.parse(identifier)
         return join(self._namespace_path(parsed.namespace), parsed.table)
 
+    @named_errors
     def create_table(
         self, identifier: str | Identifier, schema: Schema, *, ignore_if_exists: bool = False
     ) -> Table:
@@ -184,6 +203,7 @@ class Catalog:
         if not self.table_exists(parsed):
             first = first_schema(schema)
             check_wrapped_keys(first)
+            check_named_keys(first, self.keys)
             if self.file_system.list(snapshot_folder(location)):
                 raise AlreadyExistsError(f"{location} holds the remains of a table; delete the folder first")
             try:
@@ -197,6 +217,7 @@ class Catalog:
             return self.load_table(parsed)
         raise AlreadyExistsError(f"table {parsed} exists")
 
+    @named_errors
     def load_table(self, identifier: str | Identifier) -> Table:
         """Return a table with its newest schema; `database.table$branch_<name>` is a branch of it.
 
@@ -211,10 +232,12 @@ class Catalog:
             hint = nearest(parsed.branch, of.branches()) or "; the table has none"
             raise TableNotFoundError(f"{of.identifier} has no branch {parsed.branch!r}{hint}")
         if schema is None:
-            hint = nearest(parsed.name, self.list_tables(parsed.namespace))
+            tables = self.list_tables(parsed.namespace)
+            hint = nearest(parsed.name, tables, within=f"{parsed.namespace}.")
             raise TableNotFoundError(f"there is no table {parsed}{hint}")
         return Table(parsed, location, schema, self.file_system, self.keys, self.external)
 
+    @named_errors
     def alter_table(
         self,
         identifier: str | Identifier,
@@ -234,6 +257,7 @@ class Catalog:
             choice = changed.table_options.get_option(ON_PLAINTEXT) or on_plaintext or self.on_plaintext
             changed = judged(table, changed, changes, choice or "warn")
             check_wrapped_keys(changed, before=table.schema)
+            check_named_keys(changed, self.keys, before=table.schema)
             schemas = self._schemas_of(table.identifier)
             try:
                 placed = placed_after(schemas, changed, table.schema)
@@ -254,6 +278,7 @@ class Catalog:
         _refuse_branch(Identifier.parse(identifier), "replaced")
         return replacement(self.load_table(identifier), schema)
 
+    @named_errors
     def rename_table(self, identifier: str | Identifier, target: str | Identifier) -> None:
         """Give a table another name, in its database or in another one of the warehouse, at once.
 
@@ -264,6 +289,7 @@ class Catalog:
         rename_table(self, identifier, target)
         publish(TableChanged(table=self.location(target), change="renamed", schema_id=None))
 
+    @named_errors
     def drop_table(self, identifier: str | Identifier, *, ignore_if_not_exists: bool = False) -> None:
         """Drop a table with all its files; raises as `load_table`, unless that is to be ignored."""
         parsed = Identifier.parse(identifier)

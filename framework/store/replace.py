@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import CommitConflictError, LockgateError
 from lockgate.framework.plugins import TableChanged, publish
 from lockgate.framework.store.generations import GENERATION, generation_of, placed_after
+from lockgate.framework.store.named_keys import check_named_keys
 from lockgate.framework.store.nested_fields import numbered
 from lockgate.framework.store.schema import Schema, TableSchema, now_millis
 from lockgate.framework.store.table import Table
@@ -92,6 +93,7 @@ def replacement(table: Table, schema: Schema) -> Replacement:
     """
     first = first_schema(schema)
     check_wrapped_keys(first)
+    check_named_keys(first, table.keys)
     known = [table.schema_files.load(schema_id) for schema_id in table.schema_files.ids()[-1:]]
     newest = max((table.schema, *known), key=lambda one: one.id)
     highest, fields = max(table.schema.highest_field_id, newest.highest_field_id), []

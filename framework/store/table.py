@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, LockgateError, UnsafePathError
 from lockgate.framework.io import FileSystem
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options import TableOptions
 from lockgate.framework.store.consumer import Consumers
 from lockgate.framework.store.features import check_writable
@@ -111,6 +112,7 @@ class Table:
         """Return all snapshots that have not expired, oldest first."""
         return self.snapshot_files.load_all()
 
+    @named_errors
     def set_wrapped_keys(self, text: str) -> None:
         """Store another `orc.keys.wrapped`, made by `EnvelopeKeyProvider.roll` or its kin, in a new schema.
 
@@ -123,6 +125,7 @@ class Table:
 
     # --- reading -----------------------------------------------------------------------------
 
+    @named_errors
     def scan(
         self,
         predicate: Predicate | None = None,
@@ -151,6 +154,7 @@ class Table:
             own_schema=own_schema,
         )
 
+    @named_errors
     def aggregate(
         self,
         aggregates: Sequence[Aggregate],
@@ -170,6 +174,7 @@ class Table:
         paths = [(name,) for name in group_by]
         return answer_aggregates(self, aggregates, paths, predicate, snapshot_id=snapshot_id, tag=tag)
 
+    @named_errors
     def read(
         self,
         plan: ScanPlan | None = None,
@@ -246,6 +251,7 @@ class Table:
 
     # --- writing -----------------------------------------------------------------------------
 
+    @named_errors
     def write(
         self, data: Data, *, kinds: pa.Array | None = None, overwrite: Mapping[str, Any] | None = None
     ) -> list[CommitMessage]:
@@ -258,6 +264,7 @@ class Table:
         check_writable(self.schema)
         return write_files(self, data, kinds=kinds, overwrite=overwrite)
 
+    @named_errors
     def commit(
         self,
         messages: Sequence[CommitMessage],
@@ -300,15 +307,18 @@ class Table:
                     with suppress(OSError, UnsafePathError):
                         self.file_system.delete(self.paths.data_file(message.partition, message.bucket, file))
 
+    @named_errors
     def append(self, data: Data) -> Snapshot:
         """Write rows and commit them; a key table takes the row with a known key as its new version."""
         return self._commit_or_abort(self.write(data))
 
+    @named_errors
     def overwrite(self, data: Data, partition: Mapping[str, Any] | None = None) -> Snapshot:
         """Replace the rows of matching partitions, by default all rows of the table."""
         spec = dict(partition or {})
         return self._commit_or_abort(self.write(data, overwrite=spec), overwrite=spec)
 
+    @named_errors
     def delete(self, keys: pa.Table | Predicate) -> Snapshot:
         """Delete rows of a key table: those with `keys`, a table of the key's columns, or that match a
         predicate.
@@ -353,6 +363,7 @@ class Table:
 
         return load_tag(self, name)
 
+    @named_errors
     def create_tag(
         self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
     ) -> Tag:
@@ -386,6 +397,7 @@ class Table:
 
     # --- going back --------------------------------------------------------------------------
 
+    @named_errors
     def rollback(
         self, snapshot_id: int | None = None, *, tag: str | None = None, dry_run: bool = False
     ) -> RollbackResult:
@@ -407,6 +419,7 @@ class Table:
 
         return branch_names(self)
 
+    @named_errors
     def create_branch(self, name: str, snapshot_id: int | None = None, *, tag: str | None = None) -> None:
         """Create a branch, empty or from a snapshot or tag; see `branches.create_branch`."""
         from lockgate.framework.store.branches import create_branch

@@ -44,6 +44,7 @@ def first_schema(schema: Schema) -> TableSchema:
     Raises InputError, OptionError, ColumnNotFoundError or UnsupportedTypeError.
     """
     check_not_set(schema.options)
+    _check_place(schema.options)
     options = {key: str(value) for key, value in schema.options.items()}
     primary = _keys(schema.primary_keys, options, known.PRIMARY_KEY)
     partition = _keys(schema.partition_keys, options, known.PARTITION)
@@ -76,6 +77,18 @@ def first_schema(schema: Schema) -> TableSchema:
     if len(set(_field_ids(fields))) != len(list(_field_ids(fields))):
         raise InputError(f"field ids must differ: {', '.join(created.field_names)}")
     return created
+
+
+def _check_place(options: Mapping[str, object]) -> None:
+    """Refuse what would be forgotten: a table lies in its warehouse, and is one of Paimon's."""
+    for key in ("path", "location"):
+        if options.get(key):
+            raise OptionError(f"option {key!r} cannot be given: a table lies in the folder of its database")
+    if str(options.get("external", "")).lower() == "true":
+        raise OptionError("option 'external' cannot be 'true': a table lies in the folder of its database")
+    provider = str(options.get("provider", "lockgate")).lower()
+    if provider not in ("lockgate", "paimon"):
+        raise OptionError(f"option 'provider' cannot be {provider!r}: only 'lockgate' and 'paimon' are")
 
 
 def check_schema(schema: TableSchema) -> None:

@@ -10,9 +10,10 @@ from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
+    from lockgate.framework.spark.attaching import attach
     from lockgate.framework.spark.inspect import inspect_sql
     from lockgate.framework.spark.lake import Lake
-    from lockgate.framework.spark.session import attach, configure, connect
+    from lockgate.framework.spark.session import configure, connect
     from lockgate.framework.store.catalog import Catalog
     from lockgate.lookup import lookup_join
 
@@ -39,7 +40,7 @@ _HOMES = {
     "KeyProvider": "lockgate.framework.keys",
     "Lake": "lockgate.framework.spark.lake",
     "MemoryKeyProvider": "lockgate.framework.keys",
-    "attach": "lockgate.framework.spark.session",
+    "attach": "lockgate.framework.spark.attaching",
     "configure": "lockgate.framework.spark.session",
     "connect": "lockgate.framework.spark.session",
     "create_key_file": "lockgate.framework.keys",

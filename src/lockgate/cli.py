@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.cli_common import KEYS_HELP
+from lockgate.cli_common import KEYS_HELP, WholeNames
 from lockgate.cli_keys import add_keys
 from lockgate.cli_lookup import add_lookup
 from lockgate.cli_orc import add_orc
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from lockgate.framework.store import Catalog
     from lockgate.procedures import Procedure
 
+_TABLES_EXAMPLES = """examples:
+  lockgate tables --warehouse /data/lake
+  lockgate tables --warehouse /data/lake hr --json
+"""
+_CALL_EXAMPLES = """examples:
+  lockgate call compact --warehouse /data/lake --table hr.people
+  lockgate call expire_snapshots --warehouse /data/lake --table hr.people --retain-max 5 --dry-run
+  lockgate call compact --help
+"""
 _INTERRUPTED = 130  # what shells give for it
 
 
@@ -52,18 +61,30 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="lockgate", description="Look after Lockgate tables and keys from the shell."
-    )
+    parser = WholeNames(prog="lockgate", description="Look after Lockgate tables and keys from the shell.")
     parser.add_argument("--version", action="version", version=f"lockgate {VERSION}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_keys(commands.add_parser("keys", help="make, list and roll encryption keys"))
-    _add_tables(commands.add_parser("tables", help="list the tables of a warehouse"))
+    _add_tables(
+        commands.add_parser(
+            "tables",
+            help="list the tables of a warehouse",
+            description="List the tables of a warehouse, one a line.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=_TABLES_EXAMPLES,
+        )
+    )
     add_orc(commands.add_parser("orc", help="look into ORC files, verify, encrypt, decrypt and rekey them"))
     add_lookup(
         commands.add_parser("lookup", help="show, rebuild and remove the caches of lookups on this host")
     )
-    call = commands.add_parser("call", help="run a procedure", description="Run a procedure on a warehouse.")
+    call = commands.add_parser(
+        "call",
+        help="run a procedure",
+        description="Run a procedure on a warehouse.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_CALL_EXAMPLES,
+    )
     _add_call(call, texts)
     return parser
 
@@ -79,6 +100,7 @@ def _add_warehouse(parser: argparse.ArgumentParser) -> None:
 def _add_tables(parser: argparse.ArgumentParser) -> None:
     _add_warehouse(parser)
     parser.add_argument("database", nargs="?", metavar="DATABASE", help="only the tables of this database")
+    parser.add_argument("--json", action="store_true", help="print each table as one JSON object")
     parser.set_defaults(run=_list_tables)
 
 
@@ -87,7 +109,8 @@ def _list_tables(options: argparse.Namespace) -> int:
     databases = [options.database] if options.database else catalog.list_namespaces()
     for database in databases:
         for table in catalog.list_tables(database):
-            print(f"{database}.{table}")
+            found = {"database": database, "table": table}
+            print(json.dumps(found) if options.json else f"{database}.{table}")
     return 0
 
 

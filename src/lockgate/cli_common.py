@@ -14,6 +14,13 @@ from lockgate.errors import NotFoundError
 KEYS_HELP = "a key file, or a specification scheme:..."
 
 
+class WholeNames(argparse.ArgumentParser):
+    """A parser, and parsers of subcommands, to which `--ware` is not `--warehouse`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"allow_abbrev": False, **options})
+
+
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], int], text: str, examples: str
 ) -> argparse.ArgumentParser:

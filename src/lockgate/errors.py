@@ -8,7 +8,11 @@ key.
 from __future__ import annotations
 
 import difflib
+import sys
+import threading
+import warnings
 from collections.abc import Iterable
+from types import FrameType
 
 
 class LockgateError(Exception):
@@ -90,6 +94,26 @@ class IsolationError(LockgateError):
 
 class UnsupportedFormatError(LockgateError):
     """Raised when a file or table is valid but of a version, codec or feature that is not supported."""
+
+
+class StorageError(LockgateError, OSError):
+    """Raised when a disk or store refuses; one subclass for each reason, `__cause__` is its own error."""
+
+    def __str__(self) -> str:
+        # With `errno` and `filename` set, OSError would show these alone.
+        return str(self.args[0]) if self.args else ""
+
+
+class StorageFullError(StorageError):
+    """Raised when no space is left where a file is to be written."""
+
+
+class StorageDeniedError(StorageError, PermissionError):
+    """Raised when a place is read-only, or closed to this user."""
+
+
+class NameTooLongError(StorageError, ValueError):
+    """Raised when a name, or a value that becomes the name of a folder, is too long for the storage."""
 
 
 class CommitConflictError(LockgateError):
@@ -176,11 +200,43 @@ class LookupTimeoutError(LookupCacheError, TimeoutError):
     """Raised when no owner brought a lookup cache to the wanted snapshot in time."""
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
-    """Say which of `known` resemble `name`, as the end of an error message.
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's program: the innermost frame that is not of Lockgate or Spark.
+
+    A thread that answers Spark has no such line; what the main thread is at, waiting, is shown then.
+    """
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    frame = _users_frame(sys._getframe(1)) or _users_frame(main)
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+        return
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__", "<unknown>"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+# Packages between a user's line and ours: our own, and those by which threads and Spark call.
+_BETWEEN = (sys.stdlib_module_names | {"lockgate", "pyspark", "py4j"}) - {"__main__"}
+
+
+def _users_frame(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
+        frame = frame.f_back
+    return frame
+
+
+def nearest(name: str, known: Iterable[str], *, most: int = 3, within: str = "") -> str:
+    """Say which of `known` resemble `name`, as the end of an error message; `within` stands before each.
 
     >>> nearest("plane", ["planes", "airports"])
     "; did you mean 'planes'?"
+    >>> nearest("plane", ["planes", "airports"], within="hr.")
+    "; did you mean 'hr.planes'?"
     >>> nearest("x", ["planes", "airports"])
     '; known: airports, planes'
     >>> nearest("x", [])
@@ -190,8 +246,8 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
     by_folded = {candidate.lower(): candidate for candidate in names}
     close = difflib.get_close_matches(name.lower(), by_folded, n=most, cutoff=0.6)
     if close:
-        return f"; did you mean {' or '.join(repr(by_folded[match]) for match in close)}?"
+        return f"; did you mean {' or '.join(repr(within + by_folded[match]) for match in close)}?"
     if not names:
         return ""
-    shown = ", ".join(names[:20])
+    shown = ", ".join(within + each for each in names[:20])
     return f"; known: {shown}{', ...' if len(names) > 20 else ''}"

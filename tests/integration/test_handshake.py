@@ -102,7 +102,7 @@ def test_plain_confs_need_attach(tmp_path: Path) -> None:
     """Without `attach` the catalog says what to do; with it, the same session works."""
     printed = run(
         """
-        import json, sys, lockgate
+        import json, sys, lockgate, lockgate.errors
         from pyspark.sql import SparkSession
         builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.log.level", "OFF")
@@ -111,18 +111,36 @@ def test_plain_confs_need_attach(tmp_path: Path) -> None:
             spark.sql("SHOW NAMESPACES IN house").collect()
         except Exception as error:
             first = str(error)
-        lockgate.attach(spark)
-        spark.sql("CREATE NAMESPACE house.db")
+        lake = lockgate.attach(spark)
+        lake.sql("CREATE NAMESPACE house.db")
         names = [row[0] for row in spark.sql("SHOW NAMESPACES IN house").collect()]
-        print(json.dumps([first, names]))
+        lake.sql("CREATE TABLE house.db.t AS SELECT 1 AS id")
+        rows = lake.table("db.t").count() + lake.catalog.load_table("db.t").read().num_rows
+        spark.conf.set("spark.sql.catalog.annex", "io.lockgate.spark.LockgateCatalog")
+        spark.conf.set("spark.sql.catalog.annex.warehouse", sys.argv[1] + "/annex")
+        chosen = [lockgate.attach(spark).name, lockgate.attach(spark, catalog="house").name]
+        spark.sql("USE house")
+        chosen.append(lockgate.attach(spark).name)
+        try:
+            lockgate.attach(spark, catalog="hous")
+        except lockgate.errors.InputError as error:
+            chosen.append(str(error))
+        print(json.dumps([first, names, lake.name, rows, chosen]))
         spark.stop()
         """,
         str(tmp_path),
     )
-    first, names = json.loads(printed)
+    first, names, name, rows, chosen = json.loads(printed)
     assert "call lockgate.attach(spark) first" in first
     assert "Traceback" not in first
     assert names == ["db", "sys"]
+    assert (name, rows) == ("house", 2)
+    assert chosen == [
+        "annex",
+        "house",
+        "house",
+        "the session has no Lockgate catalog 'hous'; did you mean 'house'?",
+    ]
 
 
 def test_a_missing_jar_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

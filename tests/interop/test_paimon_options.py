@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from paimon_java import PaimonJava
+from exact_rows import exact_rows, in_order
+from paimon_java import PaimonJava, PaimonTable
 
+from lockgate.errors import UnsupportedFormatError
+from lockgate.framework.store import Catalog
 from lockgate.framework.store.judged_options import judgement_of
+from lockgate.pushdown import col
 
 pytestmark = pytest.mark.interop
 LIST = Path(__file__).parents[1] / "fixtures" / "paimon" / "options.json"
@@ -20,3 +25,39 @@ def test_every_option_of_the_jar_is_judged(paimon_java: PaimonJava, tmp_path: Pa
     assert sorted(name for name in names if judgement_of(name) is None) == []
     stored = {name for group in json.loads(LIST.read_text()).values() for name in group}
     assert sorted(names - stored) == [], "add them to the stored list too"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"manifest.format": "orc"},
+        {"manifest.format": "parquet"},
+        {"manifest.compression": "snappy"},
+        {"manifest.format": "parquet", "manifest.compression": "snappy"},
+    ],
+    ids=lambda options: " ".join(options.values()),
+)
+@pytest.mark.parametrize("keys", [("id", "p"), ()], ids=["key", "append"])
+def test_manifests_of_every_format_are_read(
+    paimon_java: PaimonJava, tmp_path: Path, options: dict[str, str], keys: tuple[str, ...]
+) -> None:
+    theirs = PaimonTable(paimon_java, str(tmp_path), "db.t")
+    columns = [("id", "BIGINT NOT NULL"), ("p", "STRING NOT NULL"), ("v", "TIMESTAMP(6)")]
+    bucket = {"bucket": "2"} if keys else {}
+    theirs.create(columns, primary_keys=keys, partition_keys=["p"], options={**options, **bucket})
+    for number in range(3):
+        theirs.write([[number * 2, "x", None], [number * 2 + 1, f"p{number}", None]])
+    if keys:
+        theirs.write([[0, "x", None]], kind="-D")
+        theirs.compact()
+    table = Catalog(tmp_path).load_table("db.t")
+    rows = theirs.read().rows
+    assert in_order(exact_rows(table.read())) == rows
+    assert len(rows) == (5 if keys else 6)
+    assert table.read(predicate=col("p") == "p1")["id"].to_pylist() == [3]
+    if "manifest.format" in options:
+        with pytest.raises(UnsupportedFormatError, match=r"'manifest\.format'"):
+            table.append(table.read())
+    else:
+        table.append(pa.table({"id": [77], "p": ["x"], "v": pa.array([None], pa.timestamp("us"))}))
+        assert [77, "x", None] in theirs.read().rows

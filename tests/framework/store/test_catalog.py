@@ -64,9 +64,9 @@ def test_tables(catalog: Catalog) -> None:
 
 def test_misses_offer_the_nearest_names(catalog: Catalog) -> None:
     catalog.create_table("db.planes", SCHEMA)
-    with pytest.raises(TableNotFoundError, match=r"db\.plane; did you mean 'planes'"):
+    with pytest.raises(TableNotFoundError, match=r"db\.plane; did you mean 'db\.planes'"):
         catalog.load_table("db.plane")
-    with pytest.raises(TableNotFoundError, match="'planes'"):
+    with pytest.raises(TableNotFoundError, match=r"'db\.planes'"):
         catalog.drop_table("db.plane")
     with pytest.raises(NamespaceNotFoundError, match=r"no database 'dbs'.*did you mean 'db'"):
         catalog.load_table("dbs.planes")

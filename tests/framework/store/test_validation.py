@@ -25,9 +25,7 @@ def create(catalog: Catalog, options: dict[str, str], columns: pa.Schema = COLUM
 
 
 def test_keys_may_come_as_options(catalog: Catalog) -> None:
-    table = create(
-        catalog, {"primary-key": "id, dt", "partition": "dt", "owner": "me", "path": "/x", "comment": "hi"}
-    )
+    table = create(catalog, {"primary-key": "id, dt", "partition": "dt", "owner": "me", "comment": "hi"})
     schema = table.schema
     assert (schema.primary_keys, schema.partition_keys) == (("id", "dt"), ("dt",))
     assert schema.trimmed_primary_keys == schema.bucket_keys == ("id",)

@@ -8,6 +8,7 @@ import io.lockgate.spark.orc.BucketFunction;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkConf;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -36,6 +37,7 @@ import scala.Tuple2;
 
 /** {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by Python. */
 public final class LockgateCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
+  private static final Pattern NAMES_DEFAULT_FORMAT = Pattern.compile(".*\\.Data(Frame|Stream)Writer");
   private String name;
   private String handle;
 
@@ -187,11 +189,18 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     }
     request.set("schema", Values.typeToJson(schema));
     request.set("properties", Bridge.JSON.valueToTree(new HashMap<>(properties)));
+    request.put("default_format", namesDefaultFormat());
     ArrayNode columns = request.putArray("partitioning");
     for (Transform transform : partitioning) {
       columns.add(partitionColumn(transform));
     }
     return request;
+  }
+
+  /** Whether `saveAsTable` or `toTable` asks, which name the session's default format where the user names none. */
+  private static boolean namesDefaultFormat() {
+    return StackWalker.getInstance()
+        .walk(frames -> frames.anyMatch(frame -> NAMES_DEFAULT_FORMAT.matcher(frame.getClassName()).matches()));
   }
 
   /** CREATE TABLE ... LIKE, which Spark before 4.3 does not ask of catalogs. */

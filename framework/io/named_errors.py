@@ -1,0 +1,68 @@
+"""Errors of storage by their names: a full disk, a place closed to this user, a name too long for it."""
+
+from __future__ import annotations
+
+import errno
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from lockgate.errors import (
+    LockgateError,
+    NameTooLongError,
+    StorageDeniedError,
+    StorageError,
+    StorageFullError,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DENIED = (errno.EACCES, errno.EPERM)
+
+
+def named_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function raise `StorageError` in place of the `OSError` of a full or closed place.
+
+    The error of the operating system is its `__cause__`. A file that is missing or there already says
+    something else to callers, and stays as it is.
+    """
+
+    @functools.wraps(function)
+    def named(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*arguments, **options)
+        except OSError as error:
+            better = None if isinstance(error, LockgateError) else storage_error(error)
+            if better is None:
+                raise
+            raise better from error
+
+    return named
+
+
+def storage_error(error: OSError) -> StorageError | None:
+    """Return the named error for one of the operating system; None if there is no better name for it."""
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno in _FULL:
+        text = f"{where}no space is left there ({error.strerror}): free some, then do it again"
+        return _like(error, StorageFullError(text))
+    if error.errno == errno.EROFS:
+        text = f"{where}the place is read-only ({error.strerror}): mount it writable, or take another"
+        return _like(error, StorageDeniedError(text))
+    if error.errno in _DENIED:
+        text = f"{where}this user may not do that there ({error.strerror}): ask the owner of the folder"
+        return _like(error, StorageDeniedError(text))
+    if error.errno == errno.ENAMETOOLONG:
+        text = (
+            f"{where}a name is too long for this place ({error.strerror}): databases, tables and values of "
+            "partition columns become names of folders, of 255 bytes at most on most disks"
+        )
+        return _like(error, NameTooLongError(text))
+    return None
+
+
+def _like(error: OSError, named: StorageError) -> StorageError:
+    named.errno, named.strerror, named.filename = error.errno, None, error.filename
+    return named
