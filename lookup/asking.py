@@ -89,10 +89,11 @@ def look_up_in_parts(
     pins: pa.Array,
     keys: Sequence[pa.Array],
     groups: pa.Array | None = None,
+    marks: pa.Array | None = None,
 ) -> Iterator[pa.Array]:
     """Answer one batch of keys as `look_up` does, in several arrays if one would be very large."""
     try:
-        found = look_up(asking, counter, pins, keys, groups)
+        found = look_up(asking, counter, pins, keys, groups, marks)
     except AnswerTooLarge as large:
         size = -(-len(pins) // large.parts)
         if size == len(pins):
@@ -103,7 +104,7 @@ def look_up_in_parts(
     for start in range(0, len(pins), size):
         part = [array.slice(start, size) for array in (pins, *keys)]
         some = None if groups is None else groups.slice(start, size)
-        yield from look_up_in_parts(asking, counter, part[0], part[1:], some)
+        yield from look_up_in_parts(asking, counter, part[0], part[1:], some, marks)
 
 
 def look_up(
@@ -112,19 +113,22 @@ def look_up(
     pins: pa.Array,
     keys: Sequence[pa.Array],
     groups: pa.Array | None = None,
+    marks: pa.Array | None = None,
 ) -> pa.Array:
     """Answer one batch of keys, all of one pin (see `pin`): one struct a key, or a list of structs.
 
-    `groups` are the keys' groups of buckets, where there are several. Raises LookupCacheError if the pinned
-    snapshot is not cached here, and AnswerTooLarge if the answer to several keys must be asked for in parts.
+    `groups` are the keys' groups of buckets, where there are several; `marks`, all the same, tell the
+    snapshot from others of its number. Raises LookupCacheError if the pinned snapshot is not cached here, and
+    AnswerTooLarge if the answer to several keys must be asked for in parts.
     """
     started = time.perf_counter_ns()
     snapshot_id, token = unpack(pins[0].as_py()) if len(pins) else (0, 0)
+    mark = marks[0].as_py() if marks is not None and len(marks) else 0
     parts = _parts(groups)
     answers, retried = [], 0
     for group, where in parts:
         chosen = keys if where is None else [key.take(where) for key in keys]
-        found, again = _answer(asking, asking.places[group], (snapshot_id, token), chosen)
+        found, again = _answer(asking, asking.places[group], (snapshot_id, token, mark), chosen)
         answers.append(found)
         retried += again
     found = answers[0] if len(parts) == 1 else _in_order(parts, answers)
@@ -152,10 +156,10 @@ def _in_order(parts: Sequence[tuple[int, pa.Array | None]], answers: Sequence[pa
 
 
 def _answer(
-    asking: Asking, place: str, pin: tuple[int, int], keys: Sequence[pa.Array]
+    asking: Asking, place: str, pin: tuple[int, int, int], keys: Sequence[pa.Array]
 ) -> tuple[pa.Array, int]:
     path = str(local_path(place)) if asking.everywhere else place
-    found = _ask(asking, path, pin[0], keys, asking.wait_seconds)
+    found = _ask(asking, path, pin[0], keys, asking.wait_seconds, pin[2])
     if asking.retry is None:
         return found, 0
     found = _with_snapshot(found, pin[0], many=asking.many)
@@ -163,10 +167,23 @@ def _answer(
 
 
 def _ask(
-    asking: Asking, path: str, snapshot_id: int, keys: Sequence[pa.Array], wait_seconds: float = 0.0
+    asking: Asking,
+    path: str,
+    snapshot_id: int,
+    keys: Sequence[pa.Array],
+    wait_seconds: float = 0.0,
+    mark: int = 0,
 ) -> pa.Array:
     return answer(
-        path, snapshot_id, keys, asking.fields, asking.many, asking.cache_bytes, wait_seconds, _MOST_BYTES
+        path,
+        snapshot_id,
+        keys,
+        asking.fields,
+        asking.many,
+        asking.cache_bytes,
+        wait_seconds,
+        _MOST_BYTES,
+        mark,
     )
 
 
@@ -189,13 +206,13 @@ def _ask_again(
     asking: Asking,
     retry: Retry,
     path: str,
-    pin: tuple[int, int],
+    pin: tuple[int, int, int],
     keys: Sequence[pa.Array],
     found: pa.Array,
 ) -> tuple[pa.Array, int]:
     # Only what has a key and no match, only of newer states, until the batch's attempts are used up: a task's
     # later keys do not wait again for what its first ones waited for.
-    asked, token = pin
+    asked, token, _ = pin
     valid = np.ones(len(found), bool)
     for key in keys:
         valid &= np.asarray(key.is_valid())

@@ -22,7 +22,7 @@ from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.budget import DiskBudget
 from lockgate.lookup.cache_key import writer_cipher
 from lockgate.lookup.chosen import Chosen, RowChoice
-from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage
+from lockgate.lookup.directory import CacheDirectory, GenerationInfo, disk_usage, mark_of
 from lockgate.lookup.loading import Loader, Progress
 from lockgate.lookup.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
 from lockgate.lookup.spec import CacheLayout, LookupSpec, cached_layout, masked_in
@@ -58,6 +58,19 @@ class _Cursor:
 def fingerprint(snapshot: Snapshot) -> str:
     """Tell a snapshot from another that took its number after a rollback."""
     return snapshot.delta_manifest_list
+
+
+def check_mark(table: Table, snapshot_id: int, mark: int | None) -> Snapshot:
+    """Return a snapshot that was chosen before, by its number and its mark (None or 0: not known).
+
+    Raises SnapshotNotFoundError if it is gone, also where another one has its number since.
+    """
+    snapshot = table.snapshot(snapshot_id)
+    if mark and mark_of(fingerprint(snapshot)) != mark:
+        raise SnapshotNotFoundError(
+            f"snapshot {snapshot_id} of {table.identifier} was rolled back, and another has its number since"
+        )
+    return snapshot
 
 
 class CacheBuilder:

@@ -8,19 +8,22 @@
     LOCK                 held by the one process that writes
     CURRENT              the snapshot that readers without a wish of their own get
     PRIMARY              names the database that is brought forward from snapshot to snapshot
-    generations/<id>/    the state at snapshot <id>: never changed, renamed into place complete
+    generations/<id>/    the state at snapshot <id>: never changed, renamed into place complete; which
+    snapshot
+                         of that number it is, its fingerprint says (`mark_of`)
     PLACE                a name of the folder, by which those who share it know each other
     owners/<name>        locked by the executor of an application that runs its owner (`standby`)
-    wanted/<id>          snapshots that a process without the lock asks for
+    wanted/<id>[-<mark>] snapshots that a process without the lock asks for
     readers/<name>       what a driver still needs, touched while it lives
     reports/<name>       where that driver's lookup stands, for the shell (`caches`)
 
-A folder belongs to one user and is closed to others.
+A folder belongs to one user and is closed to others; whoever opens a state checks that (`check`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -33,6 +36,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lockgate.errors import LookupCacheError, VersionMismatchError
+from lockgate.framework.io.private_folder import check_own_folder, check_private_folder
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup import places
 from lockgate.lookup.spec import CacheLayout
@@ -62,6 +66,19 @@ class GenerationInfo:
     build_seconds: float
     built_millis: int
     storage: str = "full"
+
+    @property
+    def mark(self) -> int:
+        """What plans and pins carry to tell the snapshot from another of its number."""
+        return mark_of(self.fingerprint)
+
+
+def mark_of(fingerprint: str) -> int:
+    """A snapshot's fingerprint as a positive number of 63 bits: the first bytes of its SHA-256.
+
+    The same in Java: `States.markOf`; both pass `tests/fixtures/snapshot_marks.json`.
+    """
+    return int.from_bytes(hashlib.sha256(fingerprint.encode()).digest()[:8], "big") >> 1 or 1
 
 
 def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:
@@ -98,6 +115,16 @@ class CacheDirectory:
         places.cache_folder(self.path)
         for part in ("generations", "wanted", "readers", "reports", "keys"):
             (self.path / part).mkdir(exist_ok=True)
+
+    def check(self, snapshot_id: int | None = None) -> None:
+        """Check that nobody else could have put here what is read: the folder, or a state in it.
+
+        Raises UnsafePathError for a folder of another user, or that others can write to; FileNotFoundError if
+        there is none. To be called before a state is opened, not for each question.
+        """
+        check_private_folder(self.path, places.ADVICE)
+        if snapshot_id is not None:
+            check_own_folder(self.generation_path(snapshot_id), places.ADVICE)
 
     # --- layout ----------------------------------------------------------------------------------
 
@@ -239,34 +266,41 @@ class CacheDirectory:
 
     # --- what others want --------------------------------------------------------------------------
 
-    def want(self, snapshot_id: int) -> None:
-        """Ask whoever holds the lock for the state at a snapshot; must be repeated within the lease."""
-        (self.path / "wanted" / str(snapshot_id)).touch()
+    def want(self, snapshot_id: int, mark: int = 0) -> None:
+        """Ask whoever holds the lock for the state at a snapshot; must be repeated within the lease.
 
-    def wanted(self) -> list[int]:
-        """The snapshots asked for, ascending; forgets those that nobody asks for any more."""
+        `mark` tells it from others of its number (`mark_of`); 0: whichever has the number now.
+        """
+        self._wish(snapshot_id, mark).touch()
+
+    def _wish(self, snapshot_id: int, mark: int, suffix: str = "") -> Path:
+        return self.path / "wanted" / f"{snapshot_id}{f'-{mark}' if mark else ''}{suffix}"
+
+    def wanted(self) -> list[tuple[int, int]]:
+        """The snapshots asked for, with their marks, ascending; forgets those that nobody asks for now."""
         wanted = []
-        for snapshot_id in _numbers(self.path / "wanted"):
-            with contextlib.suppress(FileNotFoundError):
-                path = self.path / "wanted" / str(snapshot_id)
+        for path in (self.path / "wanted").iterdir():
+            snapshot_id, _, mark = path.name.partition("-")
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                wish = int(snapshot_id), int(mark or 0)
                 if time.time() - path.stat().st_mtime > WISH_LEASE_SECONDS:
                     path.unlink()
                 else:
-                    wanted.append(snapshot_id)
-        return wanted
+                    wanted.append(wish)
+        return sorted(wanted)
 
-    def unwant(self, snapshot_id: int) -> None:
+    def unwant(self, snapshot_id: int, mark: int = 0) -> None:
         """The wish is fulfilled, or cannot be."""
-        (self.path / "wanted" / str(snapshot_id)).unlink(missing_ok=True)
+        self._wish(snapshot_id, mark).unlink(missing_ok=True)
 
-    def refuse(self, snapshot_id: int, error: dict[str, Any]) -> None:
+    def refuse(self, snapshot_id: int, error: dict[str, Any], mark: int = 0) -> None:
         """The wish cannot be fulfilled: leave the reason to whoever made it."""
-        write_atomically(self.path / "wanted" / f"{snapshot_id}.error", json.dumps(error))
-        self.unwant(snapshot_id)
+        write_atomically(self._wish(snapshot_id, mark, ".error"), json.dumps(error))
+        self.unwant(snapshot_id, mark)
 
-    def take_refusal(self, snapshot_id: int) -> dict[str, Any] | None:
+    def take_refusal(self, snapshot_id: int, mark: int = 0) -> dict[str, Any] | None:
         """Why a wish was not fulfilled, if it was not; asking again is possible afterwards."""
-        path = self.path / "wanted" / f"{snapshot_id}.error"
+        path = self._wish(snapshot_id, mark, ".error")
         error = _read_json(path)
         path.unlink(missing_ok=True)
         return error

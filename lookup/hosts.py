@@ -52,10 +52,10 @@ class Host:
     early_ends: int = 0
     retry_at: float = 0.0
 
-    def has(self, snapshot_id: int, fingerprint: str | None = None) -> bool:
-        """Whether the state at a snapshot is built here; of one with this fingerprint, if given."""
+    def has(self, snapshot_id: int, fingerprint: str | None = None, *, mark: int | None = None) -> bool:
+        """Whether the state at a snapshot is built here; of one with this fingerprint or mark, if given."""
         info = self.built.get(snapshot_id)
-        return info is not None and fingerprint in (None, info.fingerprint)
+        return info is not None and fingerprint in (None, info.fingerprint) and mark in (None, info.mark)
 
     def failure(self, snapshot_id: int) -> LockgateError | None:
         """Why a state could not be built."""
@@ -139,10 +139,10 @@ class Hosts:
         hosts = self.all()
         return [host for host in hosts if host.ready] or hosts
 
-    def have(self, snapshot_id: int, fingerprint: str | None = None) -> bool:
+    def have(self, snapshot_id: int, fingerprint: str | None = None, *, mark: int | None = None) -> bool:
         """Whether a state is built on every host that decides; False while there is no host."""
         deciding = self.deciding()
-        return bool(deciding) and all(host.has(snapshot_id, fingerprint) for host in deciding)
+        return bool(deciding) and all(host.has(snapshot_id, fingerprint, mark=mark) for host in deciding)
 
     def failure(self, snapshot_id: int) -> LockgateError | None:
         """Why a state cannot be given to batches now, if so."""
@@ -163,6 +163,11 @@ class Hosts:
         """What the latest refreshes failed with, how often in a row, and where."""
         found = [(host.name, host.error, host.failures) for host in self.all() if host.error is not None]
         return found + [(link, error, 1) for link, error in self._broken.items()]
+
+    def forget(self, snapshot_id: int) -> None:
+        """What was known of a state on any host holds no more."""
+        for host in self.all():
+            host.forget(snapshot_id)
 
     # --- asking --------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ def jvm_function(
     *,
     everywhere: bool,
 ) -> Callable[..., Column]:
-    """The function of the batch's pin and the key columns that gives a cache's answer to them.
+    """The function of the batch's pin and mark and the key columns that gives a cache's answer to them.
 
     `place` is a folder, or, with `everywhere`, what each host turns into a folder of its own (see `places`).
     """
@@ -99,12 +99,13 @@ def jvm_function(
         "answered": [layout.row_schema.get_field_index(name) for name in layout.columns],
     }
 
-    def ask(pin: Column, *keys: Column) -> Column:
+    def ask(pin: Column, mark: Column, *keys: Column) -> Column:
         return functions.call_function(
             f"`{catalog}`.{_FUNCTION}",
             functions.lit(json.dumps(how)),
             functions.lit(None).cast(answer_type),
             pin,
+            mark,
             *(key.cast(kind) for key, kind in zip(keys, key_types, strict=True)),
         )
 

@@ -19,8 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lockgate.errors import LookupCacheError, WrongKeyError
+from lockgate.framework.io.private_folder import check_own_folder, check_private_socket
 from lockgate.lookup.cache_key import cipher_of
 from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup.places import ADVICE
 from lockgate.lookup.sealing import KEY_BYTES, CacheCipher
 
 # A killed owner is replaced within a second or two; one that starts on a busy host takes longer.
@@ -34,8 +36,10 @@ class KeyServer:
 
     def __init__(self, directory: CacheDirectory, secret: Callable[[], bytes | None]) -> None:
         self._secret = secret
+        directory.check()
         folder = directory.path / "keys"
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        check_own_folder(folder, ADVICE)
         _sweep(folder)
         # Not by the process's number, which two containers that share the folder may both have.
         self._path = folder / f"{uuid.uuid4().hex[:12]}.sock"
@@ -66,7 +70,11 @@ class KeyServer:
 
 
 def fetch_cipher(directory: CacheDirectory, wait_seconds: float = WAIT_SECONDS) -> CacheCipher:
-    """Ask the owners of a cache for its key; LookupCacheError if none answers in time."""
+    """Ask the owners of a cache for its key; LookupCacheError if none answers in time.
+
+    Raises UnsafePathError if the folder, or a socket in it, could be another user's.
+    """
+    directory.check()
     deadline = time.monotonic() + wait_seconds
     while True:
         content = directory.key()
@@ -88,6 +96,7 @@ def _ask(path: Path) -> bytes:
     answer = b""
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_ANSWER_SECONDS)
+        check_private_socket(path)
         with _address(path) as address:
             connection.connect(address)
         if not _is_own(connection):

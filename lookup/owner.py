@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError
-from lockgate.lookup.builder import CacheBuilder, fingerprint
+from lockgate.lookup.builder import CacheBuilder, check_mark, fingerprint
 from lockgate.lookup.cache_key import CacheKey
 from lockgate.lookup.caches import note_standing
-from lockgate.lookup.directory import CacheDirectory, sweep_caches
+from lockgate.lookup.directory import CacheDirectory, mark_of, sweep_caches
 from lockgate.lookup.key_server import KeyServer
 from lockgate.lookup.options import UNUSED_RETENTION, lookup_options
 from lockgate.lookup.pipe import Message, PipeKeyProvider, Sender, error_to_json
@@ -165,8 +165,8 @@ class Owner:
         while self._pending:
             command = self._pending.pop(0)
             self._build(command["snapshot"], command["serve"])
-        for snapshot_id in self._directory.wanted():
-            self._build_for_others(snapshot_id)
+        for snapshot_id, mark in self._directory.wanted():
+            self._build_for_others(snapshot_id, mark)
 
     def _build(self, snapshot_id: int, serve: bool) -> Exception | None:
         try:
@@ -208,12 +208,20 @@ class Owner:
             self._directory.ensure()  # somebody may have removed parts of it
         self._send({"event": "failed", "snapshot": snapshot_id, "error": error_to_json(error)})
 
-    def _build_for_others(self, snapshot_id: int) -> None:
-        error = self._build(snapshot_id, serve=False)
+    def _build_for_others(self, snapshot_id: int, mark: int) -> None:
+        error = self._replaced(snapshot_id, mark) or self._build(snapshot_id, serve=False)
         if error is None:
-            self._directory.unwant(snapshot_id)
+            self._directory.unwant(snapshot_id, mark)
         else:
-            self._directory.refuse(snapshot_id, error_to_json(error))
+            self._directory.refuse(snapshot_id, error_to_json(error), mark)
+
+    def _replaced(self, snapshot_id: int, mark: int) -> Exception | None:
+        # Only whoever asks for it is told: what has the number now can be built.
+        try:
+            check_mark(self._table, snapshot_id, mark)
+        except Exception as error:
+            return error
+        return None
 
     def _progress(self, rows: int, expected: int) -> None:
         now = time.monotonic()
@@ -237,9 +245,9 @@ class Owner:
                 self._pending.remove(command)
                 self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
                 continue
-            refusal = self._directory.take_refusal(snapshot_id)
+            refusal = self._directory.take_refusal(snapshot_id, mark_of(wanted))
             if refusal is None:
-                self._directory.want(snapshot_id)
+                self._directory.want(snapshot_id, mark_of(wanted))
             else:
                 self._pending.remove(command)
                 self._send({"event": "failed", "snapshot": snapshot_id, "error": refusal})

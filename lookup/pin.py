@@ -36,11 +36,12 @@ CACHE_OPTION = "lookup.cache-id"
 ANSWER_OPTION = "lookup.answer"
 # The read option with the number of groups that `lookup.shuffle` makes of the buckets.
 GROUPS_OPTION = "lookup.groups"
-# The one column of the table, and the members of it.
+# The one column of the table, and the members of it; the mark tells the snapshot from others of its number.
 PIN_COLUMN = "pin"
 SNAPSHOT_MEMBER = "snapshot_id"
+MARK_MEMBER = "mark"
 STATE_MEMBERS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis", "failures")
-_MEMBERS = (SNAPSHOT_MEMBER, *STATE_MEMBERS)
+_MEMBERS = (SNAPSHOT_MEMBER, *STATE_MEMBERS, MARK_MEMBER)
 
 
 class PinTable:
@@ -49,7 +50,7 @@ class PinTable:
     single_row = True
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
-        """One struct: the snapshot's id, and how far it is behind, rows, bytes, time to build, failures."""
+        """One struct: the snapshot's id, how far it is behind, rows, bytes, time to build, failures, mark."""
         members = tuple(DataField(number, name, BIGINT) for number, name in enumerate(_MEMBERS, 1))
         return [DataField(0, PIN_COLUMN, row(members))]
 
@@ -71,7 +72,11 @@ class PinTable:
             raise InputError(f"{table.identifier}$pin is read by lookup joins only")
         spec = LookupSpec.from_json(json.loads(options[SPEC_OPTION]))
         planned = options.get(CACHE_OPTION)
-        if planned is not None and planned != cache_id(table, spec):
+        catalog = context.catalog(context.request["catalog"])
+        # The table as it is now: one that was dropped is still known to plans that were made with it.
+        current = catalog.load_table(table.identifier)
+        replaced = current.table_id != table.table_id
+        if replaced or (planned is not None and planned != cache_id(table, spec)):
             # The workers ask the cache of then, where a snapshot of this number may be another state.
             raise LookupCacheError(
                 f"the lookup on {table.identifier} was planned with another table, other columns or other "
@@ -81,16 +86,15 @@ class PinTable:
         query = properties.get("query_id")
         batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
         if options.get(ANSWER_OPTION) == "spark":
-            return _row(*snapshot_for_spark(table, spec, query, batch), 0)
+            return _row(*snapshot_for_spark(table, spec, query, batch), 0, 0)
         _forget_ended_queries(context.spark, query)
-        catalog = context.catalog(context.request["catalog"])
         site = functools.partial(site_for, context.spark)
         if GROUPS_OPTION in options:
             groups = int(options[GROUPS_OPTION])
-            lookup_id, report = pin_groups(catalog, table, spec, groups, query, batch, site)
+            lookup_id, report, mark = pin_groups(catalog, table, spec, groups, query, batch, site)
         else:
             lookup = lookup_for(catalog, table, spec, site)
-            snapshot_id = lookup.pin(query, batch)
+            snapshot_id, mark = lookup.choose(query, batch)
             lookup_id, report = lookup.id, report_of(lookup.status(), query, batch, snapshot_id)
         token = REPORTS.planned(lookup_id, report)
         return _row(
@@ -100,6 +104,7 @@ class PinTable:
             report.cache_bytes,
             round(report.build_seconds * 1000),
             report.failures,
+            mark,
         )
 
 

@@ -2,7 +2,8 @@
 one.
 
 A pin is a Paimon consumer of the dimension: it keeps snapshot expiry from removing what the batch reads,
-survives the driver, and every engine respects it. Its name holds the query, the lookup and the batch.
+survives the driver, and every engine respects it. Its name holds the query, the lookup, the batch, and the
+mark of the snapshot (`directory.mark_of`): after a rollback another snapshot may have its number.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lockgate.lookup.standing import Pin
 
@@ -54,6 +55,12 @@ def forget_ended(runs: Callable[[str], bool]) -> None:
                 pins.forget(query_id)
 
 
+class _Pinned(NamedTuple):
+    snapshot_id: int
+    # None: a driver of an older version did not note it.
+    mark: int | None
+
+
 class Pins:
     """The pins of one lookup (`lookup_id`) on its table; all methods may be called from any thread."""
 
@@ -61,25 +68,33 @@ class Pins:
         self._table = table
         self._lookup_id = lookup_id
         self._lock = threading.Lock()
-        self._by_query: dict[str, dict[int, int]] = {}
+        self._by_query: dict[str, dict[int, _Pinned]] = {}
 
     def get(self, query_id: str, batch_id: int) -> int | None:
         """The snapshot that this batch was given before, by this driver or by one before it."""
         with self._lock:
-            return self._known(query_id).get(batch_id)
+            found = self._known(query_id).get(batch_id)
+            return None if found is None else found.snapshot_id
 
-    def record(self, query_id: str, batch_id: int, snapshot_id: int) -> None:
+    def mark(self, query_id: str, batch_id: int) -> int | None:
+        """What tells the batch's snapshot from others of its number; None if the pin does not say."""
+        with self._lock:
+            found = self._known(query_id).get(batch_id)
+            return None if found is None else found.mark
+
+    def record(self, query_id: str, batch_id: int, snapshot_id: int, mark: int | None = None) -> None:
         """Give a snapshot to a batch, and drop the pins of batches that are committed by now."""
         with self._lock:
             known = self._known(query_id)
-            self._table.record_consumer(self._name(query_id, batch_id, snapshot_id), max(snapshot_id, 1))
-            known[batch_id] = snapshot_id
+            pinned = known[batch_id] = _Pinned(snapshot_id, mark)
+            self._table.record_consumer(self._name(query_id, batch_id, pinned), max(snapshot_id, 1))
             for old in [batch for batch in known if batch <= batch_id - _KEPT_BATCHES]:
                 self._table.delete_consumer(self._name(query_id, old, known.pop(old)))
 
     def name_of(self, query_id: str, batch_id: int) -> str:
         """The consumer that is a batch's pin on a snapshot."""
-        return self._name(query_id, batch_id, 1)
+        with self._lock:
+            return self._name(query_id, batch_id, self._known(query_id).get(batch_id, _Pinned(1, None)))
 
     def queries(self) -> list[str]:
         """The queries whose pins this process renews."""
@@ -94,15 +109,15 @@ class Pins:
     def snapshots(self) -> set[int]:
         """Every snapshot that a batch of this driver's queries still holds."""
         with self._lock:
-            return {snapshot for batches in self._by_query.values() for snapshot in batches.values()}
+            return {pinned.snapshot_id for batches in self._by_query.values() for pinned in batches.values()}
 
     def all(self) -> tuple[Pin, ...]:
         """The pins of this driver's queries, by query and batch."""
         with self._lock:
             return tuple(
-                Pin(query, batch, snapshot)
+                Pin(query, batch, pinned.snapshot_id)
                 for query, batches in self._by_query.items()
-                for batch, snapshot in sorted(batches.items())
+                for batch, pinned in sorted(batches.items())
             )
 
     def renew(self, retention_seconds: float) -> list[str]:
@@ -113,8 +128,9 @@ class Pins:
         """
         with self._lock:
             for query, batches in self._by_query.items():
-                for batch, snapshot in batches.items():
-                    self._table.record_consumer(self._name(query, batch, snapshot), max(snapshot, 1))
+                for batch, pinned in batches.items():
+                    name = self._name(query, batch, pinned)
+                    self._table.record_consumer(name, max(pinned.snapshot_id, 1))
             own = {f"{_PREFIX}{query}-" for query in self._by_query}
         oldest = time.time_ns() // 1_000_000 - retention_seconds * 1000
         dropped = [
@@ -124,19 +140,21 @@ class Pins:
         ]
         return [name for name in dropped if self._table.delete_consumer(name)]
 
-    def _known(self, query_id: str) -> dict[int, int]:
+    def _known(self, query_id: str) -> dict[int, _Pinned]:
         if query_id not in self._by_query:
             start = self._start(query_id)
             found = {}
             for name, snapshot in self._table.consumers().items():
-                batch = name.removeprefix(start).removesuffix(_EMPTY)
+                batch, _, mark = name.removeprefix(start).removesuffix(_EMPTY).partition(".")
                 if name.startswith(start) and batch.isdigit():
-                    found[int(batch)] = 0 if name.endswith(_EMPTY) else snapshot
+                    number = 0 if name.endswith(_EMPTY) else snapshot
+                    found[int(batch)] = _Pinned(number, int(mark) if mark.isdigit() else None)
             self._by_query[query_id] = found
         return self._by_query[query_id]
 
     def _start(self, query_id: str) -> str:
         return f"{_PREFIX}{query_id}-{self._lookup_id}-"
 
-    def _name(self, query_id: str, batch_id: int, snapshot_id: int) -> str:
-        return f"{self._start(query_id)}{batch_id}{'' if snapshot_id else _EMPTY}"
+    def _name(self, query_id: str, batch_id: int, pinned: _Pinned) -> str:
+        mark = f".{pinned.mark}" if pinned.mark else ""
+        return f"{self._start(query_id)}{batch_id}{mark if pinned.snapshot_id else _EMPTY}"

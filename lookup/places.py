@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import os
 import re
-import stat
 import tempfile
 import time
 import uuid
@@ -18,12 +17,15 @@ from pathlib import Path
 from typing import IO
 
 from lockgate.errors import LookupCacheError
+from lockgate.framework.io.private_folder import make_own_folder, make_private_folder
 
 # A host's own folder of caches; wins over `lookup.cache-dir`, which is the same for all hosts.
 ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR"
 
 # As `file:/tmp` and `s3://bucket`, but not a Windows drive.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+ADVICE = "remove it if it is not yours, or choose another folder with lookup.cache-dir"
 
 _LOCK_LEFTOVER_SECONDS = 3600.0
 
@@ -58,32 +60,21 @@ def local_path(place: str) -> Path:
     return local_root(configured or slash) / name
 
 
-def own_folder(path: Path) -> Path:
-    """Make a folder, private if it is new; LookupCacheError if it cannot be or belongs to another user."""
+def cache_folder(path: Path) -> Path:
+    """Make the folder of a cache, closed to other users, if it is missing or was removed.
+
+    Raises LookupCacheError if it cannot be made, and UnsafePathError if it, or anything on the way to it,
+    could be another user's.
+    """
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # The folder above may be the user's own and hold other things: it is left as it is.
+        make_own_folder(path.parent, ADVICE)
+        return make_private_folder(path, ADVICE)
     except OSError as error:
         raise LookupCacheError(
-            f"cannot make the folder of lookup caches {path}: {error.strerror}; choose another with "
-            "lookup.cache-dir"
+            f"cannot make the folder of lookup caches {error.filename or path}: {error.strerror or error}; "
+            "choose another with lookup.cache-dir"
         ) from error
-    if path.stat().st_uid != os.getuid():
-        raise LookupCacheError(f"{path} belongs to another user; choose a folder with lookup.cache-dir")
-    return path
-
-
-def private_folder(path: Path) -> Path:
-    """Make a folder that only this user can enter; raises LookupCacheError if it belongs to another."""
-    own_folder(path)
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        path.chmod(0o700)
-    return path
-
-
-def cache_folder(path: Path) -> Path:
-    """Make the folder of a cache, closed to other users, if it is missing or was removed."""
-    # The folder above may be the user's own and hold other things: it is left as it is.
-    return private_folder(own_folder(path.parent) / path.name)
 
 
 def folder_token(path: Path) -> str:

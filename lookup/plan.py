@@ -35,7 +35,14 @@ from lockgate.lookup.counting import SNAPSHOT_MASK
 from lockgate.lookup.jvm import answers_in_jvm, jvm_function
 from lockgate.lookup.metrics import observed
 from lockgate.lookup.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
-from lockgate.lookup.pin import ANSWER_OPTION, CACHE_OPTION, GROUPS_OPTION, SNAPSHOT_MEMBER, SPEC_OPTION
+from lockgate.lookup.pin import (
+    ANSWER_OPTION,
+    CACHE_OPTION,
+    GROUPS_OPTION,
+    MARK_MEMBER,
+    SNAPSHOT_MEMBER,
+    SPEC_OPTION,
+)
 from lockgate.lookup.reports import REPORTS
 from lockgate.lookup.shuffle import buckets_for, grouped
 from lockgate.lookup.spec import CacheLayout, LookupSpec, cache_id
@@ -107,6 +114,7 @@ def by_cache(join: Join) -> DataFrame:
     warn_of_detached_owner(join.stream.sparkSession)
     number = next_number()
     pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
+    marked = f"__lockgate_mark_{number}"
     stream, group, groups = join.stream, f"__lockgate_group_{number}", None
     buckets = buckets_for(join.dimension, join.spec)
     if buckets is not None:
@@ -119,8 +127,8 @@ def by_cache(join: Join) -> DataFrame:
     )
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     pin = pin_of(join, by_spark=False, groups=groups)
-    rows = stream.withColumn(pinned, pin[SNAPSHOT_MEMBER])
-    rows = rows.withColumn(matched, lookup(functions.col(pinned), *columns))
+    rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
+    rows = rows.withColumn(matched, lookup(functions.col(pinned), functions.col(marked), *columns))
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
     if join.stream.isStreaming:
         answer = functions.col(matched)
@@ -145,7 +153,7 @@ def by_cache(join: Join) -> DataFrame:
     for name, column in zip(join.names, join.spec.columns, strict=True):
         if column in masked:
             rows = rows.withMetadata(name, {"lockgate.masked": masked[column]})
-    return rows.drop(pinned, matched, own, group)
+    return rows.drop(pinned, marked, matched, own, group)
 
 
 def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFrame:
@@ -256,11 +264,11 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
 
     # What an iterator answers need not be parted as what it was asked.
     def ask(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        for pins, *arrays in together(batches):
+        for pins, marks, *arrays in together(batches):
             if groups is None:
-                yield from look_up_in_parts(asking, counter, pins, arrays)
+                yield from look_up_in_parts(asking, counter, pins, arrays, marks=marks)
             else:
-                yield from look_up_in_parts(asking, counter, pins, arrays[1:], arrays[0])
+                yield from look_up_in_parts(asking, counter, pins, arrays[1:], arrays[0], marks)
 
     make: Any = arrow_udf  # its overloads know only fixed numbers of columns
     made = make(ask, ArrayType(struct) if join.layout.many else struct)

@@ -23,9 +23,9 @@ from lockgate.errors import (
 )
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.bar import LoadBar
-from lockgate.lookup.builder import fingerprint
+from lockgate.lookup.builder import check_mark, fingerprint
 from lockgate.lookup.caches import note_standing, report_of
-from lockgate.lookup.directory import CacheDirectory, GenerationInfo
+from lockgate.lookup.directory import CacheDirectory, GenerationInfo, mark_of
 from lockgate.lookup.hosts import Host, Hosts
 from lockgate.lookup.options import (
     BLACKLIST,
@@ -47,6 +47,7 @@ from lockgate.lookup.sites import LocalSite, Owners, Site
 from lockgate.lookup.spec import LookupSpec, cache_id
 from lockgate.lookup.standing import HostStatus, LookupStatus
 from lockgate.lookup.tables import newest_target, place_of
+from lockgate.lookup.waiting import is_there
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
@@ -105,7 +106,13 @@ class Lookup:
     # --- what batches ask ----------------------------------------------------------------------------
 
     def pin(self, query_id: str | None, batch_id: int | None) -> int:
+        """Return the snapshot that `choose` chooses."""
+        return self.choose(query_id, batch_id)[0]
+
+    def choose(self, query_id: str | None, batch_id: int | None) -> tuple[int, int]:
         """Choose the snapshot that a batch uses, built and protected; 0 for a table without snapshots.
+
+        With it comes its mark (`directory.mark_of`), by which tasks tell it from others of its number.
 
         The same batch of the same query gets the same snapshot again, also from the next driver. Without a
         query, as in batch jobs, it is kept for `lookup.cache-file-retention`. Raises LookupTimeoutError if
@@ -113,33 +120,34 @@ class Lookup:
         """
         self.touch()
         if query_id is None or batch_id is None:
-            snapshot_id = self._choose()
-            with self._changed:
-                self._batch_pins[snapshot_id] = time.monotonic()
-            self._keep(snapshot_id)
-            return snapshot_id
-        known = self._pins.get(query_id, batch_id)
+            snapshot_id, mark = self._choose()
+            return snapshot_id, self.provide(snapshot_id, mark)
+        known, marked = self._pins.get(query_id, batch_id), self._pins.mark(query_id, batch_id)
         if known is None:
-            known = self._choose()
-            self._pins.record(query_id, batch_id, known)
+            known, marked = self._choose()
+            self._pins.record(query_id, batch_id, known, marked)
         try:
-            self._keep(known)
+            return known, self._keep(known, marked)
         except SnapshotNotFoundError as error:
+            consumer = self._pins.name_of(query_id, batch_id)
             self._pins.forget(query_id)  # read again, once somebody has done what follows
             raise SnapshotNotFoundError(
                 f"batch {batch_id} of query {query_id} is answered from snapshot {known} of "
                 f"{self.spec.identifier}, as it was before, and that is gone: {error}. Remove its "
-                f"consumer {self._pins.name_of(query_id, batch_id)!r} of the table to have it answered "
+                f"consumer {consumer!r} of the table to have it answered "
                 "from the newest"
             ) from error
-        return known
 
-    def provide(self, snapshot_id: int) -> None:
-        """Have a snapshot built that was chosen elsewhere, and keep it for `lookup.cache-file-retention`."""
+    def provide(self, snapshot_id: int, mark: int | None) -> int:
+        """Have a snapshot built that was chosen elsewhere, and keep it for `lookup.cache-file-retention`.
+
+        Returns its mark, which is looked up if it is None. Raises SnapshotNotFoundError if the mark is
+        another.
+        """
         self.touch()
         with self._changed:
             self._batch_pins[snapshot_id] = time.monotonic()
-        self._keep(snapshot_id)
+        return self._keep(snapshot_id, mark)
 
     @property
     def closed(self) -> bool:
@@ -157,21 +165,21 @@ class Lookup:
             self._asked_rows += rows
             self._hit_rows += hits
 
-    def _choose(self) -> int:
+    def _choose(self) -> tuple[int, int]:
         served = self._serving.info
         if served is None or self._is_rolled_back(served):
-            return self.wait_for(None)
+            return self._wait_for_newest()
         if self._paused():
-            chosen = served.snapshot_id
+            chosen = served
         elif self._options.get_option(REFRESH_ASYNC) and self._pending(served) <= self._options.get_option(
             PENDING_SNAPSHOTS
         ):
             with self._changed:
-                chosen = self._serving.snapshot_id or served.snapshot_id
+                chosen = self._serving.info or served
         else:
-            return self.wait_for(None)
+            return self._wait_for_newest()
         self._check_staleness()
-        return chosen
+        return chosen.snapshot_id, chosen.mark
 
     def _paused(self) -> bool:
         return covers(self._options.get_option(BLACKLIST), datetime.now())
@@ -205,15 +213,18 @@ class Lookup:
             latest = self.table.latest_snapshot()
             return latest is None or latest.id < info.snapshot_id
 
-    def _keep(self, snapshot_id: int) -> None:
+    def _keep(self, snapshot_id: int, mark: int | None) -> int:
         # Said before it is checked: what the owner removes afterwards is not this one.
         self._hold()
         if snapshot_id == EMPTY:
-            return
+            return 0
+        if mark is None:
+            mark = mark_of(fingerprint(self.table.snapshot(snapshot_id)))
         with self._changed:
-            there = self._hosts.have(snapshot_id)
-        if not there or (self._site.local and self.directory.generation(snapshot_id) is None):
-            self._await_build(self.table.snapshot(snapshot_id), serve=False)
+            there = self._hosts.have(snapshot_id, mark=mark)
+        if not there or (self._site.local and not is_there(self.directory, snapshot_id, mark)):
+            self._await_build(check_mark(self.table, snapshot_id, mark), serve=False)
+        return mark
 
     def wait_for(self, snapshot_id: int | None, timeout: float | None = None) -> int:
         """Wait until a snapshot (None: the newest there is now), or a newer one, is served; returns which is.
@@ -221,12 +232,7 @@ class Lookup:
         Raises LookupTimeoutError, or the error of the build if the newest cannot be built.
         """
         if snapshot_id is None:
-            newest = self._look()
-            if newest is None:
-                return EMPTY
-            if not self._serving.is_at(newest):
-                self._await_build(newest, serve=True, timeout=timeout)
-            return newest.id
+            return self._wait_for_newest(timeout)[0]
         deadline = time.monotonic() + self._timeout(timeout)
         with self._changed:
             while (served := self._serving.snapshot_id) is None or served < snapshot_id:
@@ -236,22 +242,34 @@ class Lookup:
                 self._changed.wait(min(left, 0.2))
             return served
 
+    def _wait_for_newest(self, timeout: float | None = None) -> tuple[int, int]:
+        newest = self._look()
+        if newest is None:
+            return EMPTY, 0
+        if not self._serving.is_at(newest):
+            self._await_build(newest, serve=True, timeout=timeout)
+        return newest.id, mark_of(fingerprint(newest))
+
     def _timeout(self, given: float | None) -> float:
         return self._options.get_option(TIMEOUT).total_seconds() if given is None else given
 
     def _await_build(self, snapshot: Snapshot, *, serve: bool, timeout: float | None = None) -> None:
         deadline = time.monotonic() + self._timeout(timeout)
+        mark = mark_of(fingerprint(snapshot))
         with self._changed:
-            for host in self._hosts.all():
-                host.forget(snapshot.id)
+            self._hosts.forget(snapshot.id)
             self._ask_all(snapshot, serve)
             self._awaited.append(snapshot.id)
             bar = LoadBar(f"loading {self.spec.identifier}")
             try:
-                while not self._hosts.have(snapshot.id) and self._is_coming():
+                while not self._hosts.have(snapshot.id, mark=mark) and self._is_coming():
                     failed = self._hosts.failure(snapshot.id)
                     if failed is not None:
                         raise failed
+                    if self._hosts.have(snapshot.id):  # of another of its number
+                        check_mark(self.table, snapshot.id, mark)
+                        self._hosts.forget(snapshot.id)
+                        self._ask_all(snapshot, serve)
                     left = deadline - time.monotonic()
                     if left <= 0:
                         raise self._too_late(snapshot.id)

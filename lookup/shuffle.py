@@ -74,23 +74,24 @@ def pin_groups(
     query_id: str | None,
     batch_id: int | None,
     site: Callable[[], Site] = LocalSite,
-) -> tuple[str, BatchReport]:
+) -> tuple[str, BatchReport, int]:
     """Choose one snapshot for a batch that all groups' caches have; as `service.Lookup.pin` does for one.
 
-    Returns the id of the first group's cache and the batch's report, with rows and bytes of all groups.
+    Returns the id of the first group's cache, the batch's report, with rows and bytes of all groups, and the
+    snapshot's mark.
     """
     pins = shared_pins(table, cache_id(table, spec))
     _pins[table.location, cache_id(table, spec)] = pins
     lookups = [lookup_for(catalog, table, each, site) for each in grouped(spec, groups)]
     known = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
+    mark = None if known is None else pins.mark(query_id or "", batch_id or 0)
     if known is None:
-        known = min(lookup.pin(None, None) for lookup in lookups)
+        known, mark = min(lookup.choose(None, None) for lookup in lookups)
         if query_id is not None and batch_id is not None:
-            pins.record(query_id, batch_id, known)
-    for lookup in lookups:
-        lookup.provide(known)
+            pins.record(query_id, batch_id, known, mark)
+    mark = max(lookup.provide(known, mark) for lookup in lookups)
     reports = [report_of(lookup.status(), query_id, batch_id, known) for lookup in lookups]
-    return lookups[0].id, replace(
+    together = replace(
         reports[0],
         lag_millis=max(report.lag_millis for report in reports),
         cache_rows=sum(report.cache_rows for report in reports),
@@ -98,3 +99,4 @@ def pin_groups(
         build_seconds=max(report.build_seconds for report in reports),
         failures=max(report.failures for report in reports),
     )
+    return lookups[0].id, together, mark

@@ -10,7 +10,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lockgate.lookup.builder import check_mark, fingerprint
 from lockgate.lookup.chosen import chosen_at
+from lockgate.lookup.directory import mark_of
 from lockgate.lookup.options import SCAN_PARTITIONS, STRATEGY, lookup_options
 from lockgate.lookup.pins import Pins, shared_pins
 from lockgate.lookup.running import serving
@@ -137,6 +139,8 @@ def snapshot_for_spark(
     if known is None:
         known = serving(lookup_id) or (0 if newest is None else newest.id)
         if query_id is not None and batch_id is not None:
-            pins.record(query_id, batch_id, known)
+            pins.record(query_id, batch_id, known, known and mark_of(fingerprint(table.snapshot(known))))
+    elif query_id is not None and batch_id is not None and known:
+        check_mark(table, known, pins.mark(query_id, batch_id))
     rows = 0 if newest is None else newest.total_record_count
     return known, 0, rows, 0, 0

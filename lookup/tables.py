@@ -18,7 +18,7 @@ from lockgate.framework.store.features import check_readable, check_unselected
 from lockgate.framework.store.snapshot import CommitKind, Snapshot
 from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache_key import reader_cipher
-from lockgate.lookup.directory import CacheDirectory, GenerationInfo
+from lockgate.lookup.directory import CacheDirectory, GenerationInfo, mark_of
 from lockgate.lookup.generation import Generation, LookupResult
 from lockgate.lookup.options import CACHE_DIR, CACHE_MEMORY, TIMEOUT, lookup_options, option_texts
 from lockgate.lookup.pipe import error_from_json
@@ -113,6 +113,7 @@ class LookupTable:
 
     def _build_or_await(self, snapshot: Snapshot) -> Generation:
         # Another process may be the cache's owner: it builds what is wanted then.
+        mark = mark_of(fingerprint(snapshot))
         deadline = time.monotonic() + self._options.get_option(TIMEOUT).total_seconds()
         while True:
             lock = self._directory.try_lock()
@@ -122,10 +123,10 @@ class LookupTable:
             info = self._directory.generation(snapshot.id)
             if info is not None and info.fingerprint == fingerprint(snapshot):
                 return self._open_generation(snapshot.id)
-            refusal = self._directory.take_refusal(snapshot.id)
+            refusal = self._directory.take_refusal(snapshot.id, mark)
             if refusal is not None:
                 raise error_from_json(refusal)
-            self._directory.want(snapshot.id)
+            self._directory.want(snapshot.id, mark)
             if time.monotonic() > deadline:
                 raise LookupTimeoutError(
                     f"the process that owns {self._directory.path} did not build snapshot {snapshot.id} of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,42 +11,56 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from lockgate.errors import LookupCacheError
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.generation import Generation
 from lockgate.lookup.key_server import fetch_cipher
 from lockgate.lookup.rows import offsets_of
 from lockgate.lookup.sealing import CacheCipher
-from lockgate.lookup.waiting import await_state
+from lockgate.lookup.waiting import await_state, is_there
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
 _MOST_OPEN = 16
 
-_open: OrderedDict[tuple[str, int], tuple[tuple[int, int], Generation]] = OrderedDict()
+# By folder, snapshot and the snapshot's mark: a number alone can come again.
+_Key = tuple[str, int, int]
+_open: OrderedDict[_Key, tuple[tuple[int, int], Generation]] = OrderedDict()
 _ciphers: dict[str, tuple[str, CacheCipher]] = {}
 _lock = threading.Lock()
 
 
-def generation(path: str, snapshot_id: int, cache_bytes: int, wait_seconds: float = 0.0) -> Generation:
+def generation(
+    path: str, snapshot_id: int, cache_bytes: int, wait_seconds: float = 0.0, mark: int = 0
+) -> Generation:
     """Return the state at a snapshot, opened once in this process.
 
-    It is waited for as `waiting.await_state` does; with `wait_seconds` 0, raises LookupCacheError if it is
-    not cached.
+    `mark` tells it from others of its number (`directory.mark_of`; 0: any). It is waited for as
+    `waiting.await_state` does; with `wait_seconds` 0, raises LookupCacheError if it is not cached. Raises
+    UnsafePathError if the cache's folder could be another user's.
     """
     directory = CacheDirectory(Path(path))
-    key = (path, snapshot_id)
+    key = (path, snapshot_id, mark)
     if wait_seconds and key not in _open:
-        await_state(directory, snapshot_id, wait_seconds)
+        await_state(directory, snapshot_id, wait_seconds, mark)
     with _lock:
-        mark = _mark(directory, snapshot_id)
+        stamp = _stamp(directory, snapshot_id)
         known = _open.get(key)
-        if known is not None and mark in (None, known[0]):
-            # Removed from disk meanwhile: what is open stays readable.
+        if known is not None and (stamp in (None, known[0]) or not is_there(directory, snapshot_id, mark)):
+            # Removed from disk meanwhile, or replaced by another of its number: what is open stays readable.
             _open.move_to_end(key)
             return known[1]
+        with contextlib.suppress(FileNotFoundError):  # which the next step says better
+            directory.check(snapshot_id)
         fresh = Generation(directory, snapshot_id, cache_bytes, _cipher(directory))
+        if mark not in (0, fresh.info.mark):
+            fresh.close()
+            raise LookupCacheError(
+                f"the lookup cache {path} holds another snapshot {snapshot_id} than this query was planned "
+                "with, which was rolled back meanwhile: run the query again"
+            )
         if known is not None:
             known[1].close()
-        _open[key] = (mark or (0, 0), fresh)
+        _open[key] = (stamp or (0, 0), fresh)
         _open.move_to_end(key)
         _close_removed(key)
         while len(_open) > _MOST_OPEN:
@@ -53,10 +68,10 @@ def generation(path: str, snapshot_id: int, cache_bytes: int, wait_seconds: floa
         return fresh
 
 
-def _close_removed(asked: tuple[str, int]) -> None:
+def _close_removed(asked: _Key) -> None:
     # The owner removed what no batch needs any more, but the disk has it back only when nobody holds it open.
     for key in [key for key in _open if key != asked]:
-        if _mark(CacheDirectory(Path(key[0])), key[1]) is None:
+        if _stamp(CacheDirectory(Path(key[0])), key[1]) is None:
             _open.pop(key)[1].close()
 
 
@@ -72,8 +87,8 @@ def _cipher(directory: CacheDirectory) -> CacheCipher | None:
     return known[1]
 
 
-def _mark(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | None:
-    # Tells a state from another of the same number, built after a rollback.
+def _stamp(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | None:
+    # Tells a state from another of the same number, built after it.
     try:
         status = (directory.generation_path(snapshot_id) / "GENERATION.json").stat()
     except FileNotFoundError:
@@ -90,6 +105,7 @@ def answer(
     cache_bytes: int,
     wait_seconds: float = 0.0,
     most_bytes: int | None = None,
+    mark: int = 0,
 ) -> pa.Array:
     """Answer a batch of keys with one struct a key, null where nothing matches, or with a list of structs.
 
@@ -100,7 +116,7 @@ def answer(
     kind = pa.struct(fields)
     if count == 0 or snapshot_id == 0:
         return pa.nulls(count, pa.list_(kind) if many else kind)
-    state = generation(path, snapshot_id, cache_bytes, wait_seconds)
+    state = generation(path, snapshot_id, cache_bytes, wait_seconds, mark)
     if not many:
         rows, found = state.aligned(keys, most_bytes)
         return _struct(rows, fields, pa.array(~found))

@@ -74,7 +74,7 @@ def test_files_of_states_that_were_removed_are_let_go_of(make_table: MakeTable) 
             (found,) = parts_of(asked, pin, [1])
             assert found.to_pylist() == [{"text": f"t{number}"}]
         # Those that the owner keeps.
-        assert sorted(snapshot for _, snapshot in worker._open) == [6, 7]
+        assert sorted(snapshot for _, snapshot, _ in worker._open) == [6, 7]
         assert parts_of(asked, 6, [1])[0].to_pylist() == [{"text": "t6"}]
 
 

@@ -19,18 +19,19 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * {@code lookup(how, type, pin, key, ...)}: the answer of a cache to a key, inside the JVM of the task. Joins plan with it where the
+ * {@code lookup(how, type, pin, mark, key, ...)}: the answer of a cache to a key, inside the JVM of the task. Joins plan with it where the
  * cache is in mapped files; it is not for users.
  *
  * <p>{@code how} is a JSON text ({@code lockgate.lookup.mapped}), {@code type} a null of the answer's type, {@code pin} the batch's
- * snapshot and token.
+ * snapshot and token, {@code mark} what tells the snapshot from others of its number.
  */
 public final class LookupFunction implements UnboundFunction {
   public static final String NAME = "lookup";
   private static final int HOW = 0;
   private static final int TYPE = 1;
   private static final int PIN = 2;
-  private static final int FIRST_KEY = 3;
+  private static final int MARK = 3;
+  private static final int FIRST_KEY = 4;
   private static final long NO_PIN = -1;
   /** As {@code counting.pack} puts the two together. */
   private static final int SNAPSHOT_BITS = 40;
@@ -40,7 +41,7 @@ public final class LookupFunction implements UnboundFunction {
   @Override
   public BoundFunction bind(StructType input) {
     if (input.length() <= FIRST_KEY) {
-      throw new UnsupportedOperationException("lookup takes how, type, pin and at least one key");
+      throw new UnsupportedOperationException("lookup takes how, type, pin, mark and at least one key");
     }
     DataType[] types = Arrays.stream(input.fields()).map(StructField::dataType).toArray(DataType[]::new);
     return new Bound(types, LookupCounts.of(SparkContext.getOrCreate()));
@@ -48,7 +49,7 @@ public final class LookupFunction implements UnboundFunction {
 
   @Override
   public String description() {
-    return "lookup(how, type, pin, key, ...): the answer of a lookup cache to a key; used by lookup joins";
+    return "lookup(how, type, pin, mark, key, ...): the answer of a lookup cache to a key; used by lookup joins";
   }
 
   @Override
@@ -151,7 +152,7 @@ public final class LookupFunction implements UnboundFunction {
         throw new IllegalStateException("the task has ended");
       }
       if (row.getLong(PIN) != pin) {
-        turnTo(row.getLong(PIN));
+        turnTo(row.getLong(PIN), row.getLong(MARK));
       }
       boolean timed = rows % TIMED == 0;
       long started = timed ? System.nanoTime() : 0;
@@ -163,7 +164,7 @@ public final class LookupFunction implements UnboundFunction {
       rows++;
       matched += found == null ? 0 : 1;
       if (!inTask) {
-        turnTo(NO_PIN);
+        turnTo(NO_PIN, 0);
       }
       return found;
     }
@@ -175,11 +176,11 @@ public final class LookupFunction implements UnboundFunction {
       return many ? decoder.rows(value) : decoder.row(value.base, value.offset);
     }
 
-    private void turnTo(long newPin) {
+    private void turnTo(long newPin, long mark) {
       release();
       long snapshot = newPin & (1L << SNAPSHOT_BITS) - 1;
       if (newPin != NO_PIN && snapshot != 0) { // 0: the table has none yet, and so no rows
-        lease = States.acquire(cache, snapshot, waitSeconds);
+        lease = States.acquire(cache, snapshot, mark, waitSeconds);
       }
       pin = newPin;
     }

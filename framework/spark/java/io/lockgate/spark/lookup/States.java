@@ -3,14 +3,19 @@ package io.lockgate.spark.lookup;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.Bridge;
 import io.lockgate.spark.Failure;
+import io.lockgate.spark.files.PrivateFolders;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.FileTime;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Instant;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -37,29 +42,35 @@ final class States {
 
   private States() {}
 
-  /** A state open for a number of users; its mark tells it from another of the same number, built after a rollback. */
+  /** A state open for a number of users; its mark tells its snapshot from others of the same number, its stamp its files. */
   static final class Lease {
     final CacheState state;
-    private final Object mark;
+    private final Object stamp;
+    private final long mark;
     private int users;
     private boolean left;
 
-    private Lease(CacheState state, Object mark) {
+    private Lease(CacheState state, Object stamp, long mark) {
       this.state = state;
+      this.stamp = stamp;
       this.mark = mark;
     }
   }
 
   /** Takes the state at a snapshot, waiting until it is built; must be given back with {@link #release}. */
-  static Lease acquire(Path cache, long snapshot, double waitSeconds) {
+  static Lease acquire(Path cache, long snapshot, long mark, double waitSeconds) {
     Path folder = cache.resolve("generations").resolve(Long.toString(snapshot));
-    Lease known = known(folder);
+    Lease known = known(folder, mark);
     if (known != null) {
       return known;
     }
-    await(cache, folder, snapshot, waitSeconds);
+    await(cache, folder, snapshot, mark, waitSeconds);
     try {
-      return opened(folder);
+      PrivateFolders.check(cache);
+      PrivateFolders.checkOwn(folder);
+      return opened(folder, mark);
+    } catch (PrivateFolders.UnsafePathException e) {
+      throw unsafe(e);
     } catch (NoSuchFileException | FileNotFoundException e) {
       throw Failure.inTask(
           "LookupCacheError: the lookup cache " + cache + " does not hold snapshot " + snapshot + " any more: run the query again", e);
@@ -83,23 +94,31 @@ final class States {
     }
   }
 
-  private static synchronized Lease known(Path folder) {
+  private static RuntimeException unsafe(PrivateFolders.UnsafePathException e) {
+    return Failure.inTask("UnsafePathError: " + e.getMessage() + " with lookup.cache-dir", e);
+  }
+
+  private static synchronized Lease known(Path folder, long mark) {
     Lease known = OPEN.get(folder);
-    Object mark = mark(folder);
-    if (known == null || mark != null && !mark.equals(known.mark)) {
+    Object stamp = stamp(folder);
+    if (known == null || known.mark != mark || stamp != null && !stamp.equals(known.stamp) && markIn(folder) == mark) {
       return null;
     }
-    // Removed from disk meanwhile: what is open stays readable.
+    // Removed from disk meanwhile, or replaced by another of its number: what is open stays readable.
     known.users++;
     return known;
   }
 
-  private static synchronized Lease opened(Path folder) throws IOException {
-    Lease other = known(folder);
+  private static synchronized Lease opened(Path folder, long mark) throws IOException {
+    Lease other = known(folder, mark);
     if (other != null) {
       return other;
     }
     Lease lease = openAsItIs(folder);
+    if (lease.mark != mark) {
+      lease.state.close();
+      throw new NoSuchFileException(folder.toString()); // it has just been replaced by another of its number
+    }
     lease.users = 1;
     leave(OPEN.put(folder, lease));
     leaveRemoved();
@@ -108,11 +127,12 @@ final class States {
 
   private static Lease openAsItIs(Path folder) throws IOException {
     while (true) {
-      Object mark = mark(folder);
+      Object stamp = stamp(folder);
+      long mark = markIn(folder);
       CacheState state = CacheState.open(folder);
-      Object now = mark(folder);
-      if (mark != null && (now == null || now.equals(mark))) {
-        return new Lease(state, mark);
+      Object now = stamp(folder);
+      if (stamp != null && (now == null || now.equals(stamp))) {
+        return new Lease(state, stamp, mark);
       }
       state.close(); // another one came into its place meanwhile, of which it may have files
     }
@@ -123,7 +143,7 @@ final class States {
     int open = OPEN.size();
     while (eldestFirst.hasNext()) {
       Map.Entry<Path, Lease> each = eldestFirst.next();
-      if (each.getValue().users == 0 && mark(each.getKey()) == null || open > MOST_OPEN) {
+      if (each.getValue().users == 0 && stamp(each.getKey()) == null || open > MOST_OPEN) {
         eldestFirst.remove();
         leave(each.getValue());
         open--;
@@ -144,7 +164,25 @@ final class States {
     }
   }
 
-  private static Object mark(Path folder) {
+  /** The mark of the snapshot whose state is in a folder, as Python's {@code directory.mark_of} has it; 0 if there is none. */
+  private static long markIn(Path folder) {
+    try {
+      return markOf(Bridge.JSON.readTree(folder.resolve(INFO).toFile()).path("fingerprint").asText());
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+
+  static long markOf(String fingerprint) {
+    try {
+      byte[] digest = MessageDigest.getInstance("SHA-256").digest(fingerprint.getBytes(StandardCharsets.UTF_8));
+      return Math.max(1, ByteBuffer.wrap(digest).getLong() >>> 1);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static Object stamp(Path folder) {
     try {
       BasicFileAttributes attributes = Files.readAttributes(folder.resolve(INFO), BasicFileAttributes.class);
       return attributes.fileKey() + " " + attributes.lastModifiedTime();
@@ -155,15 +193,16 @@ final class States {
 
   // --- states that are not there yet; the Python module `waiting` does the same for its workers ---
 
-  private static void await(Path cache, Path folder, long snapshot, double seconds) {
+  private static void await(Path cache, Path folder, long snapshot, long mark, double seconds) {
     long started = System.nanoTime();
     long seen = started;
-    while (!Files.exists(folder.resolve(INFO))) {
+    while (markIn(folder) != mark) {
+      checkIfThere(cache);
       if (TaskContext.get() != null) {
         TaskContext.get().killTaskIfInterrupted();
       }
-      throwRefusal(cache, snapshot);
-      want(cache, snapshot);
+      throwRefusal(cache, snapshot, mark);
+      want(cache, snapshot, mark);
       if (CachePlaces.hasOwner(cache)) {
         seen = System.nanoTime();
       } else if (secondsSince(seen) > Math.min(seconds, OWNER_SECONDS)) {
@@ -190,8 +229,18 @@ final class States {
     return (System.nanoTime() - nanos) / (double) TimeUnit.SECONDS.toNanos(1);
   }
 
-  private static void want(Path cache, long snapshot) {
-    Path wish = cache.resolve("wanted").resolve(Long.toString(snapshot));
+  private static void checkIfThere(Path cache) {
+    try {
+      PrivateFolders.check(cache);
+    } catch (PrivateFolders.UnsafePathException e) {
+      throw unsafe(e);
+    } catch (IOException e) {
+      // Nobody has made the folder yet.
+    }
+  }
+
+  private static void want(Path cache, long snapshot, long mark) {
+    Path wish = cache.resolve("wanted").resolve(snapshot + "-" + mark);
     try {
       Files.createFile(wish);
     } catch (FileAlreadyExistsException e) {
@@ -209,8 +258,8 @@ final class States {
     }
   }
 
-  private static void throwRefusal(Path cache, long snapshot) {
-    Path refusal = cache.resolve("wanted").resolve(snapshot + ".error");
+  private static void throwRefusal(Path cache, long snapshot, long mark) {
+    Path refusal = cache.resolve("wanted").resolve(snapshot + "-" + mark + ".error");
     JsonNode error;
     try {
       error = Bridge.JSON.readTree(Files.readString(refusal));

@@ -1,0 +1,345 @@
+"""States of other users, and of snapshots whose number came again, are answered from by neither reader."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import LockgateError, LookupCacheError, SnapshotNotFoundError, UnsafePathError
+from lockgate.framework.spark.gateway import jar
+from lockgate.framework.spark.java.build_connector import find_spark_jars
+from lockgate.framework.store import Catalog, Schema
+from lockgate.lookup import worker
+from lockgate.lookup.builder import fingerprint
+from lockgate.lookup.directory import CacheDirectory, mark_of
+from lockgate.lookup.key_server import KeyServer, fetch_cipher
+from lockgate.lookup.pins import Pins
+from lockgate.lookup.service import Lookup
+from lockgate.lookup.tables import LookupTable, make_spec, open_lookup
+
+MakeTable = Callable[..., Any]
+HERE = Path(__file__).resolve().parent
+FIXTURES = HERE.parent / "fixtures"
+OTHER = 65534
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
+FIELDS = [pa.field("text", pa.string())]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's folders")
+
+Reader = Callable[[CacheDirectory, int, int], str]
+
+
+@pytest.fixture(autouse=True)
+def no_states_stay_open() -> Iterator[None]:
+    yield
+    while worker._open:
+        worker._open.popitem()[1][1].close()
+
+
+def by_python(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
+    """Ask a state for the key 1, as a task in a Python worker does, which waits for it for a moment."""
+    keys = [pa.array([1], pa.int64())]
+    try:
+        found = worker.answer(str(directory.path), snapshot_id, keys, FIELDS, False, 1 << 20, 0.2, None, mark)
+    except LockgateError as error:
+        return f"{type(error).__name__}: {error}"
+    assert found.to_pylist() in ([{"text": "old"}], [{"text": "new"}])
+    return "opened"
+
+
+@pytest.fixture(scope="module")
+def ask_java() -> Iterator[Callable[[str], str]]:
+    compiler, runner = shutil.which("javac"), shutil.which("java")
+    if compiler is None or runner is None:
+        pytest.skip("a JDK is needed")
+    classes = tempfile.mkdtemp(prefix="lockgate-classes-")
+    path = f"{jar()}:{find_spark_jars()}/*"
+    subprocess.run([compiler, "-d", classes, "-cp", path, HERE / "java" / "StatesCases.java"], check=True)
+    command = [runner, "-Xmx200m", "--enable-native-access=ALL-UNNAMED", "-cp", f"{classes}:{path}"]
+    # As Spark starts its own.
+    command += ["--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
+
+    with subprocess.Popen(
+        [*command, "io.lockgate.spark.lookup.StatesCases"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+        bufsize=1,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        source, sink = process.stdout, process.stdin
+
+        def ask(line: str) -> str:
+            sink.write(f"{line}\n")
+            sink.flush()
+            return source.readline().removesuffix("\n")
+
+        yield ask
+        sink.close()
+    shutil.rmtree(classes)
+
+
+@pytest.fixture(params=["python", "jvm"])
+def read(request: pytest.FixtureRequest) -> Reader:
+    if request.param == "python":
+        return by_python
+    ask = request.getfixturevalue("ask_java")
+
+    def by_jvm(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
+        return str(ask(f"open\t{directory.path}\t{snapshot_id}\t{mark}"))
+
+    return by_jvm
+
+
+def test_marks_are_the_same_in_both_languages(ask_java: Callable[[str], str]) -> None:
+    cases = json.loads((FIXTURES / "snapshot_marks.json").read_text())
+    assert [mark_of(case["fingerprint"]) for case in cases] == [case["mark"] for case in cases]
+    assert [ask_java(f"mark\t{case['fingerprint']}") for case in cases] == [
+        str(case["mark"]) for case in cases
+    ]
+
+
+@pytest.fixture
+def storage() -> str:
+    """Mapped files: those that the JVM reads itself."""
+    return "memory"
+
+
+@pytest.fixture
+def cached(make_table: MakeTable) -> tuple[Any, CacheDirectory]:
+    """A table of one snapshot, and its cache without an owner."""
+    table = make_table(SCHEMA, ("id",))
+    table.commit([("+I", {"id": 1, "text": "old"})])
+    with open_lookup(table, "id") as lookup:
+        return table, CacheDirectory(Path(lookup.status().directory))
+
+
+def mark_at(table: Any, snapshot_id: int) -> int:
+    return mark_of(fingerprint(table.snapshot(snapshot_id)))
+
+
+# --- whose folders -------------------------------------------------------------------------------
+
+
+def test_own_folders_are_read(cached: tuple[Any, CacheDirectory], read: Reader) -> None:
+    table, directory = cached
+    assert read(directory, 1, mark_at(table, 1)) == "opened"
+
+
+@needs_root
+@pytest.mark.parametrize("part", ["..", ".", "generations", "generations/1"])
+def test_folders_of_another_user(cached: tuple[Any, CacheDirectory], read: Reader, part: str) -> None:
+    table, directory = cached
+    os.chown(directory.path / part, OTHER, OTHER)
+    said = read(directory, 1, mark_at(table, 1))
+    assert said.startswith("UnsafePathError: ")
+    assert f"belongs to {'nobody (' if 'nobody' in said else ''}uid {OTHER}" in said
+    assert "choose another folder" in said
+    assert "lookup.cache-dir" in said
+
+
+@needs_root
+def test_a_folder_behind_a_link_of_another_user(cached: tuple[Any, CacheDirectory], read: Reader) -> None:
+    table, directory = cached
+    moved = directory.path.with_name("moved")
+    directory.path.rename(moved)
+    directory.path.symlink_to(moved)
+    os.chown(directory.path, OTHER, OTHER, follow_symlinks=False)
+    assert "UnsafePathError: the link " in read(directory, 1, mark_at(table, 1))
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o750])
+def test_folders_that_others_can_enter(cached: tuple[Any, CacheDirectory], read: Reader, mode: int) -> None:
+    table, directory = cached
+    directory.path.chmod(mode)
+    assert f"(mode {mode:04o})" in read(directory, 1, mark_at(table, 1))
+
+
+@needs_root
+def test_owners_refuse_folders_of_another_user(make_table: MakeTable, tmp_path: Path) -> None:
+    table = make_table(SCHEMA, ("id",))
+    table.commit([("+I", {"id": 1, "text": "old"})])
+    (tmp_path / "cache").mkdir(mode=0o755)
+    os.chown(tmp_path / "cache", OTHER, OTHER)
+    with pytest.raises(UnsafePathError, match=r"cache belongs to .*lookup\.cache-dir"):
+        open_lookup(table, "id")
+    os.chown(tmp_path / "cache", 0, 0)
+    (tmp_path / "cache").chmod(0o777)
+    with pytest.raises(UnsafePathError, match=r"can write to .*cache \(mode 0777\)"):
+        open_lookup(table, "id")
+
+
+@needs_root
+def test_keys_are_not_asked_for_at_sockets_of_another_user(cached: tuple[Any, CacheDirectory]) -> None:
+    _, directory = cached
+    server = KeyServer(directory, lambda: b"x" * 32)
+    try:
+        (socket,) = (directory.path / "keys").glob("*.sock")
+        os.chown(socket, OTHER, OTHER)
+        with pytest.raises(UnsafePathError, match="belongs to"):
+            fetch_cipher(directory, 0.0)
+        os.chown(directory.path / "keys", OTHER, OTHER)
+        with pytest.raises(UnsafePathError, match="keys belongs to"):
+            KeyServer(directory, lambda: None)
+    finally:
+        server.close()
+
+
+# --- which snapshot ------------------------------------------------------------------------------
+
+
+def test_a_state_of_before_a_rollback_is_not_answered_from(
+    cached: tuple[Any, CacheDirectory], read: Reader
+) -> None:
+    """As on a second host, whose owner has not heard of the rollback yet."""
+    table, directory = cached
+    table.commit([("+I", {"id": 1, "text": "old"})])
+    with open_lookup(table, "id"):
+        pass
+    before = mark_at(table, 2)
+    table.rollback(1)
+    table.commit([("+I", {"id": 1, "text": "new"})])
+    after = mark_at(table, 2)
+    assert before != after
+    assert read(directory, 2, before) == "opened"
+    said = read(directory, 2, after)
+    # Nobody is there who could build the other one.
+    assert "no owner builds the lookup cache" in said
+    wishes = [path.name for path in (directory.path / "wanted").iterdir()]
+    assert wishes == [f"2-{after}"]
+
+
+def test_the_owner_builds_the_snapshot_that_is_meant_or_says_why_not(
+    cached: tuple[Any, CacheDirectory], read: Reader
+) -> None:
+    table, directory = cached
+    before = mark_at(table, 1)
+    table.rollback(0)
+    table.commit([("+I", {"id": 1, "text": "new"})])
+    with open_lookup(table, "id"):
+        pass
+    assert read(directory, 1, mark_at(table, 1)) == "opened"
+    # What an owner answers to a wish for the old one.
+    error = {"type": "SnapshotNotFoundError", "message": "snapshot 1 of db.t was rolled back"}
+    directory.refuse(1, error, before)
+    assert read(directory, 1, before) == "SnapshotNotFoundError: snapshot 1 of db.t was rolled back"
+
+
+def dimension(folder: Path) -> Catalog:
+    catalog = Catalog(str(folder / "warehouse"))
+    catalog.create_namespace("db")
+    options = {"bucket": "1"}
+    catalog.create_table("db.dim", Schema.from_arrow(SCHEMA, primary_keys=("id",), options=options))
+    return catalog
+
+
+def started(catalog: Catalog, folder: Path) -> Lookup:
+    table = catalog.load_table("db.dim")
+    options = {"lookup.cache-dir": str(folder), "lookup.refresh.interval": "50 ms"}
+    return Lookup(catalog, table, make_spec(table, "id", options=options))
+
+
+def rows(text: str) -> pa.Table:
+    return pa.table({"id": [1], "text": [text]}, schema=SCHEMA)
+
+
+def test_two_cache_folders_and_a_number_that_comes_again(tmp_path: Path) -> None:
+    catalog = dimension(tmp_path)
+    table = catalog.load_table("db.dim")
+    table.append(rows("old"))
+    second = table.append(rows("old"))
+    one, two = started(catalog, tmp_path / "one"), started(catalog, tmp_path / "two")
+    try:
+        old = one.choose("query", 0)
+        assert old == two.choose(None, None) == (2, mark_of(fingerprint(second)))
+        two.close()  # its host keeps the state of then, and nobody brings it forward
+        table.rollback(1)
+        table.append(rows("new"))
+        one.wait_for(None)
+        new = one.choose("query", 1)
+        assert new[0] == 2
+        assert new[1] != old[1]
+        assert by_python(two.directory, *old) == "opened"
+        assert "no owner builds" in by_python(two.directory, *new)
+        assert by_python(one.directory, *new) == "opened"
+        # The owner, asked for the one of then, says that it is gone, and nothing else is answered.
+        said = by_python_patient(one.directory, *old)
+        assert said.startswith("SnapshotNotFoundError: snapshot 2 of db.dim was rolled back")
+        assert one.status().last_error is None
+    finally:
+        one.close()
+        two.close()
+
+
+def by_python_patient(directory: CacheDirectory, snapshot_id: int, mark: int) -> str:
+    try:
+        worker.generation(str(directory.path), snapshot_id, 1 << 20, 20.0, mark)
+    except LockgateError as error:
+        return f"{type(error).__name__}: {error}"
+    return "opened"
+
+
+def test_a_batch_that_is_planned_again_after_its_snapshot_was_replaced(tmp_path: Path) -> None:
+    catalog = dimension(tmp_path)
+    table = catalog.load_table("db.dim")
+    table.append(rows("old"))
+    table.append(rows("old"))
+    lookup = started(catalog, tmp_path / "cache")
+    try:
+        assert lookup.pin("query", 0) == 2
+        mark = Pins(table, lookup.id).mark("query", 0)
+        assert mark == mark_of(fingerprint(table.snapshot(2)))
+        assert Pins(table, lookup.id).get("query", 0) == 2
+        table.rollback(1)
+        table.append(rows("new"))
+        # The pin holds a number that is another snapshot's by now.
+        lookup.wait_for(None)
+        assert lookup.pin("other", 0) == 2
+        words = (
+            r"batch 0 of query query .*snapshot 2 .* was rolled back, and another .*consumer 'lockgate-query-"
+        )
+        with pytest.raises(SnapshotNotFoundError, match=words) as raised:
+            lookup.pin("query", 0)
+        consumer = str(raised.value).split("consumer '")[1].split("'")[0]
+        assert table.delete_consumer(consumer)
+        assert lookup.pin("query", 0) == 2
+    finally:
+        lookup.close()
+
+
+def test_pins_of_older_drivers_have_no_mark(tmp_path: Path) -> None:
+    table = dimension(tmp_path).load_table("db.dim")
+    table.append(rows("old"))
+    table.record_consumer("lockgate-query-id-7", 1)
+    pins = Pins(table, "id")
+    assert (pins.get("query", 7), pins.mark("query", 7)) == (1, None)
+    pins.record("query", 8, 1, 99)
+    pins.record("query", 9, 0, 0)
+    again = Pins(table, "id")
+    assert [(again.get("query", n), again.mark("query", n)) for n in (8, 9)] == [(1, 99), (0, None)]
+    assert again.name_of("query", 8) == "lockgate-query-id-8.99"
+
+
+def test_a_lookup_that_reads_by_itself(make_table: MakeTable) -> None:
+    table = make_table(SCHEMA, ("id",))
+    table.commit([("+I", {"id": 1, "text": "old"})])
+    lookup: LookupTable = open_lookup(table, "id")
+    table.rollback(0)
+    table.commit([("+I", {"id": 1, "text": "new"})])
+    lookup.refresh(1)
+    keys = pa.RecordBatch.from_pydict({"id": [1]})
+    assert lookup.get(keys).rows.to_pylist() == [{"text": "new"}]
+    lookup.close()
+    with pytest.raises(LookupCacheError):
+        lookup.get(keys)
