@@ -30,7 +30,7 @@ class FileSystem(Protocol):
     """
 
     def read_bytes(self, path: str) -> bytes:
-        """Return the whole content of a file."""
+        """Return the whole content of a file of metadata; CorruptFileError if it is too large (`limits`)."""
 
     def open_input(self, path: str) -> BinaryIO:
         """Open a file for random access; the caller closes it."""

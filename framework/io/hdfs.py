@@ -20,6 +20,7 @@ from pyarrow import fs as arrow_fs
 from lockgate.errors import InputError
 from lockgate.framework.io.filesystem import FileInfo
 from lockgate.framework.io.libhdfs import Renames, check_environment
+from lockgate.framework.io.limits import checked_size, most_metadata
 from lockgate.framework.io.local import TEMPORARY_PREFIX
 
 SCHEME = "hdfs"
@@ -111,7 +112,7 @@ class HdfsFileSystem:
         data = b""
         for attempt in range(_EMPTY_RETRIES):
             with self.open_input(path) as file:
-                data = file.read()
+                data = checked_size(file.read(most_metadata() + 1), path)
             if data or attempt == _EMPTY_RETRIES - 1:
                 break
             time.sleep(_EMPTY_WAIT_SECONDS)

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from lockgate.errors import CorruptFileError, UnsupportedError
 from lockgate.framework.io.filesystem import FileInfo
+from lockgate.framework.io.limits import checked_size, most_metadata
 
 # Folders may be listed by others while a file is on its way; hidden names are ignored by every reader.
 TEMPORARY_PREFIX = ".lockgate-"
@@ -28,7 +29,7 @@ class LocalFileSystem:
 
     def read_bytes(self, path: str) -> bytes:
         with open(path, "rb", opener=_open_file) as file:
-            return file.read()
+            return checked_size(file.read(most_metadata() + 1), path)
 
     def open_input(self, path: str) -> BinaryIO:
         return open(path, "rb", opener=_open_file)

@@ -13,6 +13,7 @@ from fsspec.spec import AbstractFileSystem
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.io.filesystem import FileInfo
+from lockgate.framework.io.limits import checked_size, most_metadata
 
 
 class FsspecFileSystem:
@@ -38,7 +39,8 @@ class FsspecFileSystem:
         return str(self._inner._strip_protocol(location))
 
     def read_bytes(self, path: str) -> bytes:
-        return cast("bytes", self._inner.cat_file(path))
+        with self.open_input(path) as file:
+            return checked_size(file.read(most_metadata() + 1), path)
 
     def open_input(self, path: str) -> BinaryIO:
         return cast("BinaryIO", self._inner.open(path, "rb"))

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.io.filesystem import FileInfo
+from lockgate.framework.io.limits import checked_size, most_metadata
 from lockgate.framework.io.local import TEMPORARY_PREFIX
 from lockgate.framework.io.s3_errors import CONFLICT, UncertainWriteError, code_of, translated
 from lockgate.framework.io.s3_files import S3Input, S3Output
@@ -55,9 +56,8 @@ class S3FileSystem:
     def read_bytes(self, path: str) -> bytes:
         try:
             with self._asking(path):
-                return cast(
-                    "bytes", self._client.get_object(Bucket=self.bucket, Key=self._key(path))["Body"].read()
-                )
+                body = self._client.get_object(Bucket=self.bucket, Key=self._key(path))["Body"]
+                return checked_size(cast("bytes", body.read(most_metadata() + 1)), path)
         except FileNotFoundError:
             if path in self._uncertain:
                 raise UncertainWriteError(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedFormatError
+from lockgate.framework.io.limits import LIMIT_VARIABLE, most_unpacked
 from lockgate.framework.orc.layout import Compression
 
 HEADER_LENGTH = 3
@@ -22,7 +23,8 @@ def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
     """The content of a chunked stream.
 
     Raises `ValueError` that says what is wrong if the chunks do not fill `data` exactly, do not decompress,
-    or hold more than `block_size` bytes each; `UnsupportedFormatError` for LZO and Brotli.
+    hold more than `block_size` bytes each, or more together than metadata of this size may unpack to
+    (`io.limits`); `UnsupportedFormatError` for LZO and Brotli.
     """
     if codec is Compression.NONE:
         return bytes(data)
@@ -30,6 +32,7 @@ def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
     view = memoryview(data)
     content: list[bytes] = []
     position, end = 0, len(view)
+    left = most_unpacked(end)
     while position < end:
         if position + HEADER_LENGTH > end:
             raise ValueError("a chunk header is cut off")
@@ -46,6 +49,12 @@ def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
             chunk = _checked(decompress, chunk, block_size)
         if len(chunk) > block_size:
             raise ValueError(f"a chunk holds more than the {block_size} bytes of a block")
+        left -= len(chunk)
+        if left < 0:
+            raise ValueError(
+                f"its {end} bytes unpack to more than {most_unpacked(end)}; if they are no attack, set "
+                f"{LIMIT_VARIABLE} to a number of bytes that is enough"
+            )
         content.append(chunk)
     return b"".join(content)
 

@@ -1,22 +1,28 @@
 """Avro container files, checked block by block.
 
-Source: the Avro specification, "Object Container Files". Blocks compressed by Zstandard, which is how Paimon
-writes its metadata, are decompressed here, so that reading needs no package beyond pyarrow.
+Source: the Avro specification, "Object Container Files". Blocks are decompressed here: within limits, and
+so that reading needs no package beyond pyarrow, for Paimon writes its metadata with Zstandard.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import fastavro
 import pyarrow as pa
 
-from lockgate.errors import CorruptFileError, UnsupportedFormatError
+from lockgate.errors import CorruptFileError, OptionError, UnsupportedFormatError
+from lockgate.framework.io.limits import most_unpacked, too_large
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
+# Any record of metadata names a file: fewer bytes would be many records in little memory that take much.
+_LEAST_RECORD = 8
+_LEAST = {"null": 0, "float": 4, "double": 8}
 _HEADER = fastavro.parse_schema(
     {
         "type": "record",
@@ -43,8 +49,8 @@ def write_container(schema: Any, records: Iterable[Mapping[str, Any]]) -> bytes:
 def read_container(data: bytes, path: str) -> list[dict[str, Any]]:
     """Return the records of a container file.
 
-    Raises CorruptFileError if it is truncated or damaged and UnsupportedFormatError if its codec is not
-    available, both naming `path`.
+    Raises CorruptFileError if it is truncated or damaged, or unpacks to more than metadata may
+    (`io.limits`), and UnsupportedFormatError if its codec is not available, both naming `path`.
     """
     if not data.startswith(_MAGIC):
         state = "is empty" if not data else "is not an Avro, ORC or Parquet file"
@@ -52,12 +58,8 @@ def read_container(data: bytes, path: str) -> list[dict[str, Any]]:
     try:
         data = _plain_container(data, path)
         return cast("list[dict[str, Any]]", list(fastavro.reader(io.BytesIO(data))))
-    except CorruptFileError:
+    except (CorruptFileError, UnsupportedFormatError, OptionError):
         raise
-    except ValueError as error:
-        if "codec" in str(error):
-            raise UnsupportedFormatError(f"{path}: {error}") from None
-        raise CorruptFileError(f"{path} is damaged: {error}") from None
     except Exception as error:  # the decoder meets damage in as many ways as there are bytes
         raise CorruptFileError(f"{path} is damaged: {type(error).__name__} {error}") from None
 
@@ -66,11 +68,17 @@ def _plain_container(data: bytes, path: str) -> bytes:
     """Walk over the blocks to check them; return the container with its blocks decompressed."""
     source = io.BytesIO(data)
     header = cast("dict[str, Any]", fastavro.schemaless_reader(source, _HEADER, None))
-    packed = header["meta"].get("avro.codec", b"null") == b"zstandard"
+    codec = header["meta"].get("avro.codec", b"null").decode("utf-8", "replace")
+    unpack = _UNPACKERS.get(codec)
+    if unpack is None:
+        raise UnsupportedFormatError(
+            f"{path}: the codec {codec!r} is not supported; there are {', '.join(_UNPACKERS)}"
+        )
+    least = max(_LEAST_RECORD, _least_bytes(json.loads(header["meta"]["avro.schema"]), {}))
+    header["meta"]["avro.codec"] = b"null"
     plain = io.BytesIO()
-    if packed:
-        header["meta"]["avro.codec"] = b"null"
-        fastavro.schemaless_writer(plain, _HEADER, header)
+    fastavro.schemaless_writer(plain, _HEADER, header)
+    left = most_unpacked(len(data))
     while source.tell() < len(data):
         count, size = _read_long(source, path), _read_long(source, path)
         block = source.read(size) if size >= 0 else b""
@@ -81,10 +89,79 @@ def _plain_container(data: bytes, path: str) -> bytes:
             raise CorruptFileError(
                 f"{path} is damaged: the block before byte {source.tell()} has a wrong mark"
             )
-        if packed:
-            block = pa.input_stream(pa.py_buffer(block), compression="zstd").read()
-            plain.write(b"".join((_long(count), _long(len(block)), block, mark)))
-    return plain.getvalue() if packed else data
+        block = unpack(block, left)
+        left -= len(block)
+        if left < 0:
+            raise too_large(path, most_unpacked(len(data)), "unpacks to")
+        if count < 0 or count * least > len(block):
+            raise CorruptFileError(f"{path} is damaged: {len(block)} bytes cannot hold {count} records")
+        plain.write(b"".join((_long(count), _long(len(block)), block, mark)))
+    return plain.getvalue()
+
+
+def _unpack_deflate(block: bytes, most: int) -> bytes:
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    content = inflater.decompress(block, most + 1)
+    if not inflater.eof and len(content) <= most:
+        raise ValueError("a block does not decompress")
+    return content
+
+
+def _unpack_zstandard(block: bytes, most: int) -> bytes:
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        return bytes(stream.read(most + 1))
+
+
+def _unpack_snappy(block: bytes, most: int) -> bytes:
+    # The last four bytes are a check sum; the length that it unpacks to stands in front.
+    size = 0
+    for place, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            break
+    if size > most:
+        return bytes(most + 1)  # as much as is too much
+    content = bytes(pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True))
+    if zlib.crc32(content) != int.from_bytes(block[-4:], "big"):
+        raise ValueError("a block has a wrong check sum")
+    return content
+
+
+_UNPACKERS: dict[str, Callable[[bytes, int], bytes]] = {
+    "null": lambda block, most: block,
+    "deflate": _unpack_deflate,
+    "zstandard": _unpack_zstandard,
+    "snappy": _unpack_snappy,
+}
+
+
+def _least_bytes(schema: Any, known: dict[str, int | None]) -> int:
+    """Return how many bytes a value takes at least; `known` has the named types, None for one that is open.
+
+    Raises ValueError for a list of what takes no bytes, which can be endless in a few, and for a type that
+    holds itself, whose values may be nested without end.
+    """
+    if isinstance(schema, list):
+        return 1 + min((_least_bytes(each, known) for each in schema), default=0)
+    if isinstance(schema, str):
+        least = known.get(schema.rpartition(".")[2], _LEAST.get(schema, 1))
+        if least is None:
+            raise ValueError("a type that holds itself is no metadata")
+        return least
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        name = schema["name"].rpartition(".")[2]
+        known[name] = None
+        known[name] = least = sum(_least_bytes(each["type"], known) for each in schema["fields"])
+        return least
+    if kind in ("array", "map"):
+        if _least_bytes(schema["items" if kind == "array" else "values"], known) == 0 and kind == "array":
+            raise ValueError("a list of values without bytes is no metadata")
+        return 1
+    if kind == "fixed":
+        known[schema["name"].rpartition(".")[2]] = int(schema["size"])
+        return int(schema["size"])
+    return 1 if kind == "enum" else _least_bytes(kind, known)
 
 
 def _read_long(source: io.BytesIO, path: str) -> int:

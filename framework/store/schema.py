@@ -23,6 +23,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework import options as known
+from lockgate.framework.io.limits import too_large
 from lockgate.framework.options import TableOptions
 from lockgate.framework.types import (
     DataField,
@@ -223,10 +224,18 @@ def wall_clock_millis() -> int:
     return micros_of(datetime.datetime.now()) // 1000
 
 
+# A schema of thousands of columns takes a few MiB.
+_MOST_JSON = 32 * 2**20
+
+
 def load_json(data: bytes, path: str) -> dict[str, Any]:
     """Parse a metadata file that holds one JSON object; CorruptFileError names `path`."""
+    if len(data) > _MOST_JSON:
+        raise too_large(path, _MOST_JSON)
     try:
         content = json.loads(data)
+    except RecursionError:
+        raise CorruptFileError(f"{path} is nested deeper than any metadata") from None
     except ValueError as error:
         state = "is empty" if not data.strip() else f"is not JSON: {error}"
         raise CorruptFileError(f"{path} {state}") from None

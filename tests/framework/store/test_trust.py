@@ -266,9 +266,15 @@ def test_index_files(make_table: MakeTable, tmp_path: Path, name: str) -> None:
     schema = {
         "type": "record",
         "name": "r",
-        "fields": [{"name": "_FILE_NAME", "type": "string"}, {"name": "_FILE_SIZE", "type": "long"}],
+        "fields": [
+            {"name": "_INDEX_TYPE", "type": "string"},
+            {"name": "_FILE_NAME", "type": "string"},
+            {"name": "_FILE_SIZE", "type": "long"},
+        ],
     }
-    data = write_container(fastavro.parse_schema(schema), [{"_FILE_NAME": name, "_FILE_SIZE": 1}])
+    data = write_container(
+        fastavro.parse_schema(schema), [{"_INDEX_TYPE": "HASH_INDEX", "_FILE_NAME": name, "_FILE_SIZE": 1}]
+    )
     Path(table.paths.manifest("index-manifest-1")).write_bytes(data)
     path = Path(table.snapshot_files.path(1))
     path.write_text(json.dumps({**json.loads(path.read_text()), "indexManifest": "index-manifest-1"}))

@@ -1,0 +1,52 @@
+"""How much metadata may take in memory: a small file can unpack to gigabytes, or claim to be one.
+
+Whoever can write to a table's folder chooses what is read there. So metadata is read and unpacked up to a
+limit: 256 MiB a file (real ones have a few MiB), and of a compressed one 64 times what is stored, but 32 MiB
+in any case. Where real tables need more, the environment variable LOCKGATE_METADATA_LIMIT gives the bytes,
+for both.
+"""
+
+from __future__ import annotations
+
+import os
+
+from lockgate.errors import CorruptFileError, OptionError
+
+LIMIT_VARIABLE = "LOCKGATE_METADATA_LIMIT"
+_MOST = 256 * 2**20
+_MOST_RATIO = 64
+_ALWAYS_FINE = 32 * 2**20
+
+
+def _given() -> int | None:
+    text = os.environ.get(LIMIT_VARIABLE)
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise OptionError(f"{LIMIT_VARIABLE} is {text!r}: give a number of bytes")
+    return int(text)
+
+
+def most_metadata() -> int:
+    """Return how many bytes one file of metadata may have."""
+    return _given() or _MOST
+
+
+def most_unpacked(stored: int) -> int:
+    """Return how many bytes compressed metadata of `stored` bytes may unpack to."""
+    return _given() or min(_MOST, max(_ALWAYS_FINE, stored * _MOST_RATIO))
+
+
+def too_large(path: str, most: int, how: str = "has") -> CorruptFileError:
+    """Return the error for a file that has, or unpacks to, more than it may."""
+    return CorruptFileError(
+        f"{path} {how} more than {most} bytes, which is no metadata that anybody would write; if it is, set "
+        f"{LIMIT_VARIABLE} to a number of bytes that is enough"
+    )
+
+
+def checked_size(data: bytes, path: str) -> bytes:
+    """Return what was read, one byte more than allowed at most; CorruptFileError if it is too much."""
+    if len(data) > most_metadata():
+        raise too_large(path, most_metadata())
+    return data
