@@ -9,7 +9,6 @@ mark of the snapshot (`directory.mark_of`): after a rollback another snapshot ma
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -132,7 +131,8 @@ class Pins:
                     name = self._name(query, batch, pinned)
                     self._table.record_consumer(name, max(pinned.snapshot_id, 1))
             own = {f"{_PREFIX}{query}-" for query in self._by_query}
-        oldest = time.time_ns() // 1_000_000 - retention_seconds * 1000
+        # Consumers are as old as the store says, and so is what time it is: a driver's clock may be ahead.
+        oldest = self._table.snapshot_files.now_millis() - retention_seconds * 1000
         dropped = [
             name
             for name, noted in self._table.consumer_times().items()

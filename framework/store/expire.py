@@ -3,6 +3,8 @@
 Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an
 expiry that is killed can be repeated and then finishes the work. Unlike there, the age of a snapshot counts
 from when the next one took its place: whoever reads it began before that, however long it was the newest.
+When that was, the writer's clock says, and the store's; the later counts, for either may be hours off
+(`clock`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from lockgate.framework import options as known
 from lockgate.framework.store.generations import generation_of, same_partitions
 from lockgate.framework.store.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.references import IndexManifest, protected_snapshots, read_index_manifest
-from lockgate.framework.store.schema import now_millis
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.framework.store.table import Table
 
@@ -89,16 +90,18 @@ def _first_retained(
         raise InputError(f"max_deletes cannot be {limit}")
     if older_than_millis is None:
         retained: timedelta = options.get_option(known.SNAPSHOT_TIME_RETAINED)
-        older_than_millis = now_millis() - int(retained.total_seconds() * 1000)
+        older_than_millis = table.snapshot_files.now_millis() - int(retained.total_seconds() * 1000)
     ids = table.snapshot_files.ids()
     if not ids:
         return None
     earliest, latest = ids[0], ids[-1]
     end = min(latest - least + 1, earliest + limit, *_needed_by_consumers(table, dry_run))
     must_go_before = max(latest - most + 1, earliest)
+    stored = table.snapshot_files.modified_millis()
     for snapshot_id in range(must_go_before, end):
         with suppress(SnapshotNotFoundError):
-            if table.snapshot(snapshot_id + 1).time_millis >= older_than_millis:
+            written = table.snapshot(snapshot_id + 1).time_millis
+            if max(written, stored.get(snapshot_id + 1, 0)) >= older_than_millis:
                 return snapshot_id
     return max(end, earliest)
 
@@ -108,8 +111,9 @@ def _needed_by_consumers(table: Table, dry_run: bool) -> Iterable[int]:
     idle = table.options.get_option(known.CONSUMER_EXPIRATION)
     forgotten = set()
     if idle:
-        oldest = now_millis() - int(idle.total_seconds() * 1000)
         times = table.consumer_times()
+        now = table.snapshot_files.now_millis() if times else 0
+        oldest = now - int(idle.total_seconds() * 1000)
         forgotten = {name for name, modified in times.items() if modified < oldest}
     if not dry_run:
         for name in forgotten:

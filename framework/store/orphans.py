@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from lockgate.errors import InputError, UnsupportedFormatError
 from lockgate.framework.io import FileInfo
+from lockgate.framework.store.clock import store_now
 from lockgate.framework.store.needed import NeededFiles
+from lockgate.framework.store.paths import schema_folder, snapshot_folder
 from lockgate.framework.store.schema import now_millis
 from lockgate.framework.store.table import Table
 
@@ -55,7 +57,7 @@ def remove_orphan_files(
     and unknown ones. Raises InputError for a time that is not safe, UnsupportedFormatError for tables that
     keep change logs apart, and CorruptFileError, having deleted nothing, if metadata cannot be read.
     """
-    older_than = _checked(older_than_millis, allow_recent)
+    older_than = _checked(table, older_than_millis, allow_recent)
     if parallelism < 1:
         raise InputError(f"parallelism must be 1 or more, not {parallelism}")
     if table.file_system.list(f"{table.location}/changelog"):
@@ -75,8 +77,9 @@ def remove_orphan_files(
     return OrphanResult(len(old_data), len(old_others), size, young_data + young_others)
 
 
-def _checked(older_than_millis: int | None, allow_recent: bool) -> int:
-    now = now_millis()
+def _checked(table: Table, older_than_millis: int | None, allow_recent: bool) -> int:
+    # Of two clocks the earlier: one that is ahead would make files old that are being written.
+    now = store_now(table.file_system, snapshot_folder(table.location))
     safe = now - DAY_MILLIS
     if older_than_millis is None:
         return safe
@@ -95,7 +98,11 @@ def _checked(older_than_millis: int | None, allow_recent: bool) -> int:
 
 def _created_millis(table: Table) -> int:
     ids = table.schema_files.ids()
-    return table.schema_of(ids[0]).time_millis if ids else now_millis()
+    if not ids:
+        return now_millis()
+    folder = schema_folder(table.line_location)
+    stored = {info.name: info.modified_millis for info in table.file_system.list(folder)}
+    return max(table.schema_of(ids[0]).time_millis, stored.get(f"schema-{ids[0]}", 0))
 
 
 def data_files_in(table: Table) -> Iterator[FileInfo]:

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.io import FileSystem
+from lockgate.framework.store.clock import store_now
 from lockgate.framework.store.paths import snapshot_folder
 from lockgate.framework.store.snapshot import FIRST_SNAPSHOT_ID, Snapshot
 
@@ -38,6 +39,16 @@ class SnapshotFiles:
         """Return the ids of all snapshots in order."""
         names = (_NAME.fullmatch(info.name) for info in self._file_system.list(self._folder))
         return sorted(int(match[1]) for match in names if match)
+
+    def modified_millis(self) -> dict[int, int]:
+        """Return when each snapshot was stored, by the store's clock, in milliseconds since the epoch."""
+        infos = self._file_system.list(self._folder)
+        found = ((_NAME.fullmatch(info.name), info.modified_millis) for info in infos)
+        return {int(match[1]): millis for match, millis in found if match}
+
+    def now_millis(self) -> int:
+        """Return the time by which snapshots are old; see `clock.store_now`."""
+        return store_now(self._file_system, self._folder)
 
     def latest_id(self) -> int | None:
         """Return the id of the newest snapshot; None if there is none."""

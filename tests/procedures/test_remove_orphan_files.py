@@ -38,7 +38,7 @@ def test_after_a_day(
 ) -> None:
     state = digest(table.location)
     assert run("remove_orphan_files", "db.t").rows == ((0, 0, 0, 1),)
-    monkeypatch.setattr(orphans, "now_millis", lambda: now_millis() + 2 * orphans.DAY_MILLIS)
+    monkeypatch.setattr(orphans, "store_now", lambda *_: now_millis() + 2 * orphans.DAY_MILLIS)
     planned = run("remove_orphan_files", "db.t", dry_run=True, within=keyless)
     assert digest(table.location) == state
     done = run("remove_orphan_files", "db.t", parallelism=2, within=keyless)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,7 @@ def test_age_counts_from_when_the_next_one_came(
     for number in range(1, 6):
         monkeypatch.setattr(commit, "now_millis", lambda now=number * 100: now)
         table.commit([CommitMessage((), 0, -1, (real_file(table, number),))])
+        os.utime(table.snapshot_files.path(number), (number / 10, number / 10))
     for older_than, left in (
         (200, [1, 2, 3, 4, 5]),
         (250, [2, 3, 4, 5]),
