@@ -51,7 +51,7 @@ def make_own_folder(path: Path, advice: str = _ADVICE) -> Path:
 
     For a folder above private ones, which may hold other things of the user. Errors as `make_private_folder`.
     """
-    real = _make(path.absolute(), 0o755, advice)
+    real = _make(path.absolute(), 0o700, advice)
     _check_owner(real, real.lstat(), advice)
     return real
 

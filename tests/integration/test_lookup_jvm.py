@@ -218,7 +218,7 @@ def ask(spark: SparkSession, place: Path, pin: int, wait_seconds: float = 0.2) -
         "columns": ["text"],
         "answered": [0],
     }
-    answer = f"lake.lookup('{json.dumps(how)}', cast(null AS STRUCT<v: STRING>), {pin}L, id)"
+    answer = f"lake.lookup('{json.dumps(how)}', cast(null AS STRUCT<v: STRING>), {pin}L, 0L, id)"
     return [row[0] for row in spark.range(3).selectExpr(answer).collect()]
 
 

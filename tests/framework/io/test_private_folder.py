@@ -191,7 +191,7 @@ def test_folders_above_are_never_open_to_others(base: Path, as_me: None) -> None
     finally:
         os.umask(before)
     modes = [stat.S_IMODE((base / name).stat().st_mode) for name in ("a", "a/b", "c")]
-    assert modes == [0o755, 0o700, 0o755]
+    assert modes == [0o755, 0o700, 0o700]
 
 
 def test_two_that_make_a_folder_at_once(base: Path, as_me: None) -> None:

@@ -101,7 +101,7 @@ final class States {
   private static synchronized Lease known(Path folder, long mark) {
     Lease known = OPEN.get(folder);
     Object stamp = stamp(folder);
-    if (known == null || known.mark != mark || stamp != null && !stamp.equals(known.stamp) && markIn(folder) == mark) {
+    if (known == null || !isOf(mark, known.mark) || stamp != null && !stamp.equals(known.stamp) && isThere(folder, mark)) {
       return null;
     }
     // Removed from disk meanwhile, or replaced by another of its number: what is open stays readable.
@@ -115,7 +115,7 @@ final class States {
       return other;
     }
     Lease lease = openAsItIs(folder);
-    if (lease.mark != mark) {
+    if (!isOf(mark, lease.mark)) {
       lease.state.close();
       throw new NoSuchFileException(folder.toString()); // it has just been replaced by another of its number
     }
@@ -173,6 +173,19 @@ final class States {
     }
   }
 
+  /** Whether a state is the one asked for by a mark; 0: any is. */
+  private static boolean isOf(long asked, long mark) {
+    return asked == 0 || asked == mark;
+  }
+
+  private static boolean isThere(Path folder, long mark) {
+    return mark == 0 ? Files.exists(folder.resolve(INFO)) : markIn(folder) == mark;
+  }
+
+  private static String wish(long snapshot, long mark) {
+    return snapshot + (mark == 0 ? "" : "-" + mark);
+  }
+
   static long markOf(String fingerprint) {
     try {
       byte[] digest = MessageDigest.getInstance("SHA-256").digest(fingerprint.getBytes(StandardCharsets.UTF_8));
@@ -196,7 +209,7 @@ final class States {
   private static void await(Path cache, Path folder, long snapshot, long mark, double seconds) {
     long started = System.nanoTime();
     long seen = started;
-    while (markIn(folder) != mark) {
+    while (!isThere(folder, mark)) {
       checkIfThere(cache);
       if (TaskContext.get() != null) {
         TaskContext.get().killTaskIfInterrupted();
@@ -240,7 +253,7 @@ final class States {
   }
 
   private static void want(Path cache, long snapshot, long mark) {
-    Path wish = cache.resolve("wanted").resolve(snapshot + "-" + mark);
+    Path wish = cache.resolve("wanted").resolve(wish(snapshot, mark));
     try {
       Files.createFile(wish);
     } catch (FileAlreadyExistsException e) {
@@ -259,7 +272,7 @@ final class States {
   }
 
   private static void throwRefusal(Path cache, long snapshot, long mark) {
-    Path refusal = cache.resolve("wanted").resolve(snapshot + "-" + mark + ".error");
+    Path refusal = cache.resolve("wanted").resolve(wish(snapshot, mark) + ".error");
     JsonNode error;
     try {
       error = Bridge.JSON.readTree(Files.readString(refusal));
