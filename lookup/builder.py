@@ -73,6 +73,15 @@ def check_mark(table: Table, snapshot_id: int, mark: int | None) -> Snapshot:
     return snapshot
 
 
+def is_rolled_back(table: Table, info: GenerationInfo) -> bool:
+    """Say whether the snapshot that was cached is not the table's any more; one that has expired still is."""
+    try:
+        return fingerprint(table.snapshot(info.snapshot_id)) != info.fingerprint
+    except SnapshotNotFoundError:
+        latest = table.latest_snapshot()
+        return latest is None or latest.id < info.snapshot_id
+
+
 class CacheBuilder:
     """Builds the generations of one cache; its caller holds the directory's lock.
 

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from lockgate.errors import SnapshotNotFoundError
 from lockgate.lookup.standing import Pin
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def forget_ended(runs: Callable[[str], bool]) -> None:
         for query_id in pins.queries():
             if not runs(query_id):
                 pins.forget(query_id)
+
+
+def gone(batch: str, snapshot: str, consumer: str, error: SnapshotNotFoundError) -> SnapshotNotFoundError:
+    """The error for a batch that is planned again when the snapshot of its pin is there no more."""
+    return SnapshotNotFoundError(
+        f"{batch} is answered from {snapshot}, as it was before, and that is gone: {error}. Remove its "
+        f"consumer {consumer!r} of the table to have it answered from the newest"
+    )
 
 
 class _Pinned(NamedTuple):

@@ -23,7 +23,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.store.snapshot import Snapshot
 from lockgate.lookup.bar import LoadBar
-from lockgate.lookup.builder import check_mark, fingerprint
+from lockgate.lookup.builder import check_mark, fingerprint, is_rolled_back
 from lockgate.lookup.caches import note_standing, report_of
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo, mark_of
 from lockgate.lookup.hosts import Host, Hosts
@@ -39,7 +39,7 @@ from lockgate.lookup.options import (
     lookup_options,
 )
 from lockgate.lookup.periods import covers
-from lockgate.lookup.pins import Pins, shared_pins
+from lockgate.lookup.pins import Pins, gone, shared_pins
 from lockgate.lookup.pipe import Message
 from lockgate.lookup.places import local_path
 from lockgate.lookup.serving import Serving
@@ -110,18 +110,17 @@ class Lookup:
         return self.choose(query_id, batch_id)[0]
 
     def choose(self, query_id: str | None, batch_id: int | None) -> tuple[int, int]:
-        """Choose the snapshot that a batch uses, built and protected; 0 for a table without snapshots.
+        """Choose the snapshot that a batch uses, built and protected, and its mark (`directory.mark_of`).
 
-        With it comes its mark (`directory.mark_of`), by which tasks tell it from others of its number.
-
+        Both are 0 for a table without snapshots; by the mark tasks tell it from others of its number.
         The same batch of the same query gets the same snapshot again, also from the next driver. Without a
         query, as in batch jobs, it is kept for `lookup.cache-file-retention`. Raises LookupTimeoutError if
         it is not built in `lookup.timeout`, and the error of the build if nothing was ever built.
         """
         self.touch()
         if query_id is None or batch_id is None:
-            snapshot_id, mark = self._choose()
-            return snapshot_id, self.provide(snapshot_id, mark)
+            chosen = self._choose()
+            return chosen[0], self.provide(*chosen)
         known, marked = self._pins.get(query_id, batch_id), self._pins.mark(query_id, batch_id)
         if known is None:
             known, marked = self._choose()
@@ -131,18 +130,13 @@ class Lookup:
         except SnapshotNotFoundError as error:
             consumer = self._pins.name_of(query_id, batch_id)
             self._pins.forget(query_id)  # read again, once somebody has done what follows
-            raise SnapshotNotFoundError(
-                f"batch {batch_id} of query {query_id} is answered from snapshot {known} of "
-                f"{self.spec.identifier}, as it was before, and that is gone: {error}. Remove its "
-                f"consumer {consumer!r} of the table to have it answered "
-                "from the newest"
-            ) from error
+            what = f"batch {batch_id} of query {query_id}", f"snapshot {known} of {self.spec.identifier}"
+            raise gone(*what, consumer, error) from error
 
     def provide(self, snapshot_id: int, mark: int | None) -> int:
         """Have a snapshot built that was chosen elsewhere, and keep it for `lookup.cache-file-retention`.
 
-        Returns its mark, which is looked up if it is None. Raises SnapshotNotFoundError if the mark is
-        another.
+        Returns its mark, which is looked up if it is None; SnapshotNotFoundError if it is another by now.
         """
         self.touch()
         with self._changed:
@@ -167,7 +161,7 @@ class Lookup:
 
     def _choose(self) -> tuple[int, int]:
         served = self._serving.info
-        if served is None or self._is_rolled_back(served):
+        if served is None or is_rolled_back(self.table, served):
             return self._wait_for_newest()
         if self._paused():
             chosen = served
@@ -206,16 +200,8 @@ class Lookup:
                 f"{reason}"
             )
 
-    def _is_rolled_back(self, info: GenerationInfo) -> bool:
-        try:
-            return fingerprint(self.table.snapshot(info.snapshot_id)) != info.fingerprint
-        except SnapshotNotFoundError:
-            latest = self.table.latest_snapshot()
-            return latest is None or latest.id < info.snapshot_id
-
     def _keep(self, snapshot_id: int, mark: int | None) -> int:
-        # Said before it is checked: what the owner removes afterwards is not this one.
-        self._hold()
+        self._hold()  # before it is checked: what the owner removes afterwards is not this one
         if snapshot_id == EMPTY:
             return 0
         if mark is None:

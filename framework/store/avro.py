@@ -6,8 +6,10 @@ so that reading needs no package beyond pyarrow, for Paimon writes its metadata 
 
 from __future__ import annotations
 
+import bz2
 import io
 import json
+import lzma
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
@@ -20,8 +22,10 @@ from lockgate.framework.io.limits import most_unpacked, too_large
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
-# Any record of metadata names a file: fewer bytes would be many records in little memory that take much.
-_LEAST_RECORD = 8
+# A record takes much more memory than the few bytes it may have: of so many bytes there is one, all in all.
+_BYTES_OF_RECORD = 8
+# What unpacking a block of xz may take besides: the largest preset takes 65 MiB.
+_MOST_DICTIONARY = 128 * 2**20
 _LEAST = {"null": 0, "float": 4, "double": 8}
 _HEADER = fastavro.parse_schema(
     {
@@ -74,11 +78,12 @@ def _plain_container(data: bytes, path: str) -> bytes:
         raise UnsupportedFormatError(
             f"{path}: the codec {codec!r} is not supported; there are {', '.join(_UNPACKERS)}"
         )
-    least = max(_LEAST_RECORD, _least_bytes(json.loads(header["meta"]["avro.schema"]), {}))
+    least = max(1, _least_bytes(json.loads(header["meta"]["avro.schema"]), {}))
     header["meta"]["avro.codec"] = b"null"
     plain = io.BytesIO()
     fastavro.schemaless_writer(plain, _HEADER, header)
     left = most_unpacked(len(data))
+    records_left = left // _BYTES_OF_RECORD
     while source.tell() < len(data):
         count, size = _read_long(source, path), _read_long(source, path)
         block = source.read(size) if size >= 0 else b""
@@ -93,7 +98,8 @@ def _plain_container(data: bytes, path: str) -> bytes:
         left -= len(block)
         if left < 0:
             raise too_large(path, most_unpacked(len(data)), "unpacks to")
-        if count < 0 or count * least > len(block):
+        records_left -= count
+        if count < 0 or records_left < 0 or count * least > len(block):
             raise CorruptFileError(f"{path} is damaged: {len(block)} bytes cannot hold {count} records")
         plain.write(b"".join((_long(count), _long(len(block)), block, mark)))
     return plain.getvalue()
@@ -127,11 +133,21 @@ def _unpack_snappy(block: bytes, most: int) -> bytes:
     return content
 
 
+def _unpack_xz(block: bytes, most: int) -> bytes:
+    return lzma.LZMADecompressor(memlimit=_MOST_DICTIONARY).decompress(block, most + 1)
+
+
+def _unpack_bzip2(block: bytes, most: int) -> bytes:
+    return bz2.BZ2Decompressor().decompress(block, most + 1)
+
+
 _UNPACKERS: dict[str, Callable[[bytes, int], bytes]] = {
     "null": lambda block, most: block,
     "deflate": _unpack_deflate,
     "zstandard": _unpack_zstandard,
     "snappy": _unpack_snappy,
+    "xz": _unpack_xz,
+    "bzip2": _unpack_bzip2,
 }
 
 

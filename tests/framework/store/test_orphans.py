@@ -59,7 +59,7 @@ def table(make_table: MakeTable) -> Table:
 @pytest.fixture
 def days_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cleaning runs three days after everything else."""
-    monkeypatch.setattr(orphans, "now_millis", lambda: now_millis() + LATER)
+    monkeypatch.setattr(orphans, "store_now", lambda *_: now_millis() + LATER)
 
 
 @pytest.mark.usefixtures("days_later")
@@ -97,7 +97,7 @@ def test_age_is_that_of_each_file(table: Table, monkeypatch: pytest.MonkeyPatch)
     old = table.write(rows(7))
     young = table.write(rows(8))
     later = now_millis() + LATER
-    monkeypatch.setattr(orphans, "now_millis", lambda: later)
+    monkeypatch.setattr(orphans, "store_now", lambda *_: later)
     path = table.paths.data_file(young[0].partition, young[0].bucket, young[0].added[0])
     os.utime(path, (later / 1000 - 3600, later / 1000 - 3600))
     result = remove_orphan_files(table)
@@ -212,10 +212,10 @@ def test_an_expiry_in_the_middle(table: Table, monkeypatch: pytest.MonkeyPatch) 
         found = load_all(self)  # type: ignore[arg-type]
         monkeypatch.undo()
         expire_snapshots(table, retain_max=2)
-        monkeypatch.setattr(orphans, "now_millis", lambda: now_millis() + LATER)
+        monkeypatch.setattr(orphans, "store_now", lambda *_: now_millis() + LATER)
         return found
 
-    monkeypatch.setattr(orphans, "now_millis", lambda: now_millis() + LATER)
+    monkeypatch.setattr(orphans, "store_now", lambda *_: now_millis() + LATER)
     monkeypatch.setattr(type(table.snapshot_files), "load_all", expire_after)
     assert remove_orphan_files(table).data_files == 1
     assert [ids(table, snapshot_id=number) for number in (3, 4)] == [[3], [4]]
@@ -232,6 +232,8 @@ def test_while_writers_commit(
         options = {"bucket": "1"} if key else {}
         table = make_table(primary_keys=key, manifest_merge__min__count="4", **options)
     assert table.schema.time_millis < now_millis() - 60 * minute
+    made = time.time() - 120 * 60
+    os.utime(table.schema_files.path(0), (made, made))
     writers = [
         subprocess.Popen([sys.executable, str(WORKER), "append", table.location, name, "15"])
         for name in ("a", "b")
