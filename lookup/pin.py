@@ -72,17 +72,12 @@ class PinTable:
             raise InputError(f"{table.identifier}$pin is read by lookup joins only")
         spec = LookupSpec.from_json(json.loads(options[SPEC_OPTION]))
         planned = options.get(CACHE_OPTION)
+        if planned is not None and planned != cache_id(table, spec):
+            raise _other_table(table)
         catalog = context.catalog(context.request["catalog"])
-        # The table as it is now: one that was dropped is still known to plans that were made with it.
-        current = catalog.load_table(table.identifier)
-        replaced = current.table_id != table.table_id
-        if replaced or (planned is not None and planned != cache_id(table, spec)):
-            # The workers ask the cache of then, where a snapshot of this number may be another state.
-            raise LookupCacheError(
-                f"the lookup on {table.identifier} was planned with another table, other columns or other "
-                "keys: it was dropped and created again, altered, or the keys held have changed; start the "
-                "query again"
-            )
+        # A plan knows the table that it was made with for some time after that was dropped.
+        if catalog.load_table(table.identifier).table_id != table.table_id:
+            raise _other_table(table)
         query = properties.get("query_id")
         batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
         if options.get(ANSWER_OPTION) == "spark":
@@ -106,6 +101,14 @@ class PinTable:
             report.failures,
             mark,
         )
+
+
+def _other_table(table: Table) -> LookupCacheError:
+    # The workers ask the cache of then, where a snapshot of this number may be another state.
+    return LookupCacheError(
+        f"the lookup on {table.identifier} was planned with another table, other columns or other keys: it "
+        "was dropped and created again, altered, or the keys held have changed; start the query again"
+    )
 
 
 def _forget_ended_queries(spark: Any, asking: str | None) -> None:

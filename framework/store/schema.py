@@ -234,8 +234,6 @@ def load_json(data: bytes, path: str) -> dict[str, Any]:
         raise too_large(path, _MOST_JSON)
     try:
         content = json.loads(data)
-    except RecursionError:
-        raise CorruptFileError(f"{path} is nested deeper than any metadata") from None
     except ValueError as error:
         state = "is empty" if not data.strip() else f"is not JSON: {error}"
         raise CorruptFileError(f"{path} {state}") from None

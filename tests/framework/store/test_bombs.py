@@ -223,7 +223,7 @@ def test_json_that_is_nested_without_end(make_table: MakeTable) -> None:
     path = Path(table.location) / "consumer" / "consumer-a"
     path.parent.mkdir()
     path.write_text('{"nextSnapshot":' + "[" * 100_000)
-    with pytest.raises(CorruptFileError, match="consumer-a is nested deeper"):
+    with pytest.raises(CorruptFileError, match="consumer-a has more levels"):
         table.consumers()
     path.write_bytes(b" " * (33 << 20))
     with pytest.raises(CorruptFileError, match="consumer-a has more than 33554432 bytes"):
