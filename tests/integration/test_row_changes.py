@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store import scan
+from lockgate.framework.store.merge import RowKind
 from lockgate.framework.store.scan import ScanPlan, plan_scan
 from lockgate.pushdown import AlwaysTrue, Predicate, col
 
@@ -66,6 +68,39 @@ def test_changed_and_deleted_rows_stay_so(
         {} if "delete" in statement else {at: ("A", at + 1000) for at in range(30) if at not in (24, 27)}
     )
     assert found == changed | untouched
+
+
+@pytest.mark.parametrize("statement", ["DELETE", "MERGE"])
+def test_deletions_hold_what_they_take_away(
+    lake: Lake, spark: SparkSession, table: Named, statement: str
+) -> None:
+    """The whole row, of MERGE the columns that cannot be null, so that other engines can merge it."""
+    name = table("t")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, c CHAR(3) NOT NULL, v VARCHAR(5), at STRUCT<x: INT, y: CHAR(2)>, "
+        "list ARRAY<INT> NOT NULL, names MAP<STRING, INT>, amount DECIMAL(20, 2) NOT NULL, note STRING) "
+        "TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1')"
+    )
+    spark.sql(
+        f"INSERT INTO {name} SELECT id, 'c', 'v', named_struct('x', 1, 'y', 'y'), array(1), map('k', 2), "
+        "1.5, 'note' FROM VALUES 1, 2 AS t(id)"
+    )
+    before = loaded(lake, name).read(predicate=col("id") == 1).to_pylist()[0]
+    if statement == "DELETE":
+        spark.sql(f"DELETE FROM {name} WHERE c = 'c' AND v = 'v' AND id = 1")
+    else:
+        spark.sql(f"MERGE INTO {name} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    store = loaded(lake, name)
+    paths = [path for split in store.scan().splits for path in split.paths]
+    rows = []
+    for path in paths:
+        with EncryptedOrcFile((store.file_system, path)) as file:
+            rows += [row for row in file.read().to_pylist() if row["_VALUE_KIND"] == RowKind.DELETE]
+    (row,) = rows
+    if statement == "MERGE":
+        before |= dict.fromkeys(("v", "at", "names", "note"))
+    assert {key: row[key] for key in before} == before
+    assert store.read(columns=["id"])["id"].to_pylist() == [2]
 
 
 @pytest.fixture

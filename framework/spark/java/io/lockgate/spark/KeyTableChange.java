@@ -3,6 +3,7 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.orc.FileColumns;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** DELETE, UPDATE and MERGE on a table with a primary key: the new state of each changed key is appended. */
@@ -30,12 +32,19 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
     return new LockgateScanBuilder(table, table.request(options).put("changes_rows", true), true);
   }
 
-  /** The primary key, and what else a deletion needs: it must be as new as the row it deletes. */
+  /**
+   * The primary key, and of a deletion the columns that must have a value: it holds the row that it deletes, and is as new as that
+   * by the columns of 'sequence.field'.
+   */
   @Override
   public NamedReference[] rowId() {
+    return LockgateTable.references(id());
+  }
+
+  private List<String> id() {
     List<String> id = new ArrayList<>(table.primaryKey());
-    id.addAll(ages(false));
-    return LockgateTable.references(id);
+    id.addAll(command == Command.UPDATE ? List.of() : values(false));
+    return id;
   }
 
   /**
@@ -47,23 +56,25 @@ record KeyTableChange(KeyTable table, Command command) implements SupportsDelta 
     if (command != Command.DELETE) {
       return new NamedReference[0];
     }
-    List<String> columns = new ArrayList<>(ages(true));
+    List<String> columns = new ArrayList<>(values(true));
     columns.addAll(PLACES.stream().filter(name -> FileColumns.has(name, table.structType())).toList());
     return LockgateTable.references(columns);
   }
 
-  /** The columns of 'sequence.field' besides the key, either those that may be null or the others. */
-  private List<String> ages(boolean nullable) {
-    return table.sequenceFields().stream().filter(name -> !table.primaryKey().contains(name))
-        .filter(name -> table.structType().apply(name).nullable() == nullable).toList();
+  /** The columns besides the key, either those that may be null or the others. */
+  private List<String> values(boolean nullable) {
+    return Arrays.stream(table.structType().fields()).filter(field -> field.nullable() == nullable).map(StructField::name)
+        .filter(name -> !table.primaryKey().contains(name)).toList();
+  }
+
+  /** The columns that say how new a deletion is, and that Spark does not tell. */
+  private List<String> missingAges() {
+    return command == Command.DELETE ? List.of() : table.sequenceFields().stream().filter(values(true)::contains).toList();
   }
 
   private Writers.DeltaColumns columns() {
-    List<String> id = new ArrayList<>(table.primaryKey());
-    id.addAll(ages(false));
-    boolean deletes = command == Command.DELETE;
-    return new Writers.DeltaColumns(ordinals(table.primaryKey()), ordinals(id), ordinals(deletes ? ages(true) : List.of()),
-        deletes ? List.of() : List.copyOf(ages(true)));
+    return new Writers.DeltaColumns(ordinals(table.primaryKey()), ordinals(id()),
+        ordinals(command == Command.DELETE ? values(true) : List.of()), missingAges());
   }
 
   private int[] ordinals(List<String> names) {
