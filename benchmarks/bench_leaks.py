@@ -29,12 +29,12 @@ def main() -> int:
     describe_machine()
     folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-leaks-"))
     try:
-        lake = open_lake(folder, keys=["pii"])
         if arguments.bridge:
             from leaks.calls import calls
 
-            calls(lake, arguments.repetitions)
+            calls(folder, arguments.repetitions)
             return 0
+        lake = open_lake(folder, keys=["pii"])
         kinds, counts = Kinds(lake, folder), Counts(lake.spark.sparkContext)
         for name in arguments.only:
             measure(kinds, counts, name, arguments)

@@ -10,7 +10,7 @@ from lockgate import Lake
 from lockgate.framework.keys import create_key_file
 
 
-def open_lake(folder: Path, memory: str = "2g", keys: Sequence[str] = ()) -> Lake:
+def open_lake(folder: Path, memory: str = "2g", keys: Sequence[str] = (), jars: Sequence[Path] = ()) -> Lake:
     """A quiet session on two cores, with the warehouse `folder/lake`, a database `b` and new master keys."""
     conf = {
         "spark.driver.memory": memory,
@@ -24,6 +24,8 @@ def open_lake(folder: Path, memory: str = "2g", keys: Sequence[str] = ()) -> Lak
         # Queries that wait for their turn do not look for work all the time.
         "spark.sql.streaming.pollingDelay": "100ms",
     }
+    if jars:
+        conf["spark.jars"] = ",".join(map(str, jars))
     held = None
     if keys:
         create_key_file(str(folder / "keys.json"), keys)

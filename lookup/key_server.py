@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import struct
 import threading
 import time
 import uuid
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lockgate.errors import LookupCacheError, WrongKeyError
+from lockgate.framework.io.peer import is_own_peer
 from lockgate.framework.io.private_folder import check_own_folder, check_private_socket
 from lockgate.lookup.cache_key import cipher_of
 from lockgate.lookup.directory import CacheDirectory
@@ -65,7 +65,7 @@ class KeyServer:
                 return
             with connection, contextlib.suppress(Exception):  # the asker tries again
                 connection.settimeout(_ANSWER_SECONDS)
-                if _is_own(connection):
+                if is_own_peer(connection):
                     connection.sendall(self._secret() or b"")
 
 
@@ -99,19 +99,11 @@ def _ask(path: Path) -> bytes:
         check_private_socket(path)
         with _address(path) as address:
             connection.connect(address)
-        if not _is_own(connection):
+        if not is_own_peer(connection):
             return b""
         while len(answer) < KEY_BYTES and (part := connection.recv(KEY_BYTES - len(answer))):
             answer += part
     return answer
-
-
-def _is_own(connection: socket.socket) -> bool:
-    # The folder's mode keeps others out; where the system tells who is at the other end, that is checked too.
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return bool(struct.unpack("3i", credentials)[1] == os.getuid())
 
 
 @contextlib.contextmanager

@@ -15,7 +15,6 @@ import logging
 import os
 import secrets
 import socket
-import struct
 import tempfile
 import threading
 import time
@@ -23,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lockgate.errors import BridgeError, LockgateError, UnsafePathError
+from lockgate.framework.io.peer import is_own_peer
 from lockgate.framework.io.private_folder import check_private_socket, make_private_folder
 from lockgate.framework.spark.bridge.transport import Frames
 
@@ -91,7 +91,7 @@ class BridgeServer:
                     return
                 time.sleep(0.05)  # no descriptors left: some will come free
                 continue
-            if not is_own(connection) or not self._admit(connection):
+            if not is_own_peer(connection) or not self._admit(connection):
                 connection.close()
 
     def _admit(self, connection: socket.socket) -> bool:
@@ -137,17 +137,6 @@ class BridgeServer:
             return False
         connection.settimeout(None)
         return True
-
-
-def is_own(connection: socket.socket) -> bool:
-    """Tell whether a process of this user is at the other end of a Unix domain socket.
-
-    Where the system does not tell, the mode of the socket's folder alone keeps others out.
-    """
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return bool(struct.unpack("3i", credentials)[1] == os.geteuid())
 
 
 # --- the folder ----------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import CommitConflictError, UnsupportedError
+from lockgate.errors import CommitConflictError, TableNotFoundError, UnsupportedError
+from lockgate.framework.spark import begun_writes
 from lockgate.framework.spark.brain import Brain
 from lockgate.framework.store import Catalog, Schema
 
@@ -106,3 +107,21 @@ def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> N
     assert entry.file.value_stats_cols == ("id",)
     kept = entry.file.value_stats
     assert (kept.min, kept.max, kept.null_counts) == ((None,), (None,), (1,))
+
+
+def test_writes_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """EXPLAIN of an INSERT begins one. A write that is forgotten still knows its table by the request."""
+    monkeypatch.setattr(begun_writes, "_REMEMBERED", 3)
+    brain = Brain()
+    catalog, request = opened(brain, tmp_path)
+    table = catalog.create_table("db.t", SCHEMA)
+    request |= {"schema": {"fields": FIELDS}, "table_id": str(table.table_id), "schema_id": 0}
+    begun: list[Any] = [brain.answer("write.begin", request) for _ in range(5)]
+    assert len(brain.writes) == 3
+    end = {**request, "write_id": begun[0]["write_id"], "messages": []}
+    assert brain.answer("write.commit", end) == {"snapshot_id": None}
+    catalog.drop_table("db.t")
+    time.sleep(0.002)
+    catalog.create_table("db.t", SCHEMA)
+    with pytest.raises(TableNotFoundError, match="created again"):
+        brain.answer("write.commit", {**end, "write_id": begun[1]["write_id"]})
