@@ -79,6 +79,14 @@ class KeyScopes:
             with self._lock:
                 self._grants.setdefault(handle, set()).add(session)
 
+    def claim(self, conf: str | None, session: str) -> None:
+        """Let a session use what `configure` put into its confs, unless another one was given it."""
+        handle = handle_in(conf)
+        if handle is not None:
+            with self._lock:
+                if not self._grants.get(handle):
+                    self._grants[handle] = {session}
+
     def is_granted(self, handle: str, session: str | None) -> bool:
         """Tell whether keys were given to a session."""
         return session in self._grants.get(handle, ())

@@ -117,6 +117,11 @@ def attach(spark: SparkSession) -> None:
     Raises BridgeError or VersionMismatchError if the session's jar is missing or of another version.
     """
     register(spark, brain())
+    # `configure` knows no session yet, and Spark gives its confs to one that runs already.
+    name = name_of(spark)
+    for key, value in spark.conf.getAll.items():
+        if key.startswith("spark.sql.catalog.") and key.endswith(".keys"):
+            brain().scopes.claim(value, name)
     _warn_of_open_network(spark)
 
 

@@ -16,13 +16,15 @@ from pyspark.errors import AnalysisException
 
 import lockgate
 from lockgate.framework.keys import MemoryKeyProvider
+from lockgate.framework.spark.session import catalog_confs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockgate import Lake
 
-KEYS = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+MASTER = {"pii@0": b"0123456789abcdef"}
+KEYS = MemoryKeyProvider(MASTER)
 CATALOG = "io.lockgate.spark.LockgateCatalog"
 
 
@@ -75,6 +77,22 @@ def test_keys_given_to_a_session_are_its_own(mine: Lake) -> None:
     without = lockgate.connect(conf(mine, "warehouse"), spark=blind, catalog="given")
     assert without.table("db.t").collect() == [(1, None)]
     assert given.table("db.t").collect() == [(1, "secret")]
+
+
+def test_keys_of_configure_are_for_the_session_that_is_attached(mine: Lake) -> None:
+    """Spark gives the confs of a builder to a session that runs already, and keeps them out of its start."""
+    other = mine.spark.newSession()
+    warehouse = conf(mine, "warehouse")
+    for key, value in catalog_confs(warehouse, "late", MemoryKeyProvider(MASTER)).items():
+        other.conf.set(key, value)
+    lockgate.attach(other)
+    assert other.sql("SELECT ssn FROM late.db.t").collect() == [("secret",)]
+    stranger = mine.spark.newSession()
+    taken = str(other.conf.get("spark.sql.catalog.late.keys"))
+    set_catalog(stranger, "late", warehouse=warehouse, keys=taken)
+    lockgate.attach(stranger)
+    with pytest.raises(AnalysisException, match="given to another session"):
+        stranger.sql("SELECT ssn FROM late.db.t").collect()
 
 
 def test_streams_use_the_keys_of_their_session(mine: Lake, tmp_path: Path) -> None:

@@ -55,6 +55,19 @@ def test_keys_are_for_the_session_that_they_were_given_to(tmp_path: Path) -> Non
         ask(brain, "a", {**options, "keys": "session:"})
 
 
+def test_the_first_session_claims_what_was_configured(tmp_path: Path) -> None:
+    brain = Brain()
+    conf = brain.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
+    options = {"warehouse": str(tmp_path), "keys": conf}
+    brain.scopes.claim(conf, "a")
+    brain.scopes.claim(conf, "b")
+    brain.scopes.claim("file:/keys.json", "b")
+    brain.scopes.claim("session:keys-1", "b")
+    assert ask(brain, "a", options)
+    with pytest.raises(KeyDeniedError):
+        ask(brain, "b", options)
+
+
 def test_what_the_application_started_with_is_for_all_sessions(tmp_path: Path) -> None:
     brain = Brain()
     conf = brain.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
