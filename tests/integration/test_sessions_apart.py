@@ -15,6 +15,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import lockgate
+from lockgate.errors import MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.spark.session import catalog_confs
 
@@ -65,7 +66,8 @@ def test_another_session_cannot_take_the_keys(mine: Lake) -> None:
     with pytest.raises(AnalysisException, match=r"given to another session"):
         stranger.sql("SELECT * FROM guessed.db.t").collect()
     set_catalog(stranger, "masked", warehouse=conf(mine, "warehouse"))
-    assert stranger.sql("SELECT id, ssn FROM masked.db.t").collect() == [(1, None)]
+    with pytest.warns(MaskedDataWarning, match=r"ssn \(key pii\)"):
+        assert stranger.sql("SELECT id, ssn FROM masked.db.t").collect() == [(1, None)]
     assert mine.table("db.t").collect() == [(1, "secret")]
 
 
@@ -75,7 +77,8 @@ def test_keys_given_to_a_session_are_its_own(mine: Lake) -> None:
     assert given.table("db.t").collect() == [(1, "secret")]
     blind = mine.spark.newSession()
     without = lockgate.connect(conf(mine, "warehouse"), spark=blind, catalog="given")
-    assert without.table("db.t").collect() == [(1, None)]
+    with pytest.warns(MaskedDataWarning, match=r"ssn \(key pii\)"):
+        assert without.table("db.t").collect() == [(1, None)]
     assert given.table("db.t").collect() == [(1, "secret")]
 
 
