@@ -146,7 +146,7 @@ FIXED = """
         attempt(spark.newSession(), f"{catalog}lake.keys=file:/etc/keys.json", "SHOW DATABASES IN lake"),
         attempt(spark.newSession(), f"{catalog}own=io.lockgate.spark.LockgateCatalog",
             f"{catalog}own.warehouse={folder}/own", "SHOW DATABASES IN own"),
-        attempt(spark.newSession(), "SET spark.lockgate.fixed-catalogs=false",
+        attempt(spark.newSession(), "SET `spark.lockgate.fixed-catalogs`=false",
             f"{catalog}other.warehouse={folder}/elsewhere", "SHOW DATABASES IN other"),
     ]
     print(json.dumps(found))
