@@ -84,7 +84,7 @@ class Kinds:
         assert self._joined(frame).count() == 3
 
     def _joined(self, frame: Any) -> Any:
-        return self.lake.lookup_join(frame, "leaks.keyed", on="id", columns=["v"], options=self.options)
+        return self.lake.lookup_join(frame, "leaks.keyed", on="id", select=["v"], options=self.options)
 
     @contextmanager
     def lookup_stream(self) -> Iterator[Work]:
