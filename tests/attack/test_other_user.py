@@ -132,12 +132,25 @@ print(json.dumps(os.stat(path).st_uid))
 """
 
 
+LINK = """
+import json, os, sys
+os.symlink(sys.argv[2], sys.argv[1])
+print(json.dumps(os.lstat(sys.argv[1]).st_uid))
+"""
+
+
 @pytest.mark.usefixtures("lookups_end")
+@pytest.mark.parametrize("trap", ["folder", "link"])
 def test_a_cache_folder_of_another_user_is_refused(
-    spark: SparkSession, tmp_path: Path, secrets: str, options: dict[str, str]
+    spark: SparkSession, tmp_path: Path, secrets: str, options: dict[str, str], trap: str
 ) -> None:
     place = open_to_all(tmp_path / "everybodys") / "cache"
-    assert as_stranger(FOLDER, str(place)) == NOBODY
+    if trap == "folder":
+        assert as_stranger(FOLDER, str(place)) == NOBODY
+    else:
+        own = tmp_path / "own"
+        own.mkdir(mode=0o700)
+        assert as_stranger(LINK, str(place), str(own)) == NOBODY
     rows = spark.range(3).selectExpr("CAST(id AS INT) AS id")
     given = {**options, "lookup.cache-dir": str(place), "lookup.timeout": "10 s"}
     with pytest.raises(Exception, match=r"(?s)belongs to|of another user|owner|link"):
