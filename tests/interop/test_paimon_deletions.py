@@ -56,10 +56,7 @@ CHANGES = {
 
 
 def fill(both: Both, options: str) -> None:
-    both.sql(
-        f"CREATE TABLE {{t}} ({COLUMNS}) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1', "
-        f"'num-sorted-run.compaction-trigger' = '2'{options})"
-    )
+    both.sql(f"CREATE TABLE {{t}} ({COLUMNS}) TBLPROPERTIES ('primary-key' = 'id', 'bucket' = '1'{options})")
     both.sql(
         "INSERT INTO {t} SELECT id, int(id), sha2(string(id), 256), CAST(id AS DECIMAL(9, 2)), "
         "timestamp_seconds(id), array(concat('t', id)), named_struct('x', int(id), 'y', 'here'), true, "
@@ -72,7 +69,7 @@ def touch(both: Both, number: int) -> None:
     """Let Paimon write a row, after which it compacts the small files of the bucket."""
     found = [row for row in both.theirs.read(where=["=", "id", number]).rows if row[0] == number]
     assert len(found) == 1
-    both.theirs.write(found)
+    both.theirs.write(found, options={"num-sorted-run.compaction-trigger": "2"})
 
 
 def deletions(both: Both) -> dict[int, dict[str, Any]]:
