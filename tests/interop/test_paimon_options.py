@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from exact_rows import exact_rows, in_order
 from paimon_java import PaimonJava, PaimonTable
@@ -27,15 +26,15 @@ def test_every_option_of_the_jar_is_judged(paimon_java: PaimonJava, tmp_path: Pa
     assert sorted(names - stored) == [], "add them to the stored list too"
 
 
+# The bundle writes no Snappy without snappy-java; `test_metadata_formats` reads that.
 @pytest.mark.parametrize(
     "options",
     [
         {"manifest.format": "orc"},
         {"manifest.format": "parquet"},
-        {"manifest.compression": "snappy"},
-        {"manifest.format": "parquet", "manifest.compression": "snappy"},
+        {"manifest.compression": "gzip", "manifest.format": "parquet"},
     ],
-    ids=lambda options: " ".join(options.values()),
+    ids=["orc", "parquet", "parquet gzip"],
 )
 @pytest.mark.parametrize("keys", [("id", "p"), ()], ids=["key", "append"])
 def test_manifests_of_every_format_are_read(
@@ -55,9 +54,5 @@ def test_manifests_of_every_format_are_read(
     assert in_order(exact_rows(table.read())) == rows
     assert len(rows) == (5 if keys else 6)
     assert table.read(predicate=col("p") == "p1")["id"].to_pylist() == [3]
-    if "manifest.format" in options:
-        with pytest.raises(UnsupportedFormatError, match=r"'manifest\.format'"):
-            table.append(table.read())
-    else:
-        table.append(pa.table({"id": [77], "p": ["x"], "v": pa.array([None], pa.timestamp("us"))}))
-        assert [77, "x", None] in theirs.read().rows
+    with pytest.raises(UnsupportedFormatError, match=r"'manifest\.format'"):
+        table.append(table.read())
