@@ -1,4 +1,4 @@
-"""A table in memory with the part of the store's interface that lookups use."""
+"""A table in memory with the part of the store's interface that lookups use, and a real one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from lookup_world import World
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.keys import KeyProvider
@@ -140,3 +141,12 @@ def make_table(tmp_path: Path, storage: str) -> Callable[..., Any]:
         return FakeTable(described, given_options, keys)
 
     return make
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A warehouse with one dimension; the lookups on it end with the test."""
+    made = World(tmp_path)
+    yield made
+    for lookup in made.lookups:
+        lookup.close()
