@@ -13,6 +13,7 @@ from lockgate.framework.spark import (
     aggregate_operations,
     alter_operations,
     catalog_operations,
+    flow_operations,
     key_operations,
     partition_operations,
     replace_operations,
@@ -41,6 +42,7 @@ _OWN: dict[str, Handler] = {
     **scan_operations.OPERATIONS,
     **aggregate_operations.OPERATIONS,
     **write_operations.OPERATIONS,
+    **flow_operations.OPERATIONS,
     **key_operations.OPERATIONS,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.context import Context, split_name
-from lockgate.framework.spark.encryption import masked_columns
+from lockgate.framework.spark.encryption import column_marks, masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.store.defaults import default_sql
 from lockgate.framework.store.features import check_readable
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 # Procedures live here; it holds no tables and cannot be dropped.
 SYSTEM_NAMESPACE = "sys"
+# Metadata of a column with decrypted values: of which table they are, and how they are encrypted there.
+ENCRYPTED = "lockgate.encrypted"
 
 # What Spark adds to the properties of every table it creates.
 _SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_managed_location", "type"})
@@ -151,12 +154,15 @@ def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
 def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]:
     """Return what Spark must know of a table."""
     schema = table.schema
-    masked = masked_columns(table)
+    masked, marks = masked_columns(table), column_marks(table)
     struct = to_spark_json(schema.fields)
     for field, column in zip(struct["fields"], schema.fields, strict=True):
         default = default_sql(column)
         if default is not None:
             field["metadata"][SPARK_DEFAULT] = default
+        if field["name"] in marks:
+            # Spark carries it with the column, also where a plan does not show where that came from.
+            field["metadata"][ENCRYPTED] = json.dumps(marks[field["name"]])
         if field["name"] in masked:
             field["metadata"]["lockgate.masked"] = masked[field["name"]]
             field["nullable"] = True  # the mask may be null, and Spark believes NOT NULL

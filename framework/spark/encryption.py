@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import KeyMissingError
 from lockgate.framework.keys import NoKeys
@@ -45,6 +46,23 @@ def usable_keys(table: Table) -> frozenset[str]:
     named = {key for keys in encrypted_columns(table).values() for key in keys}
     keys = table.keys or NoKeys()
     return frozenset(key for key in named if keys.usable(key))
+
+
+def column_marks(table: Table) -> dict[str, dict[str, Any]]:
+    """Return the columns with decrypted values for a query, and what `orc.encrypt` and `orc.mask` say."""
+    from lockgate.framework.store.encryption_entries import entries_of
+
+    held = usable_keys(table)
+    marks: dict[str, dict[str, Any]] = {}
+    for column, keys in encrypted_columns(table).items():
+        if held.intersection(keys):
+            entries = entries_of(table.schema.options, table.schema.field_names, column)
+            marks[column] = {
+                "table": str(table.identifier),
+                "column": column,
+                "entries": [dataclasses.asdict(entry) for entry in entries],
+            }
+    return marks
 
 
 def require_keys(table: Table, planned: ScanPlan, columns: Collection[str], purpose: str) -> bool:

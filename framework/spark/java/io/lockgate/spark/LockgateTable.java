@@ -66,6 +66,11 @@ abstract class LockgateTable
     return timeTravel() ? out.put("time_travel", true) : out;
   }
 
+  /** Notes that rows are written under a later schema of the same columns, which encrypts more of them. */
+  void writtenUnder(long schema) {
+    request.put("schema_id", schema);
+  }
+
   private List<String> names(String property) {
     List<String> out = new ArrayList<>();
     spec.path(property).forEach(name -> out.add(name.asText()));

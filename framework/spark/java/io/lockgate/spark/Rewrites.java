@@ -56,7 +56,9 @@ final class Rewrites extends Rule<LogicalPlan> {
         && project.child() instanceof DataSourceV2ScanRelation read
         && ours(read.relation().table()) != null) {
       return new DeleteFromTable(read, delete.condition());
-    } else if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
+    }
+    FlowCheck.look(plan);
+    if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
       logical(write.query(), written.table());
     } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
       logical(stream.query(), stream.relation().get().table());

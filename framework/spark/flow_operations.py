@@ -1,0 +1,150 @@
+"""Values of encrypted columns on their way into files: noticed from a query's plan, and judged here.
+
+The connector says which output columns carry values of which columns; whether that is warned of, refused, or
+the target is encrypted alike follows from the option `encryption.on-plaintext` of the table that is written,
+of the session and of the warehouse, in this order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning
+from lockgate.framework import options as known
+from lockgate.framework.options import ON_PLAINTEXT
+from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.encryption import encrypted_columns
+from lockgate.framework.spark.plaintext_choice import session_choice
+from lockgate.framework.store.encryption_entries import Entry, with_entries
+from lockgate.framework.store.replace import Replacement
+from lockgate.framework.store.schema_changes import SetOption
+from lockgate.framework.store.validation import check_schema
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+Sources = Sequence[Mapping[str, Any]]
+
+_told: set[tuple[str, str, str]] = set()
+_lock = threading.Lock()
+
+
+def judge_flow(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Judge a query that writes values of encrypted columns; `columns` maps its output columns to marks.
+
+    Answers the schema to write under, if the table that the statement makes is now encrypted alike. Raises
+    PlaintextError where the option says so, before a row is written.
+    """
+    columns: Mapping[str, Sources] = request["columns"]
+    if "path" in request:
+        _say(context, request, request["path"], columns, _choice(context, None))
+        return {}
+    table = context.table()
+    hidden = {name.lower() for name in encrypted_columns(table)}
+    shown = {name: found for name, found in columns.items() if name.lower() not in hidden}
+    if not shown:
+        return {}
+    made = request["made"] or _is_new_in_stream(table, request)
+    choice = _choice(context, table) or ("inherit" if made else "warn")
+    if made and choice == "inherit":
+        return _inherit(context, request, table, shown)
+    _say(context, request, context.full_name(), shown, choice)
+    return {}
+
+
+def _choice(context: Context, table: Table | None) -> str:
+    """Return what the table, the session or the warehouse chooses; empty if none does."""
+    if table is None:
+        return session_choice(context)
+    own = table.options.get_option(ON_PLAINTEXT)
+    return own or session_choice(context) or context.requested_catalog().on_plaintext
+
+
+def _is_new_in_stream(table: Table, request: Mapping[str, Any]) -> bool:
+    """Say whether a stream writes its first rows into a table that nobody has altered: `toTable` made it."""
+    return bool(request["stream"]) and table.schema.id == 0 and table.latest_snapshot() is None
+
+
+def _inherit(
+    context: Context, request: Mapping[str, Any], table: Table, shown: Mapping[str, Sources]
+) -> dict[str, Any]:
+    """Let the table that is being made encrypt the columns as those that their values come from."""
+    schema, left = table.schema, {}
+    for column, sources in shown.items():
+        name = next(each for each in schema.field_names if each.lower() == column.lower())
+        options = _encrypted_alike(table, schema.options, name, sources)
+        if options is None:
+            left[column] = sources
+        else:
+            schema = dataclasses.replace(schema, options=options)
+    if left:
+        # Such as the columns that rows are placed by: they cannot be encrypted.
+        _say(context, request, context.full_name(), left, "warn")
+    if schema is table.schema:
+        return {}
+    return {"schema_id": _store(context, request, table, schema.options)}
+
+
+def _encrypted_alike(
+    table: Table, options: Mapping[str, str], column: str, sources: Sources
+) -> dict[str, str] | None:
+    """Return options that encrypt one column more; None if it cannot be."""
+    entries = [Entry(tuple(each["path"]), each["key"], each["mask"]) for each in sources[0]["entries"]]
+    whole = Entry((column,), key=next(each.key for each in entries if each.key is not None))
+    # What was computed may be of another type, that parts and masks do not suit.
+    for tried in (entries, [whole]):
+        changed = with_entries(options, tried, column)
+        try:
+            check_schema(dataclasses.replace(table.schema, options=changed))
+        except LockgateError:
+            continue
+        return changed
+    return None
+
+
+def _store(context: Context, request: Mapping[str, Any], table: Table, options: Mapping[str, str]) -> int:
+    if isinstance(table, Replacement):
+        changed = dataclasses.replace(table.schema, options={known.ORC_INTEGRITY.key: "require", **options})
+        context.brain.replacements[request["replacement"]] = Replacement(table.replaced, changed)
+        return changed.id
+    keys = (known.ORC_ENCRYPT.key, known.ORC_MASK.key)
+    changes = [SetOption(key, options[key]) for key in keys if key in options]
+    return context.requested_catalog().alter_table(context.identifier(), changes).schema.id
+
+
+def _say(
+    context: Context, request: Mapping[str, Any], target: str, shown: Mapping[str, Sources], choice: str
+) -> None:
+    """Raise PlaintextError, or warn: of a stream once."""
+    text = _message(target, shown, "path" in request)
+    if choice == "refuse":
+        raise PlaintextError(f"{text}; refused by {ON_PLAINTEXT.key!r}")
+    told = (str(request.get("query")), target, ",".join(sorted(shown)))
+    with _lock:
+        if request.get("query") is not None and told in _told:
+            return
+        _told.add(told)
+    warnings.warn(text, PlaintextWarning, stacklevel=3)
+
+
+def _message(target: str, shown: Mapping[str, Sources], is_path: bool) -> str:
+    flows = []
+    for column, sources in shown.items():
+        origins = sorted({f"{each['column']} of {each['table']}" for each in sources})
+        flows.append(f"{column} (from {', '.join(origins)})")
+    keys = sorted(f"{_key(sources)}:{column}" for column, sources in shown.items())
+    how = "write them to a table with 'orc.encrypt', or leave them out"
+    if not is_path:
+        how = f"to encrypt them, add '{';'.join(keys)}' to 'orc.encrypt' of the table first"
+    return f"{target} gets values of encrypted columns in the clear: {'; '.join(flows)}: {how}"
+
+
+def _key(sources: Sources) -> str:
+    return str(next(each["key"] for each in sources[0]["entries"] if each["key"] is not None))
+
+
+OPERATIONS = {"write.flow": judge_flow}

@@ -1,0 +1,71 @@
+package io.lockgate.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.command.DataWritingCommand;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
+
+/** Tells Python of each query that writes values of encrypted columns; it decides what becomes of that. */
+final class FlowCheck {
+  private FlowCheck() {}
+
+  /** Look at one writing command; others are none of ours. */
+  @SuppressWarnings("deprecation")
+  static void look(LogicalPlan plan) {
+    if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
+      tell(write.query(), written.table(), false);
+    } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
+      tell(stream.query(), stream.relation().get().table(), true);
+    } else if (plan instanceof InsertIntoHadoopFsRelationCommand files) {
+      tell(files.query(), files.outputPath().toString());
+    } else if (plan instanceof DataWritingCommand command) {
+      tell(command.query(), command.getClass().getSimpleName());
+    } else if (plan instanceof SaveIntoDataSourceCommand save) {
+      tell(save.query(), save.dataSource().getClass().getSimpleName());
+    }
+  }
+
+  private static void tell(LogicalPlan query, Table written, boolean stream) {
+    Table inner = written instanceof RowLevelOperationTable rows ? rows.table() : written;
+    if (!(inner instanceof LockgateTable table)) {
+      tell(query, inner.name());
+      return;
+    }
+    Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
+    if (!found.isEmpty()) {
+      ObjectNode ask = asked(table.request(), found);
+      ask.put("made", inner instanceof StagedReplacement).put("stream", stream);
+      JsonNode reply = Bridge.ask("write.flow", ask);
+      if (reply.hasNonNull("schema_id")) {
+        table.writtenUnder(reply.get("schema_id").asLong());
+      }
+    }
+  }
+
+  private static void tell(LogicalPlan query, String place) {
+    Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
+    if (!found.isEmpty()) {
+      Bridge.ask("write.flow", asked(Bridge.object(), found).put("path", place));
+    }
+  }
+
+  private static ObjectNode asked(ObjectNode ask, Map<String, Set<JsonNode>> found) {
+    ObjectNode columns = ask.putObject("columns");
+    found.forEach((name, marks) -> {
+      ArrayNode all = columns.putArray(name);
+      marks.forEach(all::add);
+    });
+    return ask.put("query", SparkSession.active().sparkContext().getLocalProperty("sql.streaming.queryId"));
+  }
+}

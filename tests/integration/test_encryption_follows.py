@@ -1,0 +1,208 @@
+"""Values of encrypted columns on their way elsewhere: warned of, refused, or encrypted there alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from plain_search import found_in
+
+from lockgate.errors import PlaintextWarning
+from lockgate.framework.spark.plaintext_choice import SESSION_CONF
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+Named = Callable[[str], str]
+
+SECRET = "777-88-"
+WRITERS: dict[str, Callable[[SparkSession, str, str], None]] = {
+    "CTAS": lambda spark, source, target: sql(
+        spark, f"CREATE TABLE {target} AS SELECT id, ssn FROM {source}"
+    ),
+    "RTAS": lambda spark, source, target: sql(
+        spark,
+        f"CREATE TABLE {target} (x INT)",
+        f"REPLACE TABLE {target} AS SELECT id, ssn FROM {source}",
+    ),
+    "writeTo": lambda spark, source, target: spark.table(source).select("id", "ssn").writeTo(target).create(),
+    "saveAsTable": lambda spark, source, target: (
+        spark.table(source).select("id", "ssn").write.saveAsTable(target)
+    ),
+    "cached": lambda spark, source, target: (
+        spark.table(source).select("id", "ssn").cache().writeTo(target).create()
+    ),
+    "expression": lambda spark, source, target: sql(
+        spark, f"CREATE TABLE {target} AS SELECT id, concat(ssn, '!') AS ssn FROM {source}"
+    ),
+    "join and union": lambda spark, source, target: sql(
+        spark,
+        f"CREATE TABLE {target} AS SELECT a.id, b.ssn FROM {source} a JOIN {source} b ON a.id = b.id "
+        f"UNION ALL SELECT 9, 'none'",
+    ),
+    "aggregate": lambda spark, source, target: sql(
+        spark, f"CREATE TABLE {target} AS SELECT id, max(ssn) AS ssn FROM {source} GROUP BY id"
+    ),
+}
+
+
+def sql(spark: SparkSession, *statements: str) -> None:
+    for statement in statements:
+        spark.sql(statement).collect()
+
+
+@pytest.fixture
+def people(spark: SparkSession, table: Named) -> str:
+    name = table("people")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, ssn STRING, address STRUCT<zip: STRING, city: STRING>) TBLPROPERTIES "
+        "('orc.encrypt' = 'pii:ssn,address.zip', 'orc.mask' = 'sha256:ssn', 'file.compression' = 'none')"
+    )
+    spark.sql(
+        f"INSERT INTO {name} VALUES (1, '{SECRET}1', named_struct('zip', '{SECRET}z', 'city', 'Riga')), "
+        f"(2, '{SECRET}2', NULL)"
+    )
+    return name
+
+
+@pytest.fixture
+def plain(spark: SparkSession, table: Named) -> str:
+    name = table("plain")
+    spark.sql(f"CREATE TABLE {name} (id INT, ssn STRING)")
+    return name
+
+
+def location(lake: Lake, name: str) -> Path:
+    return Path(lake.catalog.load_table(name.removeprefix("lake.")).location)
+
+
+@contextmanager
+def session_choice(spark: SparkSession, choice: str) -> Iterator[None]:
+    spark.conf.set(SESSION_CONF, choice)
+    try:
+        yield
+    finally:
+        spark.conf.unset(SESSION_CONF)
+
+
+@pytest.mark.parametrize("road", WRITERS)
+def test_a_table_that_a_statement_makes_encrypts_alike(
+    lake: Lake, spark: SparkSession, people: str, table: Named, road: str
+) -> None:
+    copy = table("copy")
+    WRITERS[road](spark, people, copy)
+    spark.catalog.clearCache()
+    made = lake.catalog.load_table(copy.removeprefix("lake."))
+    assert made.schema.options["orc.encrypt"] == "pii:ssn"
+    assert made.schema.options["orc.mask"] == "sha256:ssn"
+    assert found_in(made.location, SECRET) == {}
+    assert f"{SECRET}1" in str(spark.table(copy).collect())
+
+
+def test_parts_of_structs(lake: Lake, spark: SparkSession, people: str, table: Named) -> None:
+    copy = table("copy")
+    spark.sql(f"CREATE TABLE {copy} AS SELECT id, address AS place, address.zip AS zip FROM {people}")
+    made = lake.catalog.load_table(copy.removeprefix("lake."))
+    assert made.schema.options["orc.encrypt"] == "pii:place.zip;pii:zip"
+    assert found_in(made.location, SECRET) == {}
+
+
+def test_what_tells_nothing_is_free(lake: Lake, spark: SparkSession, people: str, table: Named) -> None:
+    copy = table("copy")
+    spark.sql(
+        f"CREATE TABLE {copy} AS SELECT count(ssn) AS n, max(sha2(ssn, 256)) AS h, "
+        f"max(ssn IS NULL) AS b FROM {people}"
+    )
+    assert "orc.encrypt" not in lake.catalog.load_table(copy.removeprefix("lake.")).schema.options
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {plain} SELECT id, ssn FROM {people}",
+        "INSERT OVERWRITE {plain} SELECT id, lower(ssn) FROM {people}",
+        "MERGE INTO {plain} p USING {people} q ON p.id = q.id WHEN NOT MATCHED THEN "
+        "INSERT (id, ssn) VALUES (q.id, q.ssn)",
+    ],
+)
+def test_a_table_that_is_there(
+    lake: Lake, spark: SparkSession, people: str, plain: str, statement: str
+) -> None:
+    text = statement.format(plain=plain, people=people)
+    told = r"plain gets values of encrypted columns in the clear: ssn \(from ssn of .*\.people\): .*'pii:ssn'"
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match=told):
+        spark.sql(text)
+    assert spark.table(plain).count() == 0
+    with pytest.warns(PlaintextWarning, match=told):
+        spark.sql(text)
+    spark.sql(f"ALTER TABLE {plain} SET TBLPROPERTIES ('orc.encrypt' = 'other:ssn')")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spark.sql(text)
+
+
+def test_the_option_of_the_table_goes_first(spark: SparkSession, people: str, table: Named) -> None:
+    copy = table("copy")
+    with session_choice(spark, "warn"), pytest.raises(Exception, match="refused by"):
+        spark.sql(
+            f"CREATE TABLE {copy} TBLPROPERTIES ('encryption.on-plaintext' = 'refuse') "
+            f"AS SELECT ssn FROM {people}"
+        )
+    assert not spark.catalog.tableExists(copy)
+    with session_choice(spark, "warn"), pytest.warns(PlaintextWarning, match="ssn"):
+        spark.sql(f"CREATE TABLE {copy} AS SELECT ssn FROM {people}")
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "orc"])
+def test_files_without_a_table(spark: SparkSession, people: str, tmp_path: Path, form: str) -> None:
+    values = spark.table(people).select("id", "ssn")
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match=r"out.* gets values .*ssn of"):
+        values.write.format(form).save(str(tmp_path / "out"))
+    with pytest.warns(PlaintextWarning, match="write them to a table with 'orc.encrypt'"):
+        values.write.format(form).mode("overwrite").save(str(tmp_path / "out"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values.select("id").write.format(form).mode("overwrite").save(str(tmp_path / "out"))
+
+
+def test_a_stream_makes_an_encrypted_table_and_warns_once(
+    lake: Lake, spark: SparkSession, people: str, plain: str, table: Named, tmp_path: Path
+) -> None:
+    spark.range(1, 3).repartition(2).write.option("maxRecordsPerFile", 1).parquet(str(tmp_path / "ids"))
+    reader = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+    ids = reader.parquet(str(tmp_path / "ids"))
+    joined = ids.join(spark.table(people).select("id", "ssn"), "id").selectExpr(
+        "CAST(id AS INT) AS id", "ssn"
+    )
+
+    def run(target: str, checkpoint: str) -> None:
+        writer = joined.writeStream.option("checkpointLocation", str(tmp_path / checkpoint))
+        writer.trigger(availableNow=True).toTable(target).awaitTermination()
+
+    copy = table("copy")
+    run(copy, "one")
+    assert spark.table(copy).count() == 2
+    assert found_in(location(lake, copy), SECRET) == {}
+    with pytest.warns(PlaintextWarning) as seen:
+        run(plain, "two")
+    assert len([each for each in seen if each.category is PlaintextWarning]) == 1
+    assert spark.table(plain).count() == 2
+
+
+def test_added_again_after_a_drop(lake: Lake, spark: SparkSession, people: str) -> None:
+    spark.sql(f"ALTER TABLE {people} DROP COLUMN ssn")
+    add = f"ALTER TABLE {people} ADD COLUMN ssn STRING"
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match="once had a column 'ssn'"):
+        spark.sql(add)
+    with pytest.warns(PlaintextWarning, match="the new one of that name is in the clear"):
+        spark.sql(add)
+    spark.sql(f"ALTER TABLE {people} DROP COLUMN ssn")
+    with session_choice(spark, "inherit"):
+        # The last one of that name was in the clear, and that was said.
+        spark.sql(add)
