@@ -210,7 +210,8 @@ ON_PLAINTEXT = Option(
     "encryption.on-plaintext",
     one_of("warn", "refuse", "inherit", ""),
     "",
-    "what happens when values of an encrypted column would be stored in the clear: warn, refuse or inherit",
+    "what happens when values of an encrypted column would be stored in the clear: warn, refuse or inherit; "
+    "default: inherit for tables that the statement makes, else warn",
 )
 ORC_KEYS_WRAPPED = Option(
     "orc.keys.wrapped", str, "", "the table's master keys, wrapped under a key kept elsewhere (`envelope:`)"

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from lockgate.framework.spark.encryption import masked_columns
+from lockgate.framework.spark.encryption import ENCRYPTED, column_marks, masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.asking import SNAPSHOT_FIELD, Asking, look_up_in_parts, together
 from lockgate.lookup.cluster import executors_keep, warn_of_detached_owner
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 
 # The driver has a batch's state built before there are tasks; so long they wait if it was lost since.
 _LOST_SECONDS = 60.0
+
+# Metadata of an answer, by which the connector knows it (`ColumnFlow`).
+_LOOKED_UP = "lockgate.looked-up"
 
 _numbers = itertools.count(1)
 
@@ -129,6 +132,8 @@ def by_cache(join: Join) -> DataFrame:
     pin = pin_of(join, by_spark=False, groups=groups)
     rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
     rows = rows.withColumn(matched, lookup(functions.col(pinned), functions.col(marked), *columns))
+    # Its values are not those of the key, which may be of an encrypted column.
+    rows = rows.withMetadata(matched, {_LOOKED_UP: True})
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
     if join.stream.isStreaming:
         answer = functions.col(matched)
@@ -149,11 +154,21 @@ def by_cache(join: Join) -> DataFrame:
         snapshot = functions.coalesce(functions.col(own), snapshot)
     if join.snapshot_column is not None:
         rows = rows.withColumn(join.snapshot_column, snapshot)
-    masked = masked_columns(join.dimension)
+    for name, metadata in _marks(join).items():
+        rows = rows.withMetadata(name, metadata)
+    return rows.drop(pinned, marked, matched, own, group)
+
+
+def _marks(join: Join) -> dict[str, dict[str, Any]]:
+    """Metadata of the new columns: which are masks, and which are values of encrypted columns."""
+    masked, encrypted = masked_columns(join.dimension), column_marks(join.dimension)
+    marks: dict[str, dict[str, Any]] = {}
     for name, column in zip(join.names, join.spec.columns, strict=True):
         if column in masked:
-            rows = rows.withMetadata(name, {"lockgate.masked": masked[column]})
-    return rows.drop(pinned, marked, matched, own, group)
+            marks.setdefault(name, {})["lockgate.masked"] = masked[column]
+        if column in encrypted:
+            marks.setdefault(name, {})[ENCRYPTED] = json.dumps(encrypted[column])
+    return marks
 
 
 def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from lockgate.framework.store.replace import Replacement
 
 Handler = Callable[[Any, dict[str, Any]], object]
+
+# So many tables are remembered whose streams have written nothing yet.
+_MADE_FOR_STREAMS = 256
 
 _log = logging.getLogger("lockgate.spark")
 
@@ -60,6 +64,8 @@ class Brain:
         self.writes = BegunWrites()
         # Tables that are written to and will replace others, by a handle.
         self.replacements: dict[str, Replacement] = {}
+        # Ids of tables that `toTable` has made for streams, whose plans are known with the first batch only.
+        self.made_for_streams: deque[str] = deque(maxlen=_MADE_FOR_STREAMS)
         self.sessions = Sessions()
 
     def reply(self, message: bytes) -> bytes:

@@ -18,7 +18,7 @@ from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.context import Context, split_name
-from lockgate.framework.spark.encryption import column_marks, masked_columns
+from lockgate.framework.spark.encryption import ENCRYPTED, column_marks, masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.store.defaults import default_sql
 from lockgate.framework.store.features import check_readable
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 # Procedures live here; it holds no tables and cannot be dropped.
 SYSTEM_NAMESPACE = "sys"
-# Metadata of a column with decrypted values: of which table they are, and how they are encrypted there.
-ENCRYPTED = "lockgate.encrypted"
 
 # What Spark adds to the properties of every table it creates.
 _SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_managed_location", "type"})
@@ -198,7 +196,10 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
 def create_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Create a table of a Spark schema, partition columns and table properties."""
     schema = requested_schema(context, request)
-    return describe(context, context.requested_catalog().create_table(context.identifier(), schema), 0)
+    made = context.requested_catalog().create_table(context.identifier(), schema)
+    if request["for_stream"]:
+        context.brain.made_for_streams.append(made.table_id)
+    return describe(context, made, 0)
 
 
 def create_table_like(context: Context, request: dict[str, Any]) -> dict[str, Any]:

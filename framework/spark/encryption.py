@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _THREADS = 8
 
+# Metadata of a column with decrypted values: of which table they are, and how they are encrypted there.
+ENCRYPTED = "lockgate.encrypted"
+
 
 def encrypted_columns(table: Table) -> dict[str, tuple[str, ...]]:
     """Return the key names of each top-level column that `orc.encrypt` names, in whole or in parts of it."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import warnings
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning
+from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework import options as known
 from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.spark.context import Context
@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 Sources = Sequence[Mapping[str, Any]]
 
-_told: set[tuple[str, str, str]] = set()
+# Names of Spark's sinks that keep nothing.
+_KEEP_NOTHING = frozenset({"noop-table"})
+
+# Of streams: which were warned of, so that not every batch is. The oldest of very many are forgotten.
+_told: deque[tuple[str, str, str]] = deque(maxlen=1024)
 _lock = threading.Lock()
 
 
@@ -40,6 +44,8 @@ def judge_flow(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     PlaintextError where the option says so, before a row is written.
     """
     columns: Mapping[str, Sources] = request["columns"]
+    if request.get("path") in _KEEP_NOTHING:
+        return {}
     if "path" in request:
         _say(context, request, request["path"], columns, _choice(context, None))
         return {}
@@ -48,7 +54,7 @@ def judge_flow(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     shown = {name: found for name, found in columns.items() if name.lower() not in hidden}
     if not shown:
         return {}
-    made = request["made"] or _is_new_in_stream(table, request)
+    made = request["made"] or _is_made_for_stream(context, table, request)
     choice = _choice(context, table) or ("inherit" if made else "warn")
     if made and choice == "inherit":
         return _inherit(context, request, table, shown)
@@ -64,9 +70,10 @@ def _choice(context: Context, table: Table | None) -> str:
     return own or session_choice(context) or context.requested_catalog().on_plaintext
 
 
-def _is_new_in_stream(table: Table, request: Mapping[str, Any]) -> bool:
-    """Say whether a stream writes its first rows into a table that nobody has altered: `toTable` made it."""
-    return bool(request["stream"]) and table.schema.id == 0 and table.latest_snapshot() is None
+def _is_made_for_stream(context: Context, table: Table, request: Mapping[str, Any]) -> bool:
+    """Say whether a stream writes its first rows into a table that `toTable` has made."""
+    made = request["stream"] and table.table_id in context.brain.made_for_streams
+    return bool(made) and table.latest_snapshot() is None
 
 
 def _inherit(
@@ -123,12 +130,20 @@ def _say(
     text = _message(target, shown, "path" in request)
     if choice == "refuse":
         raise PlaintextError(f"{text}; refused by {ON_PLAINTEXT.key!r}")
-    told = (str(request.get("query")), target, ",".join(sorted(shown)))
+    if not _was_told(request.get("query"), target, shown):
+        warn_user(text, PlaintextWarning)
+
+
+def _was_told(query: str | None, target: str, shown: Mapping[str, Sources]) -> bool:
+    """Say whether a stream was warned of before, and note that it is now; what is no stream never was."""
+    if query is None:
+        return False
+    told = (query, target, ",".join(sorted(shown)))
     with _lock:
-        if request.get("query") is not None and told in _told:
-            return
-        _told.add(told)
-    warnings.warn(text, PlaintextWarning, stacklevel=3)
+        known = told in _told
+        if not known:
+            _told.append(told)
+    return known
 
 
 def _message(target: str, shown: Mapping[str, Sources], is_path: bool) -> str:

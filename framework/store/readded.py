@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lockgate.errors import PlaintextError, PlaintextWarning
+from lockgate.errors import PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework import options as known
 from lockgate.framework.store.encryption_entries import Entry, entries_of, with_entries
 from lockgate.framework.store.schema_changes import AddColumn, SchemaChange
@@ -49,7 +48,7 @@ def _judged_column(table: Table, changed: TableSchema, name: str, choice: str) -
     )
     if choice == "refuse":
         raise PlaintextError(text)
-    warnings.warn(text, PlaintextWarning, stacklevel=5)
+    warn_user(text, PlaintextWarning)
     return changed
 
 

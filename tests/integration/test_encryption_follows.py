@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from plain_search import found_in
 
-from lockgate.errors import PlaintextWarning
+import lockgate
+from lockgate.errors import MaskedDataWarning, PlaintextWarning
 from lockgate.framework.spark.plaintext_choice import SESSION_CONF
+from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockgate import Lake
 
@@ -55,6 +57,12 @@ WRITERS: dict[str, Callable[[SparkSession, str, str], None]] = {
 def sql(spark: SparkSession, *statements: str) -> None:
     for statement in statements:
         spark.sql(statement).collect()
+
+
+@pytest.fixture(scope="module")
+def blind(lake: Lake, lake_folder: Path) -> Lake:
+    """The same warehouse as a catalog without keys."""
+    return lockgate.connect(str(lake_folder / "warehouse"), spark=lake.spark, catalog="blind")
 
 
 @pytest.fixture
@@ -206,3 +214,117 @@ def test_added_again_after_a_drop(lake: Lake, spark: SparkSession, people: str) 
     with session_choice(spark, "inherit"):
         # The last one of that name was in the clear, and that was said.
         spark.sql(add)
+
+
+LOOKUPS = {
+    "workers": {"lookup.strategy": "lookup"},
+    "shuffle": {"lookup.strategy": "lookup", "lookup.shuffle": "true"},
+    "spark": {"lookup.strategy": "spark"},
+}
+
+
+@pytest.fixture
+def buckets(spark: SparkSession, table: Named) -> str:
+    name = table("dimension")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, ssn STRING, city STRING) TBLPROPERTIES ('orc.encrypt' = 'pii:ssn', "
+        "'primary-key' = 'id', 'bucket' = '2', 'file.compression' = 'none')"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (1, '{SECRET}1', 'Riga'), (2, '{SECRET}2', 'Oslo')")
+    return name
+
+
+def stream_of_ids(spark: SparkSession, folder: Path) -> DataFrame:
+    """Two micro-batches of one id each."""
+    spark.range(1, 3).repartition(2).write.option("maxRecordsPerFile", 1).parquet(str(folder))
+    reader = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(folder)).selectExpr("CAST(id AS INT) AS id")
+
+
+@pytest.mark.usefixtures("lookups_end")
+@pytest.mark.parametrize("form", LOOKUPS)
+def test_lookups(
+    lake: Lake, spark: SparkSession, buckets: str, table: Named, tmp_path: Path, form: str
+) -> None:
+    options = {"lookup.cache-dir": str(tmp_path / "cache"), **LOOKUPS[form]}
+    select = {"number": "ssn", "city": "city"}
+    ids = stream_of_ids(spark, tmp_path / "ids")
+    joined = lookup_join(ids, buckets, on="id", select=select, options=options)
+    copy = table("copy")
+    writer = joined.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).toTable(copy).awaitTermination()
+    made = lake.catalog.load_table(copy.removeprefix("lake."))
+    assert made.schema.options["orc.encrypt"] == "pii:number"
+    assert found_in(made.location, SECRET) == {}
+    assert sorted(row.number for row in spark.table(copy).collect()) == [f"{SECRET}1", f"{SECRET}2"]
+
+
+@pytest.mark.usefixtures("lookups_end")
+def test_what_a_lookup_answers_is_not_its_key(
+    lake: Lake, spark: SparkSession, people: str, table: Named, tmp_path: Path
+) -> None:
+    cities = table("cities")
+    spark.sql(f"CREATE TABLE {cities} AS SELECT 'x' AS code, 'Riga' AS city")
+    options = {"lookup.cache-dir": str(tmp_path / "cache"), "lookup.strategy": "lookup"}
+    for in_jvm in ("true", "false"):
+        given = {**options, "lookup.in-jvm": in_jvm}
+        joined = lookup_join(spark.table(people), cities, on={"ssn": "code"}, options=given)
+        copy = table(f"copy_{in_jvm}")
+        joined.select("id", "city").writeTo(copy).create()
+        assert "orc.encrypt" not in lake.catalog.load_table(copy.removeprefix("lake.")).schema.options
+
+
+@pytest.mark.parametrize("value", ["ssn", "concat(ssn, '!') AS ssn"])
+def test_batches_given_to_a_function(
+    spark: SparkSession, people: str, plain: str, tmp_path: Path, value: str
+) -> None:
+    ids = stream_of_ids(spark, tmp_path / "ids")
+    joined = ids.join(spark.table(people), "id").selectExpr("id", value)
+
+    def run(checkpoint: str) -> None:
+        writer = joined.writeStream.option("checkpointLocation", str(tmp_path / checkpoint))
+        writer = writer.foreachBatch(lambda rows, _: rows.select("id", "ssn").writeTo(plain).append())
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with pytest.warns(PlaintextWarning, match="plain gets values") as seen:
+        run("one")
+    assert len([each for each in seen if each.category is PlaintextWarning]) == 1
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match="refused by"):
+        run("two")
+    assert spark.table(plain).count() == 2
+
+
+def test_streams_into_files(spark: SparkSession, people: str, tmp_path: Path) -> None:
+    joined = stream_of_ids(spark, tmp_path / "ids").join(spark.table(people).select("id", "ssn"), "id")
+
+    def run(target: str) -> None:
+        writer = joined.writeStream.option("checkpointLocation", str(tmp_path / f"{target}_checkpoint"))
+        started = writer.trigger(availableNow=True).format("parquet").start(str(tmp_path / target))
+        started.awaitTermination()
+
+    with pytest.warns(PlaintextWarning, match=r"one.* gets values .*ssn of") as seen:
+        run("one")
+    assert len([each for each in seen if each.category is PlaintextWarning]) == 1
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match="refused by"):
+        run("two")
+
+
+def test_other_databases(spark: SparkSession, people: str) -> None:
+    values = (
+        spark.table(people)
+        .selectExpr("id", "upper(ssn) AS ssn")
+        .write.format("jdbc")
+        .options(url="jdbc:derby:memory:follows;create=true", driver="org.apache.derby.jdbc.EmbeddedDriver")
+    )
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match=r"Jdbc.* gets values .*ssn of"):
+        values.option("dbtable", "people").save()
+    with pytest.warns(PlaintextWarning, match="Jdbc"):
+        values.option("dbtable", "people").save()
+
+
+def test_masks_flow(lake: Lake, blind: Lake, spark: SparkSession, people: str, table: Named) -> None:
+    name, copy = people.removeprefix("lake."), table("copy")
+    with pytest.warns(MaskedDataWarning):
+        blind.table(name).select("id", "ssn").writeTo(copy).create()
+    assert "orc.encrypt" not in lake.catalog.load_table(copy.removeprefix("lake.")).schema.options
+    assert found_in(location(lake, copy), SECRET) == {}

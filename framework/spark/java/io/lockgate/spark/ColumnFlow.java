@@ -2,12 +2,14 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.WeakHashMap;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -20,7 +22,9 @@ import org.apache.spark.sql.catalyst.expressions.Sha2;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
 import scala.jdk.javaapi.CollectionConverters;
@@ -32,6 +36,10 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class ColumnFlow {
   static final String MARK = "lockgate.encrypted";
+  private static final String LOOKED_UP = "lockgate.looked-up";
+
+  /** What the columns carry of the batches that streams give to functions, where plans begin with rows that are there. */
+  private static final Map<Sink, Map<ExprId, Set<JsonNode>>> BATCHES = Collections.synchronizedMap(new WeakHashMap<>());
 
   private final Map<ExprId, Set<JsonNode>> marks = new HashMap<>();
 
@@ -49,6 +57,15 @@ final class ColumnFlow {
       }
     }
     return found;
+  }
+
+  /** Keeps what the columns of a stream's batch carry, for the queries that its sink makes of it. */
+  static void note(Sink sink, LogicalPlan batch) {
+    ColumnFlow flow = new ColumnFlow();
+    flow.visit(batch);
+    Map<ExprId, Set<JsonNode>> found = new HashMap<>();
+    output(batch).forEach(column -> found.put(column.exprId(), flow.of(column)));
+    BATCHES.put(sink, found);
   }
 
   private static List<Attribute> output(LogicalPlan plan) {
@@ -80,6 +97,9 @@ final class ColumnFlow {
 
   /** Columns that no name was given to by an expression: of generators, of functions in Python, of whole rows. */
   private void made(LogicalPlan plan) {
+    if (plan instanceof LogicalRDD rows) {
+      noted(rows);
+    }
     if (plan.children().isEmpty()) {
       return; // what is said of the columns of a leaf is in their metadata
     }
@@ -96,12 +116,20 @@ final class ColumnFlow {
     }
   }
 
+  private void noted(LogicalRDD rows) {
+    synchronized (BATCHES) {
+      for (Map<ExprId, Set<JsonNode>> batch : BATCHES.values()) {
+        output(rows).forEach(column -> add(column.exprId(), batch.getOrDefault(column.exprId(), Set.of())));
+      }
+    }
+  }
+
   private void define(Expression expression) {
     CollectionConverters.asJava(expression.children()).forEach(this::define);
     if (expression instanceof PlanExpression<?> inner && inner.plan() instanceof LogicalPlan plan) {
       visit(plan);
     }
-    if (expression instanceof Alias alias) {
+    if (expression instanceof Alias alias && !alias.metadata().contains(LOOKED_UP)) {
       marks.computeIfAbsent(alias.exprId(), id -> new LinkedHashSet<>()).addAll(of(alias.child()));
     }
   }
@@ -119,6 +147,9 @@ final class ColumnFlow {
       mark(column.metadata(), found);
     } else if (!tellsNothing(expression)) {
       if (expression instanceof Alias alias) {
+        if (alias.metadata().contains(LOOKED_UP)) {
+          return found; // a lookup's answer is of the table that was looked in, not of the keys
+        }
         mark(alias.metadata(), found);
       }
       if (expression instanceof PlanExpression<?> inner && inner.plan() instanceof LogicalPlan plan) {

@@ -15,6 +15,9 @@ import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationComm
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
+import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink;
+import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
 
 /** Tells Python of each query that writes values of encrypted columns; it decides what becomes of that. */
 final class FlowCheck {
@@ -27,6 +30,8 @@ final class FlowCheck {
       tell(write.query(), written.table(), false);
     } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
       tell(stream.query(), stream.relation().get().table(), true);
+    } else if (plan instanceof WriteToMicroBatchDataSourceV1 stream) {
+      tell(stream.query(), stream.sink());
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand files) {
       tell(files.query(), files.outputPath().toString());
     } else if (plan instanceof DataWritingCommand command) {
@@ -50,6 +55,14 @@ final class FlowCheck {
       if (reply.hasNonNull("schema_id")) {
         table.writtenUnder(reply.get("schema_id").asLong());
       }
+    }
+  }
+
+  private static void tell(LogicalPlan query, Sink sink) {
+    if (sink instanceof ForeachBatchSink) {
+      ColumnFlow.note(sink, query); // what becomes of the batch, the queries on it show
+    } else {
+      tell(query, sink.toString());
     }
   }
 

@@ -38,6 +38,7 @@ import scala.Tuple2;
 /** {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by Python. */
 public final class LockgateCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
   private static final Pattern NAMES_DEFAULT_FORMAT = Pattern.compile(".*\\.Data(Frame|Stream)Writer");
+  private static final Pattern TO_TABLE = Pattern.compile(".*\\.DataStreamWriter");
   private String name;
   private String handle;
 
@@ -178,7 +179,8 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   private Table create(
       Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
-    return table(identifier, Bridge.ask("table.create", definition(identifier, schema, partitioning, properties)));
+    ObjectNode request = definition(identifier, schema, partitioning, properties);
+    return table(identifier, Bridge.ask("table.create", request.put("for_stream", calledBy(TO_TABLE))));
   }
 
   private ObjectNode definition(
@@ -199,8 +201,12 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   /** Whether `saveAsTable` or `toTable` asks, which name the session's default format where the user names none. */
   private static boolean namesDefaultFormat() {
+    return calledBy(NAMES_DEFAULT_FORMAT);
+  }
+
+  private static boolean calledBy(Pattern classes) {
     return StackWalker.getInstance()
-        .walk(frames -> frames.anyMatch(frame -> NAMES_DEFAULT_FORMAT.matcher(frame.getClassName()).matches()));
+        .walk(frames -> frames.anyMatch(frame -> classes.matcher(frame.getClassName()).matches()));
   }
 
   /** CREATE TABLE ... LIKE, which Spark before 4.3 does not ask of catalogs. */
