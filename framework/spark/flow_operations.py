@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
 from lockgate.framework import options as known
 from lockgate.framework.options import ON_PLAINTEXT
+from lockgate.framework.orc import parse_encrypt
+from lockgate.framework.orc.column_paths import split
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import encrypted_columns
 from lockgate.framework.spark.plaintext_choice import session_choice
@@ -44,10 +46,8 @@ def judge_flow(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     PlaintextError where the option says so, before a row is written.
     """
     columns: Mapping[str, Sources] = request["columns"]
-    if request.get("path") in _KEEP_NOTHING:
-        return {}
     if "path" in request:
-        _say(context, request, request["path"], columns, _choice(context, None))
+        _judge_files(context, request)
         return {}
     table = context.table()
     hidden = {name.lower() for name in encrypted_columns(table)}
@@ -62,10 +62,15 @@ def judge_flow(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _choice(context: Context, table: Table | None) -> str:
+def _judge_files(context: Context, request: Mapping[str, Any]) -> None:
+    encrypted = {split(path)[0].lower() for path in parse_encrypt(request["encrypt"])}
+    shown = {name: found for name, found in request["columns"].items() if name.lower() not in encrypted}
+    if shown and request["path"] not in _KEEP_NOTHING:
+        _say(context, request, request["path"], shown, session_choice(context))
+
+
+def _choice(context: Context, table: Table) -> str:
     """Return what the table, the session or the warehouse chooses; empty if none does."""
-    if table is None:
-        return session_choice(context)
     own = table.options.get_option(ON_PLAINTEXT)
     return own or session_choice(context) or context.requested_catalog().on_plaintext
 

@@ -179,6 +179,15 @@ def test_files_without_a_table(spark: SparkSession, people: str, tmp_path: Path,
         values.select("id").write.format(form).mode("overwrite").save(str(tmp_path / "out"))
 
 
+def test_files_that_are_encrypted(spark: SparkSession, people: str, key_file: Path, tmp_path: Path) -> None:
+    keys = {"orc.key.provider": f"file:{key_file}", "orc.encrypt": "pii:ssn"}
+    writer = spark.table(people).selectExpr("id", "upper(ssn) AS ssn").write.options(**keys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        writer.orc(str(tmp_path / "out"))
+    assert found_in(str(tmp_path / "out"), SECRET) == {}
+
+
 def test_a_stream_makes_an_encrypted_table_and_warns_once(
     lake: Lake, spark: SparkSession, people: str, plain: str, table: Named, tmp_path: Path
 ) -> None:

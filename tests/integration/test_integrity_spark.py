@@ -15,7 +15,7 @@ import pyarrow.orc
 import pytest
 
 import lockgate
-from lockgate.errors import IntegrityError
+from lockgate.errors import IntegrityError, PlaintextWarning
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
 from lockgate.framework.orc.integrity import ATTRIBUTE, forget_tags
@@ -161,7 +161,8 @@ def test_every_way_of_writing_makes_tags(
     )
     spark.table(keyed).writeTo(appended).append()
     spark.sql(f"CREATE TABLE {copied} TBLPROPERTIES ({options}) AS SELECT * FROM {appended}")
-    spark.table(appended).write.json(str(tmp_path / "rows"))
+    with pytest.warns(PlaintextWarning, match="ssn"):
+        spark.table(appended).write.json(str(tmp_path / "rows"))
     rows = spark.readStream.schema("id BIGINT, ssn STRING").json(str(tmp_path / "rows"))
     stream = rows.writeStream.option("checkpointLocation", str(tmp_path / "point"))
     stream.trigger(availableNow=True).toTable(streamed).awaitTermination()

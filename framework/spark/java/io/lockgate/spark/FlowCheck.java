@@ -3,8 +3,12 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.UUID;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.classic.SparkSession;
@@ -13,14 +17,18 @@ import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.command.DataWritingCommand;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
 import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink;
-import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Tells Python of each query that writes values of encrypted columns; it decides what becomes of that. */
 final class FlowCheck {
+  private static final String ENCRYPT = "orc.encrypt";
+
   private FlowCheck() {}
 
   /** Look at one writing command; others are none of ours. */
@@ -30,15 +38,33 @@ final class FlowCheck {
       tell(write.query(), written.table(), false);
     } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
       tell(stream.query(), stream.relation().get().table(), true);
-    } else if (plan instanceof WriteToMicroBatchDataSourceV1 stream) {
-      tell(stream.query(), stream.sink());
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand files) {
-      tell(files.query(), files.outputPath().toString());
+      boolean orc = files.fileFormat() instanceof OrcFileFormat;
+      String encrypt = orc ? CollectionConverters.asJava(files.options()).get(ENCRYPT) : null;
+      tell(files.query(), files.outputPath().toString(), encrypt);
     } else if (plan instanceof DataWritingCommand command) {
       tell(command.query(), command.getClass().getSimpleName());
     } else if (plan instanceof SaveIntoDataSourceCommand save) {
       tell(save.query(), save.dataSource().getClass().getSimpleName());
+    } else if (queryId() != null) {
+      batch(plan);
     }
+  }
+
+  /** Of a stream's batch for one of Spark's older sinks, which plans do not show: known by its columns, those of the stream. */
+  private static void batch(LogicalPlan plan) {
+    StreamExecution stream = SparkSession.active().sharedState().activeStreamingQueries().get(UUID.fromString(queryId()));
+    if (stream != null && stream.sink() instanceof Sink sink && ids(plan).equals(ids(stream.logicalPlan()))) {
+      tell(plan, sink);
+    }
+  }
+
+  private static List<ExprId> ids(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.output()).stream().map(Attribute::exprId).toList();
+  }
+
+  private static String queryId() {
+    return SparkSession.active().sparkContext().getLocalProperty("sql.streaming.queryId");
   }
 
   private static void tell(LogicalPlan query, Table written, boolean stream) {
@@ -67,9 +93,14 @@ final class FlowCheck {
   }
 
   private static void tell(LogicalPlan query, String place) {
+    tell(query, place, null);
+  }
+
+  /** Of files: {@code encrypt} is the option by which ORC encrypts columns of them. */
+  private static void tell(LogicalPlan query, String place, String encrypt) {
     Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
     if (!found.isEmpty()) {
-      Bridge.ask("write.flow", asked(Bridge.object(), found).put("path", place));
+      Bridge.ask("write.flow", asked(Bridge.object(), found).put("path", place).put("encrypt", encrypt));
     }
   }
 
@@ -79,6 +110,6 @@ final class FlowCheck {
       ArrayNode all = columns.putArray(name);
       marks.forEach(all::add);
     });
-    return ask.put("query", SparkSession.active().sparkContext().getLocalProperty("sql.streaming.queryId"));
+    return ask.put("query", queryId());
   }
 }
