@@ -13,6 +13,7 @@ from plain_search import found_in
 
 import lockgate
 from lockgate.errors import MaskedDataWarning, PlaintextWarning
+from lockgate.framework.spark.brain import brain
 from lockgate.framework.spark.plaintext_choice import SESSION_CONF
 from lockgate.lookup import lookup_join
 
@@ -180,7 +181,8 @@ def test_files_without_a_table(spark: SparkSession, people: str, tmp_path: Path,
 
 
 def test_files_that_are_encrypted(spark: SparkSession, people: str, key_file: Path, tmp_path: Path) -> None:
-    keys = {"orc.key.provider": f"file:{key_file}", "orc.encrypt": "pii:ssn"}
+    scope = brain().scopes.register(brain().scopes.of_spec(f"file:{key_file}"))
+    keys = {"orc.key.provider": f"lockgate:{scope}", "orc.encrypt": "pii:ssn"}
     writer = spark.table(people).selectExpr("id", "upper(ssn) AS ssn").write.options(**keys)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
