@@ -20,13 +20,16 @@ import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Sha1;
 import org.apache.spark.sql.catalyst.expressions.Sha2;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
+import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -85,7 +88,30 @@ final class ColumnFlow {
       return;
     }
     CollectionConverters.asJava(plan.expressions()).forEach(this::define);
-    made(plan);
+    if (plan instanceof MergeRows merge) {
+      instructed(merge.matchedInstructions(), plan);
+      instructed(merge.notMatchedInstructions(), plan);
+      instructed(merge.notMatchedBySourceInstructions(), plan);
+    } else if (plan instanceof Expand expand) {
+      rows(expand.projections(), plan);
+    } else {
+      made(plan);
+    }
+  }
+
+  private void instructed(Seq<MergeRows.Instruction> instructions, LogicalPlan plan) {
+    CollectionConverters.asJava(instructions).forEach(each -> rows(each.outputs(), plan));
+  }
+
+  /** Each row that a plan makes of another has an expression for each of its columns. */
+  private void rows(Seq<Seq<Expression>> rows, LogicalPlan plan) {
+    List<Attribute> columns = output(plan);
+    for (Seq<Expression> row : CollectionConverters.asJava(rows)) {
+      List<Expression> values = CollectionConverters.asJava(row);
+      for (int i = 0; i < Math.min(columns.size(), values.size()); i++) {
+        add(columns.get(i).exprId(), of(values.get(i)));
+      }
+    }
   }
 
   /** Columns of one plan are those of another, one by one. */
