@@ -144,7 +144,7 @@ def test_files_have_the_system_columns(tmp_path: Path, raw_rows: RawRows) -> Non
     found = [raw_rows(table, file) for file in files]
     assert found[0].column_names == ["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND", "id", "ssn", "v"]
     assert found[1].to_pylist() == [
-        {"_KEY_id": 1, "_SEQUENCE_NUMBER": 2, "_VALUE_KIND": 3, "id": 1, "ssn": None, "v": None}
+        {"_KEY_id": 1, "_SEQUENCE_NUMBER": 2, "_VALUE_KIND": 3, "id": 1, "ssn": "", "v": None}
     ]
 
 
