@@ -138,7 +138,7 @@ def test_nested_types(spark: SparkSession, table: Callable[[str], str]) -> None:
 
 REFUSED = [
     ("CREATE TABLE {} (id INT) PARTITIONED BY (bucket(4, id))", "partition by top-level columns"),
-    ("CREATE TABLE {} (id INT) USING csv", "leave USING out"),
+    ("CREATE TABLE {} (id INT) USING csv", "leave USING"),
     ("CREATE TABLE {} (id INT) LOCATION '/tmp/x'", "tables live in its warehouse"),
     ("CREATE TABLE {} (id INT) TBLPROPERTIES ('bucket' = 'many')", "bucket"),
     ("CREATE TABLE {} (id INT) TBLPROPERTIES ('primary-kye' = 'id')", "did you mean 'primary-key'"),
