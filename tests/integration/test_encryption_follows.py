@@ -131,6 +131,19 @@ def test_what_tells_nothing_is_free(lake: Lake, spark: SparkSession, people: str
     assert "orc.encrypt" not in lake.catalog.load_table(copy.removeprefix("lake.")).schema.options
 
 
+def test_windows_order_by_a_value_or_answer_it(
+    lake: Lake, spark: SparkSession, people: str, table: Named
+) -> None:
+    ranks, firsts = table("ranks"), table("firsts")
+    spark.sql(f"CREATE TABLE {ranks} AS SELECT id, row_number() OVER (ORDER BY ssn) AS n FROM {people}")
+    spark.sql(
+        f"CREATE TABLE {firsts} AS "
+        f"SELECT id, first(ssn) OVER (PARTITION BY id ORDER BY id) AS s FROM {people}"
+    )
+    options = [lake.catalog.load_table(name.removeprefix("lake.")).schema.options for name in (ranks, firsts)]
+    assert [each.get("orc.encrypt") for each in options] == [None, "pii:s"]
+
+
 @pytest.mark.parametrize(
     "statement",
     [

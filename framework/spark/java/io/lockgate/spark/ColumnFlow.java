@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.Md5;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.Sha1;
 import org.apache.spark.sql.catalyst.expressions.Sha2;
+import org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -192,7 +193,16 @@ final class ColumnFlow {
         || expression instanceof Md5
         || expression instanceof Sha1
         || expression instanceof Sha2
-        || expression.resolved() && expression.dataType().equals(DataTypes.BooleanType);
+        || expression instanceof WindowSpecDefinition // says which rows a function sees, not what it answers
+        || expression.resolved() && isBoolean(expression);
+  }
+
+  private static boolean isBoolean(Expression expression) {
+    try {
+      return expression.dataType().equals(DataTypes.BooleanType);
+    } catch (Exception e) {
+      return false; // a part of an expression that is no value has no type, and says so by an error
+    }
   }
 
   private static void mark(Metadata metadata, Set<JsonNode> found) {
