@@ -124,7 +124,7 @@ def test_a_cache_that_is_removed_while_it_runs_is_built_again(world: World) -> N
     table.append(rows(range(10), 1))
     lookup = world.lookup()
     assert lookup.pin("query", 0) == 1
-    shutil.rmtree(lookup.directory.path)
+    shutil.rmtree(lookup.directory.path.rename(world.folder / "aside"))
     assert lookup.pin("query", 1) == 1
     assert ask(lookup, 1, [3]) == [1]
     table.append(rows(range(10), 2))
