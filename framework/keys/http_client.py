@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -200,7 +201,9 @@ class HttpClient:
         connection.close()
 
     def __del__(self) -> None:
-        self.close()
+        # While Python ends, modules are gone already; the connections end with it.
+        if not sys.is_finalizing():
+            self.close()
 
     def close(self) -> None:
         """Close the connections that are kept; the next question opens one anew."""
