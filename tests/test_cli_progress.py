@@ -10,7 +10,7 @@ import pytest
 
 from lockgate import cli_progress
 from lockgate.cli_progress import Progress, WatchedSource, watched
-from lockgate.framework.orc.source import open_source
+from lockgate.framework.orc.sources.source import open_source
 
 
 class Terminal(io.StringIO):

@@ -11,7 +11,7 @@ import pyarrow.orc
 from harness import emit, interleaved, note, ratio
 
 from lockgate.framework.orc import rekey, write_table
-from lockgate.framework.orc.writer import DICTIONARY_THRESHOLD, STRIPE_SIZE
+from lockgate.framework.orc.write.writer import DICTIONARY_THRESHOLD, STRIPE_SIZE
 from orc.data import ENCRYPT, Files, people
 
 BENCH = "orc"

@@ -6,45 +6,46 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lockgate.framework.orc.audit import Audit, audit_file
-    from lockgate.framework.orc.field_ids import with_field_ids
-    from lockgate.framework.orc.inspection import Inspection, inspect_file
+    from lockgate.framework.orc.encryption.options import Encryption, Mask, parse_encrypt, parse_mask
+    from lockgate.framework.orc.encryption.variants import EncryptedColumn
+    from lockgate.framework.orc.format.field_ids import with_field_ids
+    from lockgate.framework.orc.format.statistics import ColumnStatistics
     from lockgate.framework.orc.integrity import IntegrityReport, verify_file
-    from lockgate.framework.orc.isolation import Isolation
-    from lockgate.framework.orc.options import Encryption, Mask, parse_encrypt, parse_encryption, parse_mask
-    from lockgate.framework.orc.read_report import ReadReport
-    from lockgate.framework.orc.reader import MASKED, EncryptedOrcFile
-    from lockgate.framework.orc.statistics import ColumnStatistics
-    from lockgate.framework.orc.transform import decrypt_file, encrypt_file, rekey
-    from lockgate.framework.orc.variants import EncryptedColumn
-    from lockgate.framework.orc.writer import OrcWriter, WrittenFile, write_batches, write_table
+    from lockgate.framework.orc.isolation.isolation import Isolation
+    from lockgate.framework.orc.masks.checked_options import parse_encryption
+    from lockgate.framework.orc.read.read_report import ReadReport
+    from lockgate.framework.orc.read.reader import MASKED, EncryptedOrcFile
+    from lockgate.framework.orc.tools.audit import Audit, audit_file
+    from lockgate.framework.orc.tools.inspection import Inspection, inspect_file
+    from lockgate.framework.orc.tools.transform import decrypt_file, encrypt_file, rekey
+    from lockgate.framework.orc.write.writer import OrcWriter, WrittenFile, write_batches, write_table
 
 _MODULES = {
-    "MASKED": "reader",
-    "Audit": "audit",
-    "ColumnStatistics": "statistics",
-    "EncryptedColumn": "variants",
-    "EncryptedOrcFile": "reader",
-    "Encryption": "options",
-    "Inspection": "inspection",
+    "MASKED": "read.reader",
+    "Audit": "tools.audit",
+    "ColumnStatistics": "format.statistics",
+    "EncryptedColumn": "encryption.variants",
+    "EncryptedOrcFile": "read.reader",
+    "Encryption": "encryption.options",
+    "Inspection": "tools.inspection",
     "IntegrityReport": "integrity",
-    "Isolation": "isolation",
-    "Mask": "options",
-    "OrcWriter": "writer",
-    "ReadReport": "read_report",
-    "WrittenFile": "writer",
-    "audit_file": "audit",
-    "decrypt_file": "transform",
-    "encrypt_file": "transform",
-    "inspect_file": "inspection",
-    "parse_encrypt": "options",
-    "parse_encryption": "options",
-    "parse_mask": "options",
-    "rekey": "transform",
+    "Isolation": "isolation.isolation",
+    "Mask": "encryption.options",
+    "OrcWriter": "write.writer",
+    "ReadReport": "read.read_report",
+    "WrittenFile": "write.writer",
+    "audit_file": "tools.audit",
+    "decrypt_file": "tools.transform",
+    "encrypt_file": "tools.transform",
+    "inspect_file": "tools.inspection",
+    "parse_encrypt": "encryption.options",
+    "parse_encryption": "masks.checked_options",
+    "parse_mask": "encryption.options",
+    "rekey": "tools.transform",
     "verify_file": "integrity",
-    "with_field_ids": "field_ids",
-    "write_batches": "writer",
-    "write_table": "writer",
+    "with_field_ids": "format.field_ids",
+    "write_batches": "write.writer",
+    "write_table": "write.writer",
 }
 
 __all__ = [

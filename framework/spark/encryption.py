@@ -26,7 +26,7 @@ ENCRYPTED = "lockgate.encrypted"
 def encrypted_columns(table: Table) -> dict[str, tuple[str, ...]]:
     """Return the key names of each top-level column that `orc.encrypt` names, in whole or in parts of it."""
     from lockgate.framework.orc import parse_encrypt
-    from lockgate.framework.orc.column_paths import split
+    from lockgate.framework.orc.format.column_paths import split
 
     names = table.schema.field_names
     keys: dict[str, set[str]] = {}
@@ -130,7 +130,7 @@ def require_write_keys(table: Table) -> None:
 def java_options(table: Table) -> tuple[str | None, str | None]:
     """Return `orc.encrypt` and `orc.mask` as Java's parser wants them: no blanks, odd names in backticks."""
     from lockgate.framework.orc import parse_encryption
-    from lockgate.framework.orc.column_paths import ColumnTree, spell
+    from lockgate.framework.orc.format.column_paths import ColumnTree, spell
 
     schema = table.schema.arrow_schema
     found = parse_encryption(

@@ -17,7 +17,7 @@ from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, war
 from lockgate.framework import options as known
 from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.orc.column_paths import split
+from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import encrypted_columns
 from lockgate.framework.spark.plaintext_choice import session_choice

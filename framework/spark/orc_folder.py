@@ -162,10 +162,10 @@ def _inspect(uri: str, keys: KeyProvider, options: Mapping[str, str]) -> Found |
 
     WrongKeyError if a key that is held does not open it.
     """
+    from lockgate.framework.orc.encryption.variants import Variants
+    from lockgate.framework.orc.format.tail import read_tail
     from lockgate.framework.orc.integrity.header import find_header
-    from lockgate.framework.orc.source import open_source
-    from lockgate.framework.orc.tail import read_tail
-    from lockgate.framework.orc.variants import Variants
+    from lockgate.framework.orc.sources.source import open_source
 
     files, path = resolve(uri, options)
     if not files.size(path):

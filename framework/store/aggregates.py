@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lockgate.framework import options as known
 from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.orc.column_paths import split as split_path
+from lockgate.framework.orc.format.column_paths import split as split_path
 from lockgate.framework.store.collector import paused_collector
 from lockgate.framework.store.column_bounds import ABSENT, is_bounded, stats_position
 from lockgate.framework.store.features import check_readable, check_unselected

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockgate.framework import options as known
 from lockgate.framework.orc import Mask, parse_encrypt, parse_mask
-from lockgate.framework.orc.column_paths import spell, split
+from lockgate.framework.orc.format.column_paths import spell, split
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lockgate.framework import options as known
 from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.orc.column_paths import ELEMENT, KEY, VALUE, spell, split
+from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE, spell, split
 from lockgate.framework.types import DataField, DataType
 
 if TYPE_CHECKING:

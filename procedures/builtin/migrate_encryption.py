@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lockgate.errors import InputError
 from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.orc.column_paths import spell, split
+from lockgate.framework.orc.format.column_paths import spell, split
 from lockgate.procedures.builtin.migrate_files import Inspected
 
 

@@ -16,7 +16,7 @@ from lockgate.framework.io import FileSystem, LocalFileSystem
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask
-from lockgate.framework.orc.column_paths import spell, split
+from lockgate.framework.orc.format.column_paths import spell, split
 from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
 from lockgate.framework.store.file_statistics import StatsMode, stats_modes, truncate_max
 from lockgate.framework.store.paths import new_data_file_name

@@ -15,7 +15,7 @@ from lockgate.errors import AlreadyExistsError, InputError
 
 if TYPE_CHECKING:
     from lockgate.framework.orc import WrittenFile
-    from lockgate.framework.orc.source import Source
+    from lockgate.framework.orc.sources.source import Source
 
 
 def add_orc(parser: argparse.ArgumentParser) -> None:

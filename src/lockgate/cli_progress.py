@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from lockgate.framework.orc.random_access import Source
+from lockgate.framework.orc.sources.random_access import Source
 
 if TYPE_CHECKING:
-    from lockgate.framework.orc.stripe import Stripe
+    from lockgate.framework.orc.format.stripe import Stripe
 
 _FIRST_SECONDS = 1.0
 _BETWEEN_SECONDS = 0.1
@@ -125,7 +125,7 @@ def watched(path: str, verb: str) -> Iterator[Source | str]:
     if not sys.stderr.isatty():
         yield path
         return
-    from lockgate.framework.orc.source import open_source
+    from lockgate.framework.orc.sources.source import open_source
 
     source = open_source(path)
     try:

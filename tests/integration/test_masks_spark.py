@@ -15,11 +15,11 @@ import pytest
 import lockgate
 from lockgate.errors import OptionError, UnsupportedError
 from lockgate.framework.orc import EncryptedOrcFile
-from lockgate.framework.orc.java_support import WRITTEN
-from lockgate.framework.orc.layout import StreamKind
-from lockgate.framework.orc.source import open_source
-from lockgate.framework.orc.stripe import read_stripe
-from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc.format.layout import StreamKind
+from lockgate.framework.orc.format.stripe import read_stripe
+from lockgate.framework.orc.format.tail import read_tail
+from lockgate.framework.orc.masks.java_support import WRITTEN
+from lockgate.framework.orc.sources.source import open_source
 from lockgate.framework.store import Schema
 from lockgate.framework.types import Kind
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lockgate.framework.orc.source import open_source
-from lockgate.framework.orc.stripe import read_stripe
-from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc.format.stripe import read_stripe
+from lockgate.framework.orc.format.tail import read_tail
+from lockgate.framework.orc.sources.source import open_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

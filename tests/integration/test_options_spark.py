@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from lockgate.framework.orc import EncryptedOrcFile
-from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.format.stripe import read_stripe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

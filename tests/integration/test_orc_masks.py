@@ -18,8 +18,8 @@ import pytest
 from lockgate.errors import MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, parse_encryption, write_table
-from lockgate.framework.orc.column_paths import ColumnTree
-from lockgate.framework.orc.masks import ColumnMasks
+from lockgate.framework.orc.format.column_paths import ColumnTree
+from lockgate.framework.orc.masks.masks import ColumnMasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,8 @@ from orc_random_rows import FLAT, plain
 
 from lockgate.errors import MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, row_groups
+from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.orc.read import row_groups
 from lockgate.pushdown import col, filter_table
 
 if TYPE_CHECKING:

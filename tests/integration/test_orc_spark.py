@@ -17,7 +17,8 @@ import pytest
 
 from lockgate.errors import IntegrityError, MaskedDataWarning, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, assembling, decrypt_file, rekey, write_table
+from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, rekey, write_table
+from lockgate.framework.orc.write import assembling
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from lockgate.framework.orc.framing import unframe
-from lockgate.framework.orc.source import open_source
-from lockgate.framework.orc.stripe import read_stripe
-from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.stripe import read_stripe
+from lockgate.framework.orc.format.tail import read_tail
+from lockgate.framework.orc.sources.source import open_source
 from lockgate.framework.store.avro import read_container
 
 

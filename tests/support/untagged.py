@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lockgate.framework.orc import proto
-from lockgate.framework.orc.framing import frame
-from lockgate.framework.orc.source import open_source
-from lockgate.framework.orc.tail import read_tail
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.tail import read_tail
+from lockgate.framework.orc.sources.source import open_source
 
 
 def without_tags(path: Path) -> None:

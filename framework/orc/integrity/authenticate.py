@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 from lockgate.errors import InputError, IntegrityError, nearest
-from lockgate.framework.orc import proto
+from lockgate.framework.orc.encryption.variants import Variants
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.layout import MAGIC
+from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.header import StoredTags, damaged_tags, find_header
 from lockgate.framework.orc.integrity.mac import Mac, unwrap_key
 from lockgate.framework.orc.integrity.source import VerifyingSource
 from lockgate.framework.orc.integrity.tail_tag import original_content, tail_message
-from lockgate.framework.orc.layout import MAGIC
-from lockgate.framework.orc.source import Source
-from lockgate.framework.orc.tail import Tail
-from lockgate.framework.orc.variants import Variants
+from lockgate.framework.orc.sources.source import Source
 
 Mode = Literal["verify", "require", "ignore"]
 Status = Literal["verified", "absent", "unverified", "ignored"]

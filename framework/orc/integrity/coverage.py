@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from lockgate.framework.orc.format.layout import MAGIC
+from lockgate.framework.orc.format.stripe import Stripe
+from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.header import StoredTags, damaged_tags
 from lockgate.framework.orc.integrity.mac import FOOTER_ORDINAL, GRANULE, TAG_LENGTH, Mac, granules
-from lockgate.framework.orc.layout import MAGIC
-from lockgate.framework.orc.stripe import Stripe
-from lockgate.framework.orc.tail import Tail
 
 # Streams are looked up in the stripes that are being read; a stripe known no more is looked at again.
 _KEPT = 32

@@ -6,9 +6,9 @@ import struct
 from dataclasses import dataclass, replace
 
 from lockgate.errors import IntegrityError
-from lockgate.framework.orc import proto
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.mac import GRANULE, TAG_LENGTH, WRAPPED_LENGTH, granules
-from lockgate.framework.orc.tail import Tail
 
 # The name of the header's item and of the attribute on the root type: presence is stated twice, so that
 # damage to one of them cannot make a file look as if it never had tags.

@@ -6,13 +6,13 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from lockgate.errors import IntegrityError
+from lockgate.framework.orc.format.layout import MAGIC
+from lockgate.framework.orc.format.stripe import Stripe, read_stripe
+from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.integrity.coverage import Coverage, Granule
 from lockgate.framework.orc.integrity.header import StoredTags
 from lockgate.framework.orc.integrity.mac import Mac
-from lockgate.framework.orc.layout import MAGIC
-from lockgate.framework.orc.source import Source
-from lockgate.framework.orc.stripe import Stripe, read_stripe
-from lockgate.framework.orc.tail import Tail
+from lockgate.framework.orc.sources.source import Source
 
 
 class VerifyingSource(Source):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lockgate.framework.orc.framing import HEADER_LENGTH, Buffer
+from lockgate.framework.orc.format.framing import HEADER_LENGTH, Buffer
+from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.orc.integrity.header import BLANK
 from lockgate.framework.orc.integrity.mac import TAG_LENGTH, Mac
-from lockgate.framework.orc.layout import Compression
 
 
 def tail_message(statistics: Buffer, content: bytes, header: bytes, ending: Buffer) -> bytes:

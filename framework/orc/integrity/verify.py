@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 from lockgate.errors import CorruptFileError, IntegrityError
 from lockgate.framework.keys import provider_from
+from lockgate.framework.orc.encryption.variants import Variants
+from lockgate.framework.orc.format.layout import MAGIC, StreamKind
+from lockgate.framework.orc.format.stripe import Stripe, read_stripe
+from lockgate.framework.orc.format.tail import Tail, check_magic, read_tail
 from lockgate.framework.orc.integrity.authenticate import authenticate
 from lockgate.framework.orc.integrity.coverage import Granule
 from lockgate.framework.orc.integrity.mac import FOOTER_ORDINAL
 from lockgate.framework.orc.integrity.source import VerifyingSource
-from lockgate.framework.orc.layout import MAGIC, StreamKind
-from lockgate.framework.orc.source import Source, open_source
-from lockgate.framework.orc.stripe import Stripe, read_stripe
-from lockgate.framework.orc.tail import Tail, check_magic, read_tail
-from lockgate.framework.orc.variants import Variants
+from lockgate.framework.orc.sources.source import Source, open_source
 
 Progress = Callable[[int, int], object]
 # What is read at once; much less would cost more requests where files are remote.

@@ -21,8 +21,9 @@ from lockgate.errors import (
     WrongKeyError,
 )
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, proto, tail
-from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.orc.format import proto, tail
+from lockgate.framework.orc.format.framing import frame
 
 CODECS = ["zstd", "snappy", "zlib", "lz4", "none"]
 

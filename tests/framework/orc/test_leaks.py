@@ -16,10 +16,10 @@ import pytest
 from lockgate.errors import OptionError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
-from lockgate.framework.orc.framing import unframe
-from lockgate.framework.orc.layout import Compression, StreamKind
-from lockgate.framework.orc.stripe import read_stripe
-from lockgate.framework.orc.stripe_statistics import read_metadata
+from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.layout import Compression, StreamKind
+from lockgate.framework.orc.format.stripe import read_stripe
+from lockgate.framework.orc.read.stripe_statistics import read_metadata
 
 ROWS = 2000
 # Values that are found wherever they are: long, distinct, and few enough for a dictionary.

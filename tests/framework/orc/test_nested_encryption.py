@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from lockgate.errors import ColumnNotFoundError, KeyMissingError, MaskedDataWarning, OptionError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, OrcWriter, audit_file, decrypt_file, rekey, write_table
-from lockgate.framework.orc.column_paths import ColumnTree, find_column
-from lockgate.framework.orc.layout import StreamKind
-from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.format.column_paths import ColumnTree, find_column
+from lockgate.framework.orc.format.layout import StreamKind
+from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.pushdown import col
 
 ROWS = 4000

@@ -23,14 +23,14 @@ from lockgate.framework.orc import (
     parse_encrypt,
     parse_encryption,
     parse_mask,
-    proto,
     write_batches,
 )
-from lockgate.framework.orc.cipher import crypt, initial_counter
-from lockgate.framework.orc.framing import frame, unframe
-from lockgate.framework.orc.layout import Compression, TypeKind
-from lockgate.framework.orc.merge_statistics import merge_statistics
-from lockgate.framework.orc.statistics import column_statistics
+from lockgate.framework.orc.encryption.cipher import crypt, initial_counter
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.framing import frame, unframe
+from lockgate.framework.orc.format.layout import Compression, TypeKind
+from lockgate.framework.orc.format.merge_statistics import merge_statistics
+from lockgate.framework.orc.format.statistics import column_statistics
 
 SCHEMA = pa.schema(
     [

@@ -19,8 +19,8 @@ import pytest
 
 from lockgate.errors import CorruptFileError, OptionError
 from lockgate.framework.io.limits import LIMIT_VARIABLE, most_metadata, most_unpacked
-from lockgate.framework.orc.framing import unframe
-from lockgate.framework.orc.layout import Compression
+from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.store import Table
 from lockgate.framework.store.avro import read_container
 from lockgate.framework.store.metadata_records import read_records

@@ -25,7 +25,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile
-from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.store import Catalog, DataFileMeta, Schema, Table
 from lockgate.framework.store.bucket import bucket_of
 from lockgate.framework.store.bucket_writer import BucketWriter

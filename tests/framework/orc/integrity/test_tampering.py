@@ -14,12 +14,13 @@ import pytest
 
 from lockgate.errors import IntegrityError, LockgateError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.orc import EncryptedOrcFile, proto, verify_file, write_table
-from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.integrity import ATTRIBUTE
 from lockgate.framework.orc.integrity.header import TAGS_ITEM
-from lockgate.framework.orc.source import MemorySource
-from lockgate.framework.orc.stripe import read_stripe
+from lockgate.framework.orc.sources.source import MemorySource
 
 KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})
 ROWS = 300

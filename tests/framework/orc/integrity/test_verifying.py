@@ -24,15 +24,17 @@ from lockgate.errors import (
 from lockgate.framework.keys import MemoryKeyProvider, NoKeys
 from lockgate.framework.orc import (
     EncryptedOrcFile,
-    assembling,
     decrypt_file,
     encrypt_file,
-    proto,
     rekey,
     verify_file,
     write_table,
 )
-from lockgate.framework.orc.framing import frame
+from lockgate.framework.orc.encryption.variants import Variants
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.stripe import read_stripe
+from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.integrity import (
     GRANULE,
     Mac,
@@ -42,10 +44,8 @@ from lockgate.framework.orc.integrity import (
     find_header,
 )
 from lockgate.framework.orc.integrity.tail_tag import seal
-from lockgate.framework.orc.source import MemorySource, open_source
-from lockgate.framework.orc.stripe import read_stripe
-from lockgate.framework.orc.tail import Tail, read_tail
-from lockgate.framework.orc.variants import Variants
+from lockgate.framework.orc.sources.source import MemorySource, open_source
+from lockgate.framework.orc.write import assembling
 
 KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})
 

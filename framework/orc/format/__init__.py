@@ -1,0 +1,1 @@
+"""The ORC format: tails, stripes, streams, statistics and types as they are written."""

@@ -1,0 +1,91 @@
+"""Where a row group starts in the streams of its column: the positions of the row index.
+
+A position is, for each stream in the order of the format ("Indexes" in the ORC v1 specification), the start
+of a compression chunk and an offset in its content (without compression one offset), then for runs the
+number of values to skip, and for bits the number of bits to skip in the next byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lockgate.framework.orc.format.layout import Compression, StreamKind, TypeKind
+from lockgate.framework.orc.format.run_lengths import Form
+
+DIRECT, DICTIONARY, DIRECT_V2, DICTIONARY_V2 = range(4)
+
+_PLAIN = {
+    TypeKind.BOOLEAN: Form.BITS,
+    TypeKind.BYTE: Form.BYTES,
+    TypeKind.FLOAT: Form.RAW,
+    TypeKind.DOUBLE: Form.RAW,
+}
+_INTEGERS = frozenset({TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.DATE})
+TEXTS = frozenset({TypeKind.STRING, TypeKind.VARCHAR, TypeKind.CHAR})
+TIMES = frozenset({TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_INSTANT})
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The streams of a column that positions speak of, in their order; `shared` ones serve all groups."""
+
+    parts: tuple[tuple[StreamKind, Form], ...]
+    shared: frozenset[StreamKind] = frozenset()
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in a stream: `chunk` and `offset` in bytes, then `skip` values and `bits`."""
+
+    chunk: int
+    offset: int
+    skip: int = 0
+    bits: int = 0
+
+
+def layout_of(kind: TypeKind, encoding: int, present: bool) -> Layout | None:
+    """The streams of a flat column; None for nested ones and for the first run-length encoding."""
+    parts, shared = _parts(kind, encoding)
+    if not parts:
+        return None
+    nulls = ((StreamKind.PRESENT, Form.BITS),) if present else ()
+    return Layout((*nulls, *parts), shared)
+
+
+def positions_of(
+    layout: Layout, codec: Compression, numbers: Sequence[int]
+) -> dict[StreamKind, Position] | None:
+    """The numbers of one entry as a place in each stream; None if they are not as many as there should be."""
+    found: dict[StreamKind, Position] = {}
+    left = list(numbers)
+    places = 1 if codec is Compression.NONE else 2
+    for kind, form in layout.parts:
+        count = places + form.counters
+        if len(left) < count:
+            return None
+        taken, left = left[:count], left[count:]
+        chunk, offset = (taken[0], 0) if places == 1 else taken[:2]
+        found[kind] = Position(chunk, offset, *taken[places:])
+    return None if left else found
+
+
+def _parts(
+    kind: TypeKind, encoding: int
+) -> tuple[tuple[tuple[StreamKind, Form], ...], frozenset[StreamKind]]:
+    none: frozenset[StreamKind] = frozenset()
+    if kind in _PLAIN:
+        return ((StreamKind.DATA, _PLAIN[kind]),), none
+    if encoding == DIRECT_V2:
+        if kind in _INTEGERS:
+            return ((StreamKind.DATA, Form.SIGNED),), none
+        if kind in TEXTS or kind is TypeKind.BINARY:
+            return ((StreamKind.DATA, Form.RAW), (StreamKind.LENGTH, Form.UNSIGNED)), none
+        if kind in TIMES:
+            return ((StreamKind.DATA, Form.SIGNED), (StreamKind.SECONDARY, Form.UNSIGNED)), none
+        if kind is TypeKind.DECIMAL:
+            return ((StreamKind.DATA, Form.RAW), (StreamKind.SECONDARY, Form.SIGNED)), none
+    if encoding == DICTIONARY_V2 and kind in TEXTS:
+        dictionary = frozenset({StreamKind.DICTIONARY_DATA, StreamKind.LENGTH})
+        return ((StreamKind.DATA, Form.UNSIGNED),), dictionary
+    return (), none

@@ -1,0 +1,151 @@
+"""The child processes that decode files of others: started when needed, used again, never left behind."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+from lockgate.errors import IsolationError
+from lockgate.framework.orc.isolation.worker import READY
+
+_MODULE = "lockgate.framework.orc.isolation.worker"
+_START_SECONDS = 60.0
+# Variables by these names or beginnings make Python and Arrow run; others, such as passwords, stay here.
+_NEEDED = ("PATH", "HOME", "LANG", "LC_", "TZ", "LD_", "DYLD_", "PYTHON", "VIRTUAL_ENV", "CONDA", "ARROW_")
+# Idle children beyond the number of cores cost memory and are of no use.
+_MOST_IDLE = os.cpu_count() or 1
+
+
+class Worker:
+    """A child process and the socket to it; `requests` counts what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        if not sys.executable:
+            raise IsolationError("this program holds Python inside: there is none to start a process with")
+        self.link, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    # Safe path: a module in the current folder must not be taken for one of Python's.
+                    [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(theirs.fileno(),),
+                    env=_environment(),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            self.link.close()
+            raise IsolationError(f"the process to decode files in cannot be started: {error}") from error
+        self._wait_until_ready()
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def end(self, patience: float = 0.0) -> int:
+        """End the process; its exit code, or the negative signal that ended it.
+
+        One that is dying by itself has `patience` seconds for it, since how it died is worth knowing.
+        """
+        self.link.close()
+        try:
+            return self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def forget(self) -> None:
+        """Let go of it in a process that was forked: it is the parent's."""
+        self.link.close()
+        self._process.returncode = 0
+
+    def _wait_until_ready(self) -> None:
+        assert self._process.stderr is not None
+        self.link.settimeout(_START_SECONDS)
+        with self._process.stderr as errors:
+            try:
+                ready = self.link.recv(1) == READY
+            except OSError:
+                ready = False
+            if not ready:
+                self._process.kill()
+                told = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+                self.end()
+                raise IsolationError(f"the process to decode files in does not start: {told or 'it ended'}")
+
+
+class Pool:
+    """The children of this process; each is lent to one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[Worker] = []
+        self._all: set[Worker] = set()
+
+    def take(self) -> Worker:
+        """An idle child, or a new one; `IsolationError` if none can be started."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    break
+                worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            self.discard(worker)
+        worker = Worker()
+        with self._lock:
+            self._all.add(worker)
+        return worker
+
+    def give(self, worker: Worker) -> None:
+        """Take back a child that is well."""
+        with self._lock:
+            if len(self._idle) < _MOST_IDLE:
+                self._idle.append(worker)
+                return
+        self.discard(worker)
+
+    def discard(self, worker: Worker, patience: float = 0.0) -> int:
+        """End a child that is not to be used again; returns what `Worker.end` does."""
+        with self._lock:
+            self._all.discard(worker)
+        return worker.end(patience)
+
+    def close(self) -> None:
+        """End all children; the next file starts new ones."""
+        with self._lock:
+            workers = list(self._all)
+            self._idle.clear()
+            self._all.clear()
+        for worker in workers:
+            worker.end()
+
+    def forget(self) -> None:
+        """Start anew in a forked process, whose copies of the sockets would keep the children alive."""
+        workers = self._all
+        self._lock, self._idle, self._all = threading.Lock(), [], set()
+        for worker in workers:
+            worker.forget()
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name.startswith(_NEEDED)}
+    return {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+POOL = Pool()
+atexit.register(POOL.close)
+os.register_at_fork(after_in_child=POOL.forget)

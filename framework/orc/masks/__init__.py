@@ -1,0 +1,1 @@
+"""Masks: what readers without the key see in place of encrypted values."""

@@ -1,0 +1,240 @@
+"""What is stored in the clear in place of encrypted values.
+
+A mask is made by name from its parameters. The three of Apache ORC are here; others come from plugins, by the
+hook `lockgate_masks`. Masks see flat arrays only: lists, maps and structs keep their shape, and what is in
+them is masked; but `nullify` leaves nothing of a column at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import LockgateError, OptionError, PluginError, nearest
+from lockgate.framework.orc.encryption.options import Encryption, Mask
+from lockgate.framework.orc.format.column_paths import Column, ColumnTree
+from lockgate.framework.orc.format.text_kinds import fit_text, text_kind
+from lockgate.framework.orc.masks.redact import Redact
+from lockgate.framework.plugins import MaskFactory, MaskFunction, plugins
+
+# Values masked at a time; bounds the memory that a mask needs beside the column's own.
+_ROWS = 256 * 1024
+_HEXADECIMAL = 64
+
+
+def nullify(parameters: Sequence[str]) -> MaskFunction:
+    """Null for every value."""
+    _no_parameters("nullify", parameters)
+    return lambda values: pa.nulls(len(values), values.type)
+
+
+def sha256(parameters: Sequence[str]) -> MaskFunction:
+    """For strings the upper-case hexadecimal SHA-256 of their UTF-8, for binaries the digest; null for
+    others.
+
+    Without a salt: whoever can guess a value can recognise it.
+    """
+    _no_parameters("sha256", parameters)
+    return _sha256
+
+
+STANDARD: Mapping[str, MaskFactory] = {"nullify": nullify, "redact": Redact, "sha256": sha256}
+
+
+def mask_function(mask: Mask) -> MaskFunction:
+    """Make a mask; `OptionError` if there is none of that name, or its parameters are wrong."""
+    factory = STANDARD.get(mask.name)
+    if factory is None:
+        added = plugins().masks()
+        factory = added.get(mask.name)
+        if factory is None:
+            raise OptionError(f"there is no mask {mask.name!r}{nearest(mask.name, [*STANDARD, *added])}")
+    try:
+        return factory(mask.parameters)
+    except LockgateError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise OptionError(f"mask {str(mask)!r}: {error}") from error
+
+
+def check_masks(encryption: Encryption, tree: ColumnTree) -> None:
+    """Raise `OptionError` for a mask that there is not, or that does not suit the column it is for."""
+    for name in encryption.columns:
+        _check(tree.find("orc.encrypt", name), encryption, encryption.mask_of(name), is_root=True)
+
+
+class ColumnMasks:
+    """The masks of a schema's columns."""
+
+    def __init__(self, encryption: Encryption, tree: ColumnTree) -> None:
+        self.by_number = {
+            tree.find("orc.encrypt", name).number: encryption.mask_of(name) for name in encryption.columns
+        } | {tree.find("orc.mask", name).number: mask for name, mask in encryption.masks.items()}
+        self._functions = {mask: mask_function(mask) for mask in self.by_number.values()}
+
+    def mask_column(self, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A top-level column with masks in place of what is encrypted; the same type and length."""
+        if self.by_number.get(column.number) == Mask.NULLIFY:
+            return pa.chunked_array([pa.nulls(len(values), values.type)], type=values.type)
+        chunks = [self._masked(column, piece, None) for piece in _pieces(values.chunks)]
+        return pa.chunked_array(chunks, type=values.type)
+
+    def _masked(self, column: Column, values: pa.Array, mask: Mask | None) -> pa.Array:
+        mask = self.by_number.get(column.number, mask)
+        if mask is None and not any(number in self.by_number for number in column.numbers):
+            return values
+        if mask == Mask.NULLIFY:
+            return pa.nulls(len(values), values.type)
+        if not column.children:
+            assert mask is not None
+            return _apply(column, mask, self._functions[mask], values)
+        if pa.types.is_struct(values.type):
+            parts = [
+                self._masked(child, values.field(index), mask) for index, child in enumerate(column.children)
+            ]
+            return pa.StructArray.from_arrays(parts, fields=list(values.type), mask=values.is_null())
+        return self._masked_list(column, values, mask)
+
+    def _masked_list(self, column: Column, values: pa.Array, mask: Mask | None) -> pa.Array:
+        """A list or map with other elements: only those of its rows, since the array may be a slice."""
+        offsets = values.offsets
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        inner = values.values.slice(first, last - first)
+        if pa.types.is_map(values.type):
+            parts = [
+                self._masked(child, inner.field(index), mask) for index, child in enumerate(column.children)
+            ]
+            inner = pa.StructArray.from_arrays(parts, fields=list(inner.type))
+        else:
+            inner = self._masked(column.children[0], inner, mask)
+        starts = pc.subtract(offsets, pa.scalar(first, offsets.type)) if first else offsets
+        if starts.offset:
+            starts = pa.array(starts.to_numpy())
+        return pa.Array.from_buffers(
+            values.type, len(values), [_validity(values), starts.buffers()[1]], children=[inner]
+        )
+
+
+def _apply(column: Column, mask: Mask, function: MaskFunction, values: pa.Array) -> pa.Array:
+    """Mask a flat array, and see that what comes back can take its place."""
+    masked = function(values)
+    if not isinstance(masked, pa.Array) or masked.type != values.type or len(masked) != len(values):
+        found = f"{len(masked)} of {masked.type}" if isinstance(masked, pa.Array) else type(masked).__name__
+        raise PluginError(
+            f"mask {str(mask)!r} made {found} of {len(values)} values of {values.type} "
+            f"of column {column.name!r}; a mask keeps type and length",
+            mask.name,
+        )
+    kind = text_kind(column.field)
+    if kind is not None:
+        masked = fit_text(masked, kind)
+    if column.is_key and masked.null_count:
+        # Arrow ends the process if it is handed such a map.
+        raise OptionError(_keys_are_not_null(column, mask))
+    return masked
+
+
+# --- checks ---
+
+
+def _check(column: Column, encryption: Encryption, mask: Mask, *, is_root: bool) -> None:
+    if mask == Mask.NULLIFY:
+        for part in column.walk():
+            if part is not column and part.name in encryption.masks:
+                raise OptionError(
+                    f"orc.mask: the mask of {part.name!r} has no effect, because nothing is left of "
+                    f"{column.name!r}; name another mask for {column.name!r} as well"
+                )
+        if column.is_key:
+            raise OptionError(_keys_are_not_null(column, mask))
+        return
+    if not column.children:
+        _check_flat(column, mask, named=is_root or column.name in encryption.masks)
+    for child in column.children:
+        _check(child, encryption, encryption.masks.get(child.name, mask), is_root=False)
+
+
+def _check_flat(column: Column, mask: Mask, *, named: bool) -> None:
+    type_ = column.field.type
+    if named and mask == Mask.SHA256 and not _has_digest(type_):
+        raise OptionError(
+            f"orc.mask: sha256 masks strings and binaries, but column {column.name!r} is {type_}; use nullify"
+        )
+    try:
+        function = mask_function(mask)
+        _apply(column, mask, function, _sample(type_))
+    except OptionError as error:
+        raise OptionError(f"orc.mask: column {column.name!r}: {error}") from error
+    except (LockgateError, MemoryError):
+        raise
+    except Exception as error:  # a plugin may raise anything
+        raise OptionError(
+            f"orc.mask: mask {str(mask)!r} cannot mask column {column.name!r} of type {type_}: {error}"
+        ) from error
+
+
+def _keys_are_not_null(column: Column, mask: Mask) -> str:
+    return (
+        f"the mask {str(mask)!r} makes null of {column.name!r}, but keys of a map are never null, and "
+        "readers built on Arrow end with the process at one; name another mask, or encrypt the whole map"
+    )
+
+
+def _sample(type_: pa.DataType) -> pa.Array:
+    """One value, the simplest there is, whatever the type."""
+    if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+        return pa.array([0], pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
+    empty = [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")]
+    has_data = pa.types.is_large_string(type_) or pa.types.is_string(type_) or _has_digest(type_)
+    if pa.types.is_fixed_size_binary(type_):
+        return pa.array([bytes(type_.byte_width)], type_)
+    return pa.Array.from_buffers(type_, 1, empty if has_data else empty[:2])
+
+
+def _no_parameters(name: str, parameters: Sequence[str]) -> None:
+    if parameters:
+        raise OptionError(f"the mask {name} has no parameters, but is given {', '.join(parameters)}")
+
+
+# --- digests ---
+
+
+def _has_digest(type_: pa.DataType) -> bool:
+    return bool(_is_text(type_) or pa.types.is_binary(type_) or pa.types.is_large_binary(type_))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _sha256(values: pa.Array) -> pa.Array:
+    if not _has_digest(values.type):
+        return pa.nulls(len(values), values.type)
+    # Each distinct value is hashed once.
+    encoded = values.dictionary_encode()
+    distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
+    digests = b"".join([hashlib.sha256(value).digest() for value in distinct])
+    if _is_text(values.type):
+        digests = digests.hex().upper().encode()
+    width = _HEXADECIMAL if _is_text(values.type) else _HEXADECIMAL // 2
+    fixed = pa.Array.from_buffers(pa.binary(width), len(distinct), [None, pa.py_buffer(digests)])
+    return fixed.cast(pa.large_binary()).cast(values.type).take(encoded.indices)
+
+
+# --- arrays ---
+
+
+def _pieces(chunks: Iterable[pa.Array]) -> Iterable[pa.Array]:
+    return (chunk.slice(start, _ROWS) for chunk in chunks for start in range(0, len(chunk), _ROWS))
+
+
+def _validity(values: pa.Array) -> Any:
+    if not values.null_count:
+        return None
+    flags = values.is_valid().to_numpy(zero_copy_only=False)
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))

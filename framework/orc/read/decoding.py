@@ -1,0 +1,207 @@
+"""One stripe, or the row groups of it that may hold wanted rows, as an Arrow table."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import pyarrow as pa
+import pyarrow.orc
+
+from lockgate.errors import CorruptFileError, UnsupportedTypeError
+from lockgate.framework.orc.encryption.stripe_keys import prove_stripe_keys
+from lockgate.framework.orc.encryption.variants import Variants
+from lockgate.framework.orc.format.layout import corrupt
+from lockgate.framework.orc.format.null_keys import refuse_null_keys
+from lockgate.framework.orc.format.stripe import Stripe, read_stripe
+from lockgate.framework.orc.format.tail import Tail
+from lockgate.framework.orc.isolation.decoder import ArrowDecoder, Decoder
+from lockgate.framework.orc.read.image import Projection, stripe_image
+from lockgate.framework.orc.read.predicate import RowFilter
+from lockgate.framework.orc.read.read_report import CountedSource, ReadCounter
+from lockgate.framework.orc.read.row_groups import StripeRowGroups
+from lockgate.framework.orc.read.timestamps import decode_wide, to_microseconds
+from lockgate.framework.orc.sources.source import MemorySource, Source
+
+# About how many stored bytes of a stripe are decoded at once.
+PART = 16 * 1024 * 1024
+
+TimestampUnit = Literal["ns", "us"]
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A file whose tail is read and whose keys are proven: what decoding a stripe needs of it.
+
+    `source` may check what is read from `stored`.
+    """
+
+    stored: Source
+    source: Source
+    tail: Tail
+    variants: Variants
+    decoder: Decoder
+    unit: TimestampUnit
+
+    @property
+    def name(self) -> str:
+        """What errors call the file."""
+        return self.source.name
+
+
+class StripeDecoder:
+    """Decodes the stripes of a file, for one projection and row filter; several threads may do so at once.
+
+    `schema` is that of the tables: the columns of `projection` in the order of the file. `counter` counts
+    what was read.
+    """
+
+    def __init__(
+        self,
+        file: OpenFile,
+        projection: Projection,
+        schema: pa.Schema,
+        rows: RowFilter | None,
+        counter: ReadCounter,
+    ) -> None:
+        self._file = file
+        self._source = CountedSource(file.source, counter)
+        self._projection = projection
+        self._schema = schema
+        self._rows = rows
+        self._counter = counter
+        self._direct = _Direct(file, projection)
+
+    def decode(self, index: int) -> pa.Table:
+        """The rows of stripe `index` for which the filter holds.
+
+        Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong,
+        `UnsupportedTypeError` for times that the unit cannot hold, and `UnsupportedError` for maps whose keys
+        are null.
+        """
+        tail, variants = self._file.tail, self._file.variants
+        if not self._schema.names:
+            return rows_only(int(tail.footer.stripes[index].number_of_rows))
+        stripe = read_stripe(self._source, tail, index)
+        prove_stripe_keys(self._source, tail, variants, stripe, frozenset(self._projection.numbers[1:]))
+        refuse_null_keys(tail, [stream for _, stream in self._projection.select(stripe.streams, variants)])
+        if self._rows is None:
+            return self._whole(stripe)
+        groups = StripeRowGroups(self._source, tail, variants, stripe)
+        runs = groups.select(self._rows, self._projection, self._counter)
+        if runs is None:
+            return self._rows.apply(self._whole(stripe))
+        if not runs:
+            return self._schema.empty_table()
+        self._counter.add_stripe(index, runs)
+        return pa.concat_tables([self._rows.apply(self._run(stripe, groups, run)) for run in runs])
+
+    def _whole(self, stripe: Stripe) -> pa.Table:
+        def decode(projection: Projection) -> pa.Table:
+            # Where reading is free, a few columns at a time, to save memory: while a column is decoded, Arrow
+            # may hold it twice.
+            most = PART if self._source.free else sys.maxsize
+            parts = projection.parts(stripe.streams, self._file.variants, most)
+            tables = [self._image(stripe, part) for part in parts]
+            columns = [column for table in tables for column in table.columns]
+            return pa.Table.from_arrays(columns, [name for table in tables for name in table.schema.names])
+
+        def direct(projection: Projection) -> pa.Table:
+            if projection is not self._projection:
+                return decode(projection)
+            picks = projection.select(stripe.streams, self._file.variants)
+            self._counter.add(bytes_read=sum(stream.length for _, stream in picks))
+            table = self._direct.read(stripe.index)
+            self._forget(stripe)
+            return table
+
+        self._counter.add_stripe(stripe.index)
+        table = self._decoded(stripe, direct if self._direct.possible else decode)
+        return self._checked(stripe, table, stripe.rows)
+
+    def _image(self, stripe: Stripe, projection: Projection) -> pa.Table:
+        image = stripe_image(self._source, self._file.tail, self._file.variants, stripe, projection)
+        self._forget(stripe)
+        return self._file.decoder.table(image)
+
+    def _run(self, stripe: Stripe, groups: StripeRowGroups, run: range) -> pa.Table:
+        """The rows of some row groups that lie one behind the other."""
+        rows = 0
+
+        def decode(projection: Projection) -> pa.Table:
+            nonlocal rows
+            image, rows = groups.image(projection, run)
+            self._forget(stripe)
+            return self._file.decoder.table(image)
+
+        return self._checked(stripe, self._decoded(stripe, decode), rows)
+
+    def _decoded(self, stripe: Stripe, decode: Callable[[Projection], pa.Table]) -> pa.Table:
+        """What `decode` makes of the projection, in microseconds if nanoseconds cannot hold its times."""
+        try:
+            try:
+                return decode(self._projection)
+            except pa.ArrowInvalid as error:
+                if "nanosecond" not in str(error):
+                    raise
+            if self._file.unit == "us":
+                return decode_wide(self._file.tail, stripe, self._projection, decode)
+        except (OSError, pa.ArrowException) as error:
+            raise self._undecodable(stripe.index, error) from error
+        raise UnsupportedTypeError(
+            f"{self._file.name} holds a time beyond the years 1677 to 2262, which nanoseconds cannot hold; "
+            'open the file with timestamp_unit="us"'
+        )
+
+    def _checked(self, stripe: Stripe, table: pa.Table, rows: int) -> pa.Table:
+        if table.num_rows != rows:
+            raise self._undecodable(stripe.index, f"it has {table.num_rows} rows, not {rows}")
+        columns = table.columns
+        if self._file.unit == "us":
+            columns = [
+                to_microseconds(column, field.type)
+                for column, field in zip(columns, self._schema, strict=True)
+            ]
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _forget(self, stripe: Stripe) -> None:
+        """Give back the memory of the stored bytes before what they decode to takes more."""
+        place = self._file.tail.footer.stripes[stripe.index]
+        length = place.index_length + place.data_length + place.footer_length
+        self._file.stored.forget(place.offset, length)
+
+    def _undecodable(self, index: int, reason: object) -> CorruptFileError:
+        offset = self._file.tail.footer.stripes[index].offset
+        return corrupt(self._file.name, offset, f"stripe {index} does not decode ({reason})")
+
+
+class _Direct:
+    """Arrow's own reader of a whole file in memory without encryption: it saves copying into an image."""
+
+    def __init__(self, file: OpenFile, projection: Projection) -> None:
+        self._source = cast(MemorySource, file.stored)
+        self._names = projection.names
+        self._opened = threading.local()
+        self.possible = (
+            projection.plain
+            and not len(file.variants)
+            and isinstance(file.stored, MemorySource)
+            and isinstance(file.decoder, ArrowDecoder)
+        )
+
+    def read(self, index: int) -> pa.Table:
+        return pa.Table.from_batches([self._reader().read_stripe(index, self._names)])
+
+    def _reader(self) -> Any:
+        reader = getattr(self._opened, "reader", None)
+        if reader is None:
+            reader = self._opened.reader = pyarrow.orc.ORCFile(self._source.arrow_file())
+        return reader
+
+
+def rows_only(count: int) -> pa.Table:
+    """A table of `count` rows without columns."""
+    return pa.table({"": pa.nulls(count)}).select([])

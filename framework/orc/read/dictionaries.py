@@ -1,0 +1,104 @@
+"""The dictionaries of text columns in a stripe: whether any of their entries can make a predicate true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lockgate.framework.orc.format.layout import StreamKind
+from lockgate.framework.orc.format.positions import DICTIONARY_V2
+from lockgate.framework.orc.format.run_lengths import decode_integers
+from lockgate.framework.orc.read.row_index import ColumnStreams
+from lockgate.pushdown import (
+    AlwaysFalse,
+    And,
+    Comparison,
+    Not,
+    Op,
+    Or,
+    Predicate,
+    all_of,
+    any_of,
+    filter_table,
+)
+
+# A dictionary costs a read; of the other comparisons, bounds say as much.
+_OPS = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
+
+
+def dictionary_of(column: ColumnStreams, type_: pa.DataType) -> pa.Array | None:
+    """The entries as an array of `type_`, a string; None for a column that has no dictionary.
+
+    Raises `CorruptFileError` if the dictionary cannot be read.
+    """
+    if column.encoding.kind != DICTIONARY_V2 or type_ != pa.string():
+        return None
+    size = int(column.encoding.dictionary_size)
+    lengths = column.read(StreamKind.LENGTH)
+    if lengths is None:
+        return None
+    stream = column.by_kind[StreamKind.LENGTH]
+    try:
+        decoded = decode_integers(lengths, size, signed=False)
+    except ValueError as error:
+        raise column.damaged(stream, str(error)) from error
+    content = column.read(StreamKind.DICTIONARY_DATA) or b""
+    if size and (int(decoded.min()) < 0 or int(decoded.max()) > len(content)):
+        raise column.damaged(stream, "an entry is longer than the dictionary")
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(decoded)])
+    if int(ends[-1]) > len(content):
+        raise column.damaged(stream, f"its entries take {ends[-1]} bytes, the dictionary has {len(content)}")
+    return pa.LargeStringArray.from_buffers(size, pa.py_buffer(ends), pa.py_buffer(content)).cast(type_)
+
+
+class Dictionaries:
+    """Takes out of predicates what no entry of a dictionary makes true.
+
+    `read` gives the entries of a column, by its name, or None if it has no dictionary.
+    """
+
+    def __init__(self, read: Callable[[str], pa.Array | None]) -> None:
+        self._read = read
+        self._held: dict[str, pa.Array | None] = {}
+
+    def reduce(self, predicate: Predicate) -> Predicate:
+        """A normalized predicate that may be true for the same rows of the stripe."""
+        match predicate:
+            case Or(children):
+                return any_of(*(self.reduce(child) for child in children))
+            case And(children):
+                return all_of(*(self.reduce(child) for child in children), *self._conflicts(children))
+        return AlwaysFalse() if self._is_ruled_out(predicate) else predicate
+
+    def _conflicts(self, children: Sequence[Predicate]) -> list[Predicate]:
+        """AlwaysFalse if no entry makes all true that are said of one column."""
+        by_column: dict[str | None, list[Predicate]] = {}
+        for child in children:
+            by_column.setdefault(_column_of(child), []).append(child)
+        by_column.pop(None, None)
+        found = (all_of(*said) for said in by_column.values() if len(said) > 1)
+        return [AlwaysFalse()] if any(self._is_ruled_out(whole) for whole in found) else []
+
+    def _is_ruled_out(self, predicate: Predicate) -> bool:
+        name = _column_of(predicate)
+        if name is None:
+            return False
+        if name not in self._held:
+            self._held[name] = self._read(name)
+        entries = self._held[name]
+        return entries is not None and not filter_table(pa.table({name: entries}), predicate).num_rows
+
+
+def _column_of(predicate: Predicate) -> str | None:
+    """The one column whose values alone can make it true; None if there is none, or null can as well."""
+    match predicate:
+        case And(children) | Or(children):
+            names = {_column_of(child) for child in children}
+            return names.pop() if len(names) == 1 else None
+        case Not(child):
+            return _column_of(child)
+        case Comparison(op, (name,), literals) if op in _OPS:
+            return name if op is not Op.EQ_NULL_SAFE or literals[0].is_valid else None
+    return None

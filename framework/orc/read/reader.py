@@ -1,0 +1,332 @@
+"""Reading ORC files, encrypted or not, into Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, MaskedDataWarning, warn_user
+from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.orc.encryption.variants import EncryptedColumn, Variants
+from lockgate.framework.orc.format.layout import corrupt
+from lockgate.framework.orc.format.leaf_paths import top_level_of
+from lockgate.framework.orc.format.statistics import ColumnStatistics, column_statistics
+from lockgate.framework.orc.format.tail import read_tail
+from lockgate.framework.orc.integrity import Mode, Status, authenticate, check_mode
+from lockgate.framework.orc.isolation.isolation import Isolation, decoder_of
+from lockgate.framework.orc.read.decoding import OpenFile, StripeDecoder, TimestampUnit, rows_only
+from lockgate.framework.orc.read.image import Projection, empty_image
+from lockgate.framework.orc.read.predicate import RowFilter, distrusted_columns
+from lockgate.framework.orc.read.read_report import ReadCounter, ReadReport
+from lockgate.framework.orc.read.stripe_statistics import stripe_statistics
+from lockgate.framework.orc.read.timestamps import in_microseconds
+from lockgate.framework.orc.sources.parallel import in_order, thread_count
+from lockgate.framework.orc.sources.source import open_source
+
+MASKED = b"lockgate.masked"
+# Who reads a file of this size by batches wants little memory taken more than the time that Arrow's allocator
+# saves by keeping what was freed for a while: up to a fifth of it.
+HUGE = 1 << 30
+
+
+class EncryptedOrcFile:
+    """An ORC file whose columns may be encrypted; a file without encryption is read as well, by pyarrow as
+    it is.
+
+    `source` is a path, bytes, a seekable file object, an object with `read_at(offset, length)` and `size`,
+    or a pair (file system, path) with one of Arrow's or fsspec's file systems; of what is not on this machine
+    only the bytes that are needed are read. `keys` is a `KeyProvider` or what `provider_from` takes.
+
+    A column whose key is missing or denied is read as its mask, with a `MaskedDataWarning`; its field bears
+    the name of the mask as metadata `lockgate.masked`. With `strict`, opening such a file raises
+    `KeyMissingError` or `KeyDeniedError` instead: anything that reads in order to write again must be
+    strict, or it stores masks as values.
+
+    Timestamps are nanoseconds, as pyarrow reads them, or with `timestamp_unit="us"` microseconds, which
+    also reach beyond the years 1677 to 2262; what is finer is rounded down.
+
+    Files that Lockgate encrypted bear tags (docs/integrity.md). With `integrity="verify"` whatever is read of
+    such a file is checked by them first; a file without tags is read as it is, and damage to it shows only if
+    values no longer decode. `"require"` refuses files that cannot be checked, `"ignore"` checks nothing.
+    What was found is `file.integrity`.
+
+    `threads` stripes are decoded at a time (if None, one for each core); with `isolate` that happens in a
+    child process, so that a damaged file cannot crash this one.
+
+    Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the keys cannot be
+    asked for, `IntegrityError` for bytes that do not fit their tags, and `CorruptFileError` for a damaged
+    file. Damage to the name of a key, where it is the only one, looks like a key that is not held: masks and
+    a warning, unless `strict` or `"require"`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        keys: Any = None,
+        strict: bool = False,
+        *,
+        timestamp_unit: TimestampUnit = "ns",
+        name: str | None = None,
+        threads: int | None = None,
+        isolate: bool | Isolation = False,
+        integrity: Mode = "verify",
+    ) -> None:
+        if timestamp_unit not in ("ns", "us"):
+            raise InputError(f"timestamp_unit is 'ns' or 'us', not {timestamp_unit!r}")
+        check_mode(integrity)
+        self._unit = timestamp_unit
+        self._threads = thread_count(threads)
+        provider: KeyProvider = provider_from(keys)
+        self._decoder = decoder_of(isolate)
+        self._stored = self._source = open_source(source, name)
+        try:
+            self._tail = read_tail(self._source)
+            self._variants = Variants(self._tail, provider, strict=strict)
+            self._source, self._integrity = authenticate(self._source, self._tail, self._variants, integrity)
+        except BaseException:
+            self._source.close()
+            raise
+        self._counter = ReadCounter(self._tail)
+
+    def __enter__(self) -> EncryptedOrcFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        encrypted = ", ".join(f"{column.column} by {column.key}" for column in self.variants)
+        return (
+            f"EncryptedOrcFile({self._source.name!r}, {self.num_rows} rows, {self.num_stripes} stripes, "
+            f"encrypted: {encrypted or 'nothing'})"
+        )
+
+    def close(self) -> None:
+        """Release the file; tables already read stay valid."""
+        self._source.close()
+
+    @property
+    def name(self) -> str:
+        """The path, or what stands for it."""
+        return self._source.name
+
+    @property
+    def threads(self) -> int:
+        """How many stripes are decoded at a time."""
+        return self._threads
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return int(self._tail.footer.number_of_rows)
+
+    @property
+    def num_stripes(self) -> int:
+        """The number of stripes."""
+        return self._tail.stripes
+
+    @property
+    def variants(self) -> list[EncryptedColumn]:
+        """The encrypted columns, in the order of the schema: key, mask, and whether the key was held."""
+        return self._variants.columns()
+
+    @property
+    def masked_columns(self) -> list[str]:
+        """The top-level columns that are read, wholly or in part, as masks."""
+        return [self._tail.types.top_name(top) for top in sorted(self._masks(Projection.of(self._tail)))]
+
+    @property
+    def last_read(self) -> ReadReport:
+        """What the latest `read` or `iter_batches` looked at so far: all zero before the first."""
+        return self._counter.report()
+
+    @property
+    def integrity(self) -> Status:
+        """Whether the file is checked by its tags: "verified", "absent" (it has none), "unverified" (no key
+        that opens them is held) or "ignored"."""
+        return self._integrity
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema; fields that are read as masks bear `lockgate.masked`."""
+        return self._schema(Projection.of(self._tail))
+
+    @cached_property
+    def statistics(self) -> dict[str, ColumnStatistics]:
+        """Statistics of each top-level column: true ones where the key is held, else those of the mask."""
+        footer, types = self._tail.footer, self._tail.types
+        if not footer.statistics:
+            return {}
+        found: dict[str, ColumnStatistics] = {}
+        for name, column in zip(types.names, types.top_levels(), strict=True):
+            variant = self._variants.variant_of(column)
+            message = footer.statistics[column]
+            if variant is not None:
+                message = self._variants.statistics[variant][column - self._variants.root(variant)]
+            found[name] = column_statistics(types.types[column], message, self.num_rows)
+        return found
+
+    @cached_property
+    def stripe_statistics(self) -> list[dict[str, ColumnStatistics]]:
+        """The same for each stripe; an empty list if the file has none."""
+        return stripe_statistics(self._source, self._tail, self._variants)
+
+    def read(self, columns: Sequence[str] | None = None, predicate: Any = None) -> pa.Table:
+        """Read the rows for which `predicate` holds (all if None), with `columns` (all if None) in the
+        order asked for.
+
+        A column may be a path to a part of it (`addr.zip`, `orders.price`): its parts that are not asked for
+        are not read.
+
+        `predicate` is a `lockgate.pushdown` predicate or a `pyarrow.compute.Expression`. A masked column is
+        compared by its mask. Raises `ColumnNotFoundError` for an unknown column.
+        """
+        schema = self._selected(columns).output
+        tables = list(self._tables(columns, predicate))
+        if not schema.names:
+            return rows_only(sum(table.num_rows for table in tables))
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def iter_batches(
+        self, columns: Sequence[str] | None = None, predicate: Any = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Read stripe by stripe, one or more batches each, in the order of the file.
+
+        At most `threads + 1` stripes are in memory at a time; a generator that is closed early leaves no
+        thread behind.
+        """
+        for table in self._tables(columns, predicate):
+            batches = table.to_batches()
+            del table
+            while batches:
+                yield batches.pop(0)
+            if self._stored.size >= HUGE:
+                pa.default_memory_pool().release_unused()
+
+    def _tables(self, columns: Sequence[str] | None, predicate: Any) -> Iterator[pa.Table]:
+        rows = None
+        if predicate is not None:
+            rows = RowFilter(predicate, self.schema, distrusted_columns(self._tail))
+        output = self._selected(columns)
+        self._warn(output.projection)
+        needed = output
+        if rows is not None and columns is not None:
+            needed = self._selected([*columns, *rows.columns])
+        stripes = self._matching(rows)
+        self._variants.unlock(stripes, needed.projection.numbers)
+        counter = self._counter = ReadCounter(self._tail)
+        decoder = StripeDecoder(self._file, needed.projection, needed.schema, rows, counter)
+        for table in in_order(decoder.decode, stripes, self._threads):
+            cut = output.cut(table)
+            del table
+            yield cut
+            del cut
+
+    def _matching(self, rows: RowFilter | None) -> list[int]:
+        """The stripes that may hold rows for which the filter holds, by statistics of file and stripes."""
+        stripes = range(self.num_stripes)
+        if rows is None:
+            return list(stripes)
+        if self.statistics and not rows.may_match(self.statistics, self.num_rows):
+            return []
+        if not self.stripe_statistics:
+            return list(stripes)
+        return [
+            index
+            for index, statistics in enumerate(self.stripe_statistics)
+            if rows.may_match(statistics, self._tail.footer.stripes[index].number_of_rows)
+        ]
+
+    @cached_property
+    def _file(self) -> OpenFile:
+        return OpenFile(self._stored, self._source, self._tail, self._variants, self._decoder, self._unit)
+
+    def _selected(self, columns: Sequence[str] | None) -> Selected:
+        if isinstance(columns, str):
+            raise InputError(f"columns are several names: [{columns!r}]")
+        projection = Projection.of(self._tail, columns)
+        if projection.whole:
+            schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])
+        else:
+            schema = self._schema(projection)
+        if columns is None:
+            return Selected(projection, schema, tuple(range(len(schema))))
+        tops = list(projection.types[0].subtypes)
+        places = [top_level_of(self._tail.types, path) for path in columns]
+        order = [tops.index(projection.numbers.index(place)) for place in dict.fromkeys(places)]
+        return Selected(projection, schema, tuple(order))
+
+    def _indexes(self, projection: Projection) -> list[int]:
+        held = set(projection.numbers)
+        return [index for index, top in enumerate(self._tail.types.top_levels()) if top in held]
+
+    def _schema(self, projection: Projection) -> pa.Schema:
+        try:
+            schema = self._decoder.schema(empty_image(self._tail, projection))
+        except (OSError, pa.ArrowException) as error:
+            raise corrupt(
+                self.name, self._tail.footer_offset, f"its types cannot be read ({error})"
+            ) from error
+        masks = self._masks(projection)
+        if self._unit == "us":
+            schema = pa.schema([field.with_type(in_microseconds(field.type)) for field in schema])
+        tops = [projection.numbers[place] for place in projection.types[0].subtypes]
+        return pa.schema([_mark(field, masks.get(top)) for field, top in zip(schema, tops, strict=True)])
+
+    def _masks(self, projection: Projection) -> dict[int, str]:
+        """The top-level columns of a projection that are read as masks, wholly or in part, and the mask."""
+        held, masks = set(projection.numbers), dict[int, str]()
+        for root, mask in self._variants.masked_roots().items():
+            for top in self._tail.types.top_levels():
+                if root in held and top in held and (root == 0 or root in self._tail.types.subtree(top)):
+                    masks.setdefault(top, mask)
+        return masks
+
+    def _warn(self, projection: Projection) -> None:
+        if self._masks(projection):
+            held = set(projection.numbers)
+            reasons = dict.fromkeys(
+                str(error) for root, error in self._variants.failures.items() if root in held
+            )
+            roots = [root for root in self._variants.masked_roots() if root in held]
+            names = ", ".join(self._tail.types.path(root) or "all columns" for root in roots)
+            unverified = "; nothing in the file is verified" if self.integrity == "unverified" else ""
+            warn_user(
+                f"read as masks, not as values: {names} ({'; '.join(reasons)}){unverified}",
+                MaskedDataWarning,
+            )
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Columns or paths as asked for: what is decoded, its schema, and the order it is handed out in."""
+
+    projection: Projection
+    schema: pa.Schema
+    order: tuple[int, ...]
+
+    @property
+    def output(self) -> pa.Schema:
+        """The schema of what is handed out."""
+        return pa.schema([self.schema.field(index) for index in self.order])
+
+    def cut(self, table: pa.Table) -> pa.Table:
+        """These columns of a table that may have more of them, and more inside of them."""
+        output = self.output
+        if not output.names:
+            return rows_only(table.num_rows)
+        table = table.select(output.names)
+        return table if table.schema.equals(output) else table.cast(output)
+
+
+def _mark(field: pa.Field, mask: str | None) -> pa.Field:
+    if mask is None:
+        return field
+    return field.with_metadata({**(field.metadata or {}), MASKED: mask.encode()})

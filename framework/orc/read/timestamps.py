@@ -1,0 +1,158 @@
+"""Timestamps in microseconds, and beyond the years 1677 to 2262 that Arrow's nanoseconds span.
+
+Arrow decodes ORC timestamps as nanoseconds and refuses what does not fit. Of such a stripe it decodes the two
+streams of a timestamp one by one instead: the seconds as a plain number, and the fractions on top of constant
+seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import UnsupportedTypeError
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.layout import StreamKind, TypeKind
+from lockgate.framework.orc.format.stripe import Stripe
+from lockgate.framework.orc.format.tail import Tail
+from lockgate.framework.orc.read.image import Projection
+
+# What ORC's seconds count from: 2015-01-01, in the writer's zone.
+EPOCH = 1_420_070_400
+_UTC_NAMES = frozenset({"GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
+_DIRECT_V2 = 2
+# One run of 512 zeros in ORC's second run-length encoding: fixed delta 0 from base 0.
+_ZEROS, _RUN = bytes([0xC1, 0xFF, 0x00, 0x00]), 512
+_LIMIT = (2**63 - 1) // 1_000_000
+_KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_INSTANT)
+
+
+def in_microseconds(type_: pa.DataType) -> pa.DataType:
+    """The type with microseconds in place of nanoseconds, in nested types too."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", type_.tz)
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(in_microseconds(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(
+            type_.key_field.with_type(in_microseconds(type_.key_type)),
+            type_.item_field.with_type(in_microseconds(type_.item_type)),
+        )
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(in_microseconds(type_.value_type)))
+    return type_
+
+
+def to_microseconds(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """`column` as `type_`; what is finer than microseconds is rounded down."""
+    if column.type == type_:
+        return column
+    if not pa.types.is_timestamp(type_):
+        return pc.cast(column, type_, safe=False)
+    chunks = [_floor(chunk, type_) for chunk in column.chunks]
+    return pa.chunked_array(chunks, type=type_)
+
+
+def _floor(chunk: pa.Array, type_: pa.DataType) -> pa.Array:
+    valid = chunk.is_valid().to_numpy(zero_copy_only=False)
+    nanoseconds = chunk.cast(pa.int64()).fill_null(0).to_numpy()
+    micros = np.floor_divide(nanoseconds, 1000)
+    return pa.array(micros, pa.int64(), mask=~valid).cast(type_)
+
+
+def timestamps(projection: Projection) -> list[int]:
+    """The places in an image of its timestamps, nested ones too."""
+    return [place for place, type_ in enumerate(projection.types) if type_.kind in _KINDS]
+
+
+def seconds_only(projection: Projection) -> Projection:
+    """The projection with each timestamp as the number that its seconds are stored as."""
+    places = timestamps(projection)
+    types = list(projection.types)
+    for place in places:
+        types[place] = proto.Type(kind=TypeKind.LONG)
+    dropped = frozenset((place, int(StreamKind.SECONDARY)) for place in places)
+    return Projection(projection.numbers, tuple(types), dropped)
+
+
+def fractions_only(projection: Projection, tail: Tail, values: int) -> Projection:
+    """The projection with each timestamp as its fraction of a second after one constant second.
+
+    No column may have more than `values` values.
+    """
+    zeros = frame(tail.codec, _ZEROS * (values // _RUN + 1), tail.block_size)
+    replaced = {(place, int(StreamKind.DATA)): zeros for place in timestamps(projection)}
+    return Projection(projection.numbers, projection.types, frozenset(), replaced)
+
+
+def decode_wide(
+    tail: Tail, stripe: Stripe, projection: Projection, decode: Callable[[Projection], pa.Table]
+) -> pa.Table:
+    """Decode a stripe with times that nanoseconds cannot hold; its timestamps get microseconds."""
+    _check(tail, stripe, projection)
+    table = decode(seconds_only(projection))
+    most = max((_most_values(chunk) for column in table.columns for chunk in column.chunks), default=0)
+    fractions = decode(fractions_only(projection, tail, most))
+    columns = []
+    for name, seconds, fraction in zip(table.schema.names, table.columns, fractions.columns, strict=True):
+        whole, parts = seconds.combine_chunks(), fraction.combine_chunks()
+        columns.append(_joined(f"column {name!r} of {tail.name}", whole, parts))
+    return pa.Table.from_arrays(columns, names=table.schema.names)
+
+
+def _most_values(array: pa.Array) -> int:
+    """How many values an array or one inside of it has."""
+    return max([len(array), *(_most_values(child) for child in _children(array))])
+
+
+def _children(array: pa.Array) -> list[pa.Array]:
+    if pa.types.is_struct(array.type):
+        return [array.field(index) for index in range(array.type.num_fields)]
+    if pa.types.is_map(array.type):
+        return [array.keys, array.items]
+    if pa.types.is_list(array.type):
+        return [array.values]
+    return []
+
+
+def _joined(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
+    """Two arrays of one shape as one; timestamps take seconds from the one, fractions from the other."""
+    if pa.types.is_timestamp(fractions.type):
+        return _combine(what, seconds, fractions).cast(pa.timestamp("us", fractions.type.tz))
+    if not _children(fractions):
+        return fractions
+    pairs = zip(_children(seconds), _children(fractions), strict=True)
+    children = [_joined(what, second, fraction) for second, fraction in pairs]
+    type_, mask = in_microseconds(fractions.type), fractions.is_null()
+    if pa.types.is_struct(type_):
+        return pa.StructArray.from_arrays(children, fields=list(type_), mask=mask)
+    if pa.types.is_map(type_):
+        return pa.MapArray.from_arrays(fractions.offsets, *children, type=type_, mask=mask)
+    return pa.ListArray.from_arrays(fractions.offsets, *children, type=type_, mask=mask)
+
+
+def _combine(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
+    valid = seconds.is_valid().to_numpy(zero_copy_only=False)
+    whole = seconds.fill_null(0).to_numpy(zero_copy_only=False) + EPOCH
+    nanos = fractions.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1_000_000_000
+    # Seconds before 1970 are rounded up where a fraction of a millisecond or more follows.
+    whole = whole - ((whole < 0) & (nanos > 999_999))
+    if len(whole) and int(np.abs(whole).max()) >= _LIMIT:
+        raise UnsupportedTypeError(f"{what} has a time that does not fit into microseconds")
+    return pa.array(whole * 1_000_000 + nanos // 1000, pa.int64(), mask=~valid)
+
+
+def _check(tail: Tail, stripe: Stripe, projection: Projection) -> None:
+    for place in timestamps(projection):
+        number = projection.numbers[place]
+        local = projection.types[place].kind == TypeKind.TIMESTAMP
+        zone = stripe.footer.writer_timezone
+        if (local and zone not in _UTC_NAMES) or stripe.footer.columns[number].kind != _DIRECT_V2:
+            raise UnsupportedTypeError(
+                f"a timestamp of {tail.name} is beyond the years 1677 to 2262, and it was written in time "
+                f"zone {zone or 'unknown'!r}: such times are read only from files written in UTC"
+            )

@@ -1,0 +1,1 @@
+"""Bytes of a file, wherever it lies, by their positions."""

@@ -1,0 +1,1 @@
+"""Whole files inspected, audited, encrypted, decrypted and put under other keys."""

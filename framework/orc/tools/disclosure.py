@@ -1,0 +1,112 @@
+"""What an ORC file tells those who hold no key, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lockgate.framework.orc.format.tail import Tail
+from lockgate.framework.orc.integrity import ATTRIBUTE
+
+_MASKS = {
+    "nullify": "nothing of its values, since its mask is null throughout",
+    "sha256": (
+        "the SHA-256 of each value, without salt: which values are null, which are equal, and every value "
+        "that can be guessed"
+    ),
+    "redact": "which values are null, and the shape of each: how many digits or letters, the sign, the year",
+}
+
+
+@dataclass(frozen=True)
+class EncryptedPart:
+    """An encrypted column or a part of one; `dictionary_entries` is by stripe, 0 without a dictionary.
+
+    `stored_bytes` counts all its encrypted streams. `open` says whether the key is held.
+    `leaked_bloom_filters`: those of the true values are in the clear.
+    """
+
+    column: str
+    key: str
+    cipher: str
+    mask: str
+    open: bool
+    stored_bytes: int
+    dictionary_entries: tuple[int, ...]
+    stripes_with_nulls: int
+    bloom_filters: bool
+    leaked_bloom_filters: bool = False
+
+
+def reveals(tail: Tail, parts: Sequence[EncryptedPart], metadata: Sequence[str]) -> Iterator[str]:
+    """One sentence for each thing that the file gives away; they continue "whoever has this file knows"."""
+    rows, stripes = int(tail.footer.number_of_rows), tail.stripes
+    columns = len(tail.types.names)
+    yield (
+        f"the names and types of all {count(columns, 'column')}, and the size: {count(rows, 'row')} in "
+        f"{count(stripes, 'stripe')}"
+    )
+    plain = _plain_columns(tail)
+    if plain:
+        yield f"every value of {', '.join(plain)}: not encrypted"
+    own = [name for name in metadata if not name.startswith(ATTRIBUTE)]
+    if own:
+        yield f"the file's own metadata: {', '.join(own)}"
+    if parts:
+        keys = sorted({part.key for part in parts})
+        yield f"which keys are needed, by name and version: {', '.join(keys)}"
+        masks = sorted({part.mask for part in parts})
+        yield f"which columns are encrypted, and by which mask each is shown: {', '.join(masks)}"
+    if len(own) < len(metadata):
+        yield "that it has integrity tags, and how many; to check them takes a key"
+    for part in parts:
+        yield from _of_part(part, rows, stripes)
+
+
+def _of_part(part: EncryptedPart, rows: int, stripes: int) -> Iterator[str]:
+    mask = part.mask.split(",")[0]
+    if "." in part.column:
+        yield (
+            f"{part.column}: what encloses it is in the clear: which structs, lists and maps around it are "
+            "null, and how many elements each has"
+        )
+    yield f"{part.column}: {_MASKS.get(mask, f'whatever the mask {part.mask} leaves of each value')}"
+    share = f", {part.stored_bytes / rows:.2g} a row" if rows else ""
+    yield (
+        f"{part.column}: that its true values take {count(part.stored_bytes, 'byte')}{share}, and each of "
+        "their streams its length, so roughly how long or how repetitive they are"
+    )
+    if part.stripes_with_nulls:
+        yield (
+            f"{part.column}: in which stripes some of its values are null ({part.stripes_with_nulls} of "
+            f"{stripes}), though not which values"
+        )
+    sizes = [size for size in part.dictionary_entries if size]
+    if sizes:
+        span = f"{sizes[0]}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
+        yield f"{part.column}: how many distinct values a stripe has, by the size of its dictionary: {span}"
+    if part.leaked_bloom_filters:
+        yield (
+            f"{part.column}: WHICH VALUES IT HOLDS, of all that can be guessed: the Bloom filters of its "
+            "true values are in the clear (ORC's Java library writes them so); write it again without them"
+        )
+    if part.bloom_filters:
+        yield f"{part.column}: that it has Bloom filters, and their size"
+
+
+def _plain_columns(tail: Tail) -> list[str]:
+    roots = {int(variant.root) for variant in tail.footer.encryption.variants}
+    if 0 in roots:
+        return []
+    found = []
+    for name, top in zip(tail.types.names, tail.types.top_levels(), strict=True):
+        if top in roots:
+            continue
+        inside = not roots.isdisjoint(tail.types.subtree(top))
+        found.append(f"{name} (but for its encrypted part)" if inside else name)
+    return found
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun, in the plural where it must be."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

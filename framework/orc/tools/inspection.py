@@ -1,0 +1,318 @@
+"""What is in an ORC file: layout, stripes, encrypted columns, statistics, and what it reveals keyless."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lockgate.errors import IntegrityError
+from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.orc.encryption.variants import Variants
+from lockgate.framework.orc.format.layout import BLOOM_FILTERS, Compression, StreamKind, TypeKind
+from lockgate.framework.orc.format.stripe import Stripe, read_stripe
+from lockgate.framework.orc.format.tail import Tail, read_tail
+from lockgate.framework.orc.format.types import TypeTree
+from lockgate.framework.orc.integrity import authenticate, find_header
+from lockgate.framework.orc.isolation.isolation import Isolation
+from lockgate.framework.orc.read.bloom_leaks import leaks_bloom_filters
+from lockgate.framework.orc.read.reader import EncryptedOrcFile
+from lockgate.framework.orc.sources.source import Source, open_source
+from lockgate.framework.orc.tools.disclosure import EncryptedPart, reveals
+
+_WRITERS = ("ORC Java", "ORC C++", "Presto", "Scritchley Go", "Trino", "cuDF")
+_NESTED_NAMES = {TypeKind.LIST: ("_elem",), TypeKind.MAP: ("_key", "_value")}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes in bytes, and how the file was written."""
+
+    size: int
+    rows: int
+    compression: str
+    block_size: int
+    row_index_stride: int
+    writer: str
+    footer_bytes: int
+    metadata_bytes: int
+    encrypted_statistics_bytes: int
+
+
+@dataclass(frozen=True)
+class InspectedColumn:
+    """A top-level column; `true_statistics` is False if they are those of its mask."""
+
+    name: str
+    type: str
+    encrypted: bool
+    true_statistics: bool
+    minimum: Any
+    maximum: Any
+    null_count: int | None
+
+
+@dataclass(frozen=True)
+class InspectedStripe:
+    """A stripe: where it is, and how its bytes are shared out."""
+
+    offset: int
+    rows: int
+    index_bytes: int
+    data_bytes: int
+    encrypted_bytes: int
+    footer_bytes: int
+
+
+@dataclass(frozen=True)
+class InspectedStream:
+    """One kind of stream of a column, over all stripes; `key` is None where it is in the clear."""
+
+    column: str
+    kind: str
+    key: str | None
+    bytes: int
+
+
+@dataclass(frozen=True)
+class InspectedKey:
+    """A master key that the file names; `held` if all its columns open with it."""
+
+    name: str
+    version: int
+    cipher: str
+    held: bool
+
+
+@dataclass(frozen=True)
+class InspectedTags:
+    """The integrity tags of a file; `checked_by` are the keys by which it can be checked.
+
+    `status` is about the tail only, which is all that is read: "verified", "absent", "unverified", or
+    "damaged", and then `damage` says how.
+    """
+
+    status: str
+    checked_by: tuple[str, ...] = ()
+    stripe_tags: int = 0
+    damage: str | None = None
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that `inspect_file` found."""
+
+    name: str
+    layout: Layout
+    integrity: InspectedTags
+    columns: tuple[InspectedColumn, ...]
+    keys: tuple[InspectedKey, ...]
+    encrypted: tuple[EncryptedPart, ...]
+    stripes: tuple[InspectedStripe, ...]
+    streams: tuple[InspectedStream, ...]
+    metadata: tuple[str, ...]
+    reveals: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values that JSON can hold; dates, times and decimals are text, bytes hex."""
+        found = _plain(dataclasses.asdict(self))
+        assert isinstance(found, dict)
+        return found
+
+    def text(self, *, streams: bool = False) -> str:
+        """Tables and sentences for people; with `streams`, the sizes of all streams as well."""
+        from lockgate.framework.orc.tools.inspection_text import text_of
+
+        return text_of(self, streams=streams)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def inspect_file(
+    source: Any, keys: KeyProvider | str | None = None, *, isolate: bool | Isolation = False
+) -> Inspection:
+    """Describe an ORC file, encrypted or not, from its tail and the footers of its stripes.
+
+    No data is read, but for Bloom filters in the clear where there should be none.
+
+    `source` and `keys` are what `EncryptedOrcFile` takes. Statistics are true where the key is held. A
+    missing key is no error; a wrong one is a `WrongKeyError`, and damage a `CorruptFileError`, unless only
+    the tags tell of it: then the result does.
+    """
+    provider = provider_from(keys)
+    opened = open_source(source)
+    try:
+        tail = read_tail(opened)
+        variants = Variants(tail, provider)
+        stripes = [read_stripe(opened, tail, index) for index in range(tail.stripes)]
+        parts = _parts(opened, tail, variants, stripes)
+        file = EncryptedOrcFile(opened, provider, integrity="ignore", isolate=isolate)
+        metadata = tuple(str(item.name) for item in tail.footer.metadata)
+        return Inspection(
+            tail.name,
+            _layout(opened, tail),
+            _tags(opened, tail, variants),
+            _columns(file, tail, variants),
+            _keys(tail, variants),
+            parts,
+            tuple(_stripe(tail, stripe) for stripe in stripes),
+            _streams(tail, variants, stripes),
+            metadata,
+            tuple(reveals(tail, parts, metadata)),
+        )
+    finally:
+        opened.close()
+
+
+def _layout(source: Source, tail: Tail) -> Layout:
+    footer, postscript = tail.footer, tail.postscript
+    writer = _WRITERS[footer.writer] if footer.writer < len(_WRITERS) else f"writer number {footer.writer}"
+    return Layout(
+        source.size,
+        int(footer.number_of_rows),
+        Compression(tail.codec).name,
+        int(tail.block_size),
+        int(footer.row_index_stride),
+        f"{writer} {footer.software_version}".strip(),
+        int(postscript.footer_length),
+        int(postscript.metadata_length),
+        int(postscript.stripe_statistics_length),
+    )
+
+
+def _tags(source: Source, tail: Tail, variants: Variants) -> InspectedTags:
+    try:
+        stored = find_header(tail)
+        if stored is None:
+            return InspectedTags("absent")
+        wraps = stored.header.wraps
+        names = sorted({str(variants.key(wrap.variant)) for wrap in wraps if wrap.variant < len(variants)})
+        found = InspectedTags("unverified", tuple(names), sum(stored.header.counts))
+        status = authenticate(source, tail, variants)[1]
+    except IntegrityError as error:
+        return InspectedTags("damaged", damage=str(error))
+    return dataclasses.replace(found, status=status)
+
+
+def _keys(tail: Tail, variants: Variants) -> tuple[InspectedKey, ...]:
+    numbers = range(len(variants))
+    return tuple(
+        InspectedKey(
+            key.name,
+            key.version,
+            key.algorithm.name,
+            all(number in variants.statistics for number in numbers if variants.key(number) == key),
+        )
+        for key in sorted({variants.key(number) for number in numbers})
+    )
+
+
+def _streams(tail: Tail, variants: Variants, stripes: Sequence[Stripe]) -> tuple[InspectedStream, ...]:
+    sizes: dict[tuple[int, int, int], int] = {}
+    for stripe in stripes:
+        for each in stripe.streams:
+            place = (each.column, -1 if each.variant is None else each.variant, each.kind)
+            sizes[place] = sizes.get(place, 0) + each.length
+    paths = {column: _path(tail.types, column) for column in sorted({column for column, _, _ in sizes})}
+    return tuple(
+        InspectedStream(
+            paths[column],
+            StreamKind(kind).name,
+            None if variant < 0 else str(variants.key(variant)),
+            size,
+        )
+        for (column, variant, kind), size in sorted(sizes.items())
+    )
+
+
+def _columns(file: EncryptedOrcFile, tail: Tail, variants: Variants) -> tuple[InspectedColumn, ...]:
+    roots, found = set(variants.roots()), []
+    for field, top in zip(file.schema, tail.types.top_levels(), strict=True):
+        statistics = file.statistics.get(field.name)
+        encrypted = 0 in roots or not roots.isdisjoint(tail.types.subtree(top))
+        found.append(
+            InspectedColumn(
+                field.name,
+                str(field.type),
+                encrypted,
+                not ({0, top} & roots) or variants.variant_of(top) is not None,
+                None if statistics is None else statistics.minimum,
+                None if statistics is None else statistics.maximum,
+                None if statistics is None else statistics.null_count,
+            )
+        )
+    return tuple(found)
+
+
+def _parts(
+    source: Source, tail: Tail, variants: Variants, stripes: list[Stripe]
+) -> tuple[EncryptedPart, ...]:
+    masks = {root: each.mask for root, each in zip(variants.roots(), variants.columns(), strict=True)}
+    found = []
+    for number in range(len(variants)):
+        root, key = variants.root(number), variants.key(number)
+        streams = [[each for each in stripe.streams if each.variant == number] for stripe in stripes]
+        encodings = [stripe.footer.encryption[number].encoding for stripe in stripes]
+        kinds = [{each.kind for each in listed if each.column == root} for listed in streams]
+        found.append(
+            EncryptedPart(
+                column=_path(tail.types, root),
+                key=str(key),
+                cipher=key.algorithm.name,
+                mask=masks[root],
+                open=variants.variant_of(root) == number,
+                stored_bytes=sum(each.length for listed in streams for each in listed),
+                dictionary_entries=tuple(
+                    max((int(each.dictionary_size) for each in listed), default=0) for listed in encodings
+                ),
+                stripes_with_nulls=sum(StreamKind.PRESENT in listed for listed in kinds),
+                bloom_filters=any(listed & BLOOM_FILTERS for listed in kinds),
+                leaked_bloom_filters=leaks_bloom_filters(source, tail, stripes, root),
+            )
+        )
+    return tuple(found)
+
+
+def _path(types: TypeTree, column: int) -> str:
+    """A column as `orc.encrypt` spells it: `a.b`, `list._elem`, `map._value`."""
+    names: list[str] = []
+    here = 0
+    while here != column:
+        type_ = types.types[here]
+        kind = TypeKind(type_.kind)
+        for index, child in enumerate(type_.subtypes):
+            if child <= column <= types.last[child]:
+                fixed = _NESTED_NAMES.get(kind, ())
+                named = type_.field_names if kind is TypeKind.STRUCT else fixed
+                names.append(str(named[index]) if index < len(named) else str(index))
+                here = child
+                break
+    return ".".join(names) or types.top_name(0)
+
+
+def _stripe(tail: Tail, stripe: Stripe) -> InspectedStripe:
+    information = tail.footer.stripes[stripe.index]
+    encrypted = sum(each.length for each in stripe.streams if each.variant is not None)
+    return InspectedStripe(
+        int(information.offset),
+        int(information.number_of_rows),
+        int(information.index_length),
+        int(information.data_length),
+        encrypted,
+        int(information.footer_length),
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,1 @@
+"""Writing Arrow tables as ORC files, with encrypted columns or without."""

@@ -1,0 +1,200 @@
+"""The tail of an assembled file: encrypted stripe statistics, metadata, footer and postscript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lockgate.framework.orc.encryption.cipher import crypt
+from lockgate.framework.orc.format import proto
+from lockgate.framework.orc.format.framing import DEFAULT_BLOCK_SIZE, Buffer, frame
+from lockgate.framework.orc.format.layout import MAGIC, Compression, StreamKind
+from lockgate.framework.orc.format.merge_statistics import merge_statistics
+from lockgate.framework.orc.format.tail import Tail
+from lockgate.framework.orc.integrity import TagMaker
+from lockgate.framework.orc.write.masked_table import WideTable
+from lockgate.framework.orc.write.output import Output
+
+_HADOOP = 1  # The kind of key provider that Apache's own writers name, whatever holds the keys.
+
+
+@dataclass
+class Written:
+    """What is known of the stripes written so far; statistics have the columns of the wide file.
+
+    `tags` makes the tags of a file with encrypted columns, and is None for others. `metadata` is the user's
+    own.
+    """
+
+    tags: TagMaker | None = None
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    sample: Tail | None = None
+    stripes: list[dict[str, int]] = field(default_factory=list)
+    stripe_statistics: list[proto.Message] = field(default_factory=list)
+    file_statistics: list[list[proto.Message]] = field(default_factory=list)
+    rows: int = 0
+
+    def add(self, tail: Tail, metadata: proto.Message | None) -> None:
+        """Take over what a wide file says about its stripes."""
+        self.sample = self.sample or tail
+        self.rows += tail.footer.number_of_rows
+        self.file_statistics.append(list(tail.footer.statistics))
+        if metadata is not None:
+            self.stripe_statistics.extend(metadata.stripe_stats)
+
+    def add_stripe(
+        self,
+        offset: int,
+        index: int,
+        data: int,
+        rows: int,
+        *,
+        streams: Sequence[Buffer],
+        stored_footer: bytes,
+    ) -> None:
+        """Note where a stripe was written: lengths in bytes, its streams in physical order, empty ones too,
+        and its footer as stored.
+        """
+        if self.tags is not None:
+            self.tags.add_stripe(streams, stored_footer)
+        self.stripes.append(
+            {
+                "offset": offset,
+                "index_length": index,
+                "data_length": data,
+                "footer_length": len(stored_footer),
+                "number_of_rows": rows,
+            }
+        )
+
+
+def write_tail(output: Output, wide: WideTable, written: Written) -> None:
+    """Write everything behind the last stripe."""
+    sample = written.sample
+    assert sample is not None
+    footer = _footer(wide, written, sample, output.size)
+    statistics = [merge_statistics(parts) for parts in zip(*written.file_statistics, strict=True)]
+    footer.statistics.extend(statistics[: wide.width])
+    encrypted = _encrypt_statistics(footer, wide, written, statistics)
+    metadata = frame(sample.codec, _metadata(wide, written).SerializeToString(), sample.block_size)
+    postscript = proto.PostScript()
+    postscript.CopyFrom(sample.postscript)
+    if wide.columns:
+        postscript.stripe_statistics_length = len(encrypted)
+    local_keys = [column.local_key.plain for column in wide.columns]
+    end_file(output, Ending(encrypted, metadata, footer, postscript), written.tags, local_keys)
+
+
+def _encrypt_statistics(
+    footer: proto.Message, wide: WideTable, written: Written, statistics: list[proto.Message]
+) -> bytes:
+    """Put the statistics of encrypted columns into their variants; returns those of the stripes."""
+    assert written.sample is not None
+    codec, block = written.sample.codec, written.sample.block_size
+    place, parts = len(written.stripes) + 1, list[bytes]()
+    for number, column in enumerate(wide.columns):
+        variant = footer.encryption.variants[number]
+        key = column.local_key.plain
+        for copy in column.columns:
+            message = proto.ColumnarStripeStatistics(
+                col_stats=[stripe.col_stats[copy + column.shift] for stripe in written.stripe_statistics]
+            )
+            content = frame(codec, message.SerializeToString(), block)
+            parts.append(crypt(key, copy, StreamKind.STRIPE_STATISTICS, place, content))
+            variant.stripe_statistics.add(kind=StreamKind.STRIPE_STATISTICS, column=copy, length=len(content))
+        whole = proto.FileStatistics(column=[statistics[copy + column.shift] for copy in column.columns])
+        content = frame(codec, whole.SerializeToString(), block)
+        variant.file_statistics = crypt(key, column.root, StreamKind.FILE_STATISTICS, place, content)
+    return b"".join(parts)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What stands behind the last stripe: two parts as they are stored, and two messages to complete."""
+
+    statistics: bytes
+    metadata: bytes
+    footer: proto.Message
+    postscript: proto.Message
+
+
+def end_file(output: Output, ending: Ending, tags: TagMaker | None, local_keys: Sequence[bytes]) -> None:
+    """Write an ending, sealed by `tags`; `local_keys` are the footer keys of its variants, in order.
+
+    Everything in it must be final but the lengths of metadata and footer, which are set here.
+    """
+    footer, postscript = ending.footer, ending.postscript
+    codec = Compression(postscript.compression)
+    block = postscript.compression_block_size or DEFAULT_BLOCK_SIZE
+    header = None if tags is None else tags.describe(footer, local_keys)
+    content = footer.SerializeToString()
+    postscript.metadata_length = len(ending.metadata)
+    postscript.footer_length = len(frame(codec, content, block))
+    stored = postscript.SerializeToString()
+    stored += bytes([len(stored)])
+    before = ending.statistics + ending.metadata
+    if tags is not None and header is not None:
+        content = tags.seal(before, content, header, stored)
+    output.write(before)
+    output.write(frame(codec, content, block))
+    output.write(stored)
+
+
+def _footer(wide: WideTable, written: Written, sample: Tail, content_length: int) -> proto.Message:
+    footer = proto.Footer(
+        header_length=len(MAGIC),
+        content_length=content_length,
+        number_of_rows=written.rows,
+        row_index_stride=sample.footer.row_index_stride,
+        stripes=[proto.StripeInformation(**stripe) for stripe in written.stripes],
+        types=_types(wide, sample),
+    )
+    for name, value in written.metadata.items():
+        footer.metadata.add(name=name, value=value)
+    for name in ("writer", "calendar", "software_version"):
+        if sample.footer.HasField(name):
+            setattr(footer, name, getattr(sample.footer, name))
+    if footer.stripes and wide.columns:
+        # The stripes that follow continue with these keys, and count on from this number.
+        footer.stripes[0].encrypt_stripe_id = 1
+        footer.stripes[0].encrypted_local_keys.extend(column.local_key.encrypted for column in wide.columns)
+    if wide.columns:
+        _describe_encryption(footer.encryption, wide)
+    return footer
+
+
+def _types(wide: WideTable, sample: Tail) -> list[proto.Message]:
+    types: list[proto.Message] = []
+    for type_ in sample.footer.types[: wide.width]:
+        copy = proto.Type()
+        copy.CopyFrom(type_)
+        types.append(copy)
+    count = len(wide.schema)
+    del types[0].subtypes[count:]
+    del types[0].field_names[count:]
+    for column in wide.columns:
+        types[column.root].attributes.add(key="encrypt", value=column.key.name)
+    for number, mask in sorted(wide.masks.items()):
+        types[number].attributes.add(key="mask", value=str(mask))
+    return types
+
+
+def _describe_encryption(encryption: proto.Message, wide: WideTable) -> None:
+    encryption.key_provider = _HADOOP
+    for mask in sorted(set(wide.masks.values())):
+        columns = sorted(number for number, other in wide.masks.items() if other == mask)
+        encryption.mask.add(name=mask.name, mask_parameters=mask.parameters, columns=columns)
+    keys = sorted({column.key for column in wide.columns})
+    for key in keys:
+        encryption.key.add(key_name=key.name, key_version=key.version, algorithm=key.algorithm)
+    for column in wide.columns:
+        encryption.variants.add(
+            root=column.root, key=keys.index(column.key), encrypted_key=column.local_key.encrypted
+        )
+
+
+def _metadata(wide: WideTable, written: Written) -> proto.Message:
+    metadata = proto.Metadata()
+    for stripe in written.stripe_statistics:
+        metadata.stripe_stats.add(col_stats=stripe.col_stats[: wide.width])
+    return metadata

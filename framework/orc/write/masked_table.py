@@ -1,0 +1,108 @@
+"""The wide form of rows to encrypt: the columns with masks first, true copies of the encrypted behind.
+
+Of a column that is encrypted in part, only that part's streams of the copy are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockgate.framework.keys import KeyMetadata, KeyProvider, LocalKey
+from lockgate.framework.orc.encryption.options import Encryption, Mask
+from lockgate.framework.orc.format.column_paths import Column, ColumnTree, bloom_numbers
+from lockgate.framework.orc.masks.masks import ColumnMasks
+
+
+@dataclass(frozen=True)
+class EncryptedColumn:
+    """A column to encrypt: `columns` are its numbers in the file; its true copy has them plus `shift`."""
+
+    name: str
+    key: KeyMetadata
+    local_key: LocalKey
+    mask: Mask
+    columns: range
+    shift: int
+
+    @property
+    def root(self) -> int:
+        """The number of the column itself."""
+        return self.columns.start
+
+
+class WideTable:
+    """How rows become wide, and which column of the wide file ends up where."""
+
+    def __init__(self, schema: pa.Schema, encryption: Encryption, keys: KeyProvider) -> None:
+        self.schema = schema
+        self._tree = ColumnTree(schema)
+        roots = [self._tree.find("orc.encrypt", name) for name in encryption.columns]
+        tops = list(dict.fromkeys(self._tree.top_of(root).name for root in roots))
+        self._copies = {name: self._copy_name(index) for index, name in enumerate(tops)}
+        fields = [schema.field(name).with_name(copy) for name, copy in self._copies.items()]
+        self.wide_schema = pa.schema([*schema, *fields])
+        self._wide = {column.name: column for column in ColumnTree(self.wide_schema).top}
+        # Columns of the file itself have lower numbers than this.
+        self.width = self._tree.end
+        self._masks = ColumnMasks(encryption, self._tree)
+        # The format wants them by key, then by column.
+        self.columns: list[EncryptedColumn] = sorted(
+            self._encrypted_columns(roots, encryption, keys),
+            key=lambda column: (column.key.name, column.root),
+        )
+
+    def widen(self, table: pa.Table) -> pa.Table:
+        """The wide form of `table`."""
+        columns = [
+            self._masks.mask_column(top, column) if top.name in self._copies else column
+            for top, column in zip(self._tree.top, table.columns, strict=True)
+        ]
+        columns.extend(table.column(name) for name in self._copies)
+        return pa.Table.from_arrays(columns, schema=self.wide_schema)
+
+    @property
+    def masks(self) -> dict[int, Mask]:
+        """The mask of each encrypted column, and of each part of one that has another, by its number."""
+        return self._masks.by_number
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The name of each column of the wide file in the file itself."""
+        return {name: name for name in self.schema.names} | {
+            copy: name for name, copy in self._copies.items()
+        }
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each top-level column of the wide file, by its name there."""
+        return {name: column.number for name, column in self._wide.items()}
+
+    def bloom_numbers(self, names: Sequence[str]) -> list[int]:
+        """The wide columns that get Bloom filters: of an encrypted column the copy only, never the mask."""
+        shifts = {number: column.shift for column in self.columns for number in column.columns}
+        numbers = bloom_numbers(names, self._tree)
+        return [number + shifts.get(number, 0) for number in numbers]
+
+    def _copy_name(self, index: int) -> str:
+        name = f"encrypted {index}"
+        while name in self.schema.names:
+            name += "'"
+        return name
+
+    def _encrypted_columns(
+        self, roots: Sequence[Column], encryption: Encryption, keys: KeyProvider
+    ) -> list[EncryptedColumn]:
+        current = {name: keys.current_key(name) for name in sorted(set(encryption.keys.values()))}
+        columns: list[EncryptedColumn] = []
+        for root in roots:
+            key = current[encryption.keys[root.name]]
+            # A local key is never used twice: each column of each file has its own.
+            local_key = keys.create_local_key(key)
+            top = self._tree.top_of(root)
+            shift = self._wide[self._copies[top.name]].number - top.number
+            mask = encryption.mask_of(root.name)
+            columns.append(EncryptedColumn(root.name, key, local_key, mask, root.numbers, shift))
+        return columns
