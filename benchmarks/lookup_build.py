@@ -15,7 +15,7 @@ from harness import emit, note, timed
 from lookups.dimension import SCHEMA, rows
 
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.tables import LookupTable, open_lookup
 

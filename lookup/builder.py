@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lockgate.errors import KeyMissingError, LookupCacheError, SnapshotNotFoundError
 from lockgate.framework.orc import MASKED
-from lockgate.framework.store.snapshot import Snapshot
+from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.lookup.budget import DiskBudget
 from lockgate.lookup.cache_key import writer_cipher
 from lockgate.lookup.chosen import Chosen, RowChoice

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lockgate.framework.store.bucket import assign_buckets
+from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.lookup.options import PARTITION_INTERVAL, SCAN_PARTITIONS, lookup_options
 from lockgate.pushdown import AlwaysFalse, AlwaysTrue, Predicate, all_of, describe, filter_table
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.snapshot import Snapshot
+    from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
     from lockgate.lookup.rows import Bools
     from lockgate.lookup.spec import LookupSpec

@@ -21,7 +21,7 @@ from lockgate.errors import (
     MaskedDataWarning,
     SnapshotNotFoundError,
 )
-from lockgate.framework.store.snapshot import Snapshot
+from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.lookup.bar import LoadBar
 from lockgate.lookup.builder import check_mark, fingerprint, is_rolled_back
 from lockgate.lookup.caches import note_standing, report_of

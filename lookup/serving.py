@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lockgate.lookup.builder import fingerprint
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.snapshot import Snapshot
+    from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.lookup.directory import GenerationInfo
     from lockgate.lookup.hosts import Hosts
 

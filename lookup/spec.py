@@ -21,7 +21,7 @@ from lockgate.errors import (
     warn_user,
 )
 from lockgate.framework.spark.encryption import encrypted_columns, masked_columns, usable_keys
-from lockgate.framework.store.schema import TableSchema
+from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.keycodec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCodec

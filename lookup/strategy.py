@@ -22,7 +22,7 @@ from lockgate.lookup.tables import newest_target
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockgate.framework.store.snapshot import Snapshot
+    from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec import LookupSpec
 

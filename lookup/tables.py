@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
-from lockgate.framework.store.features import check_readable, check_unselected
-from lockgate.framework.store.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 from lockgate.lookup.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache_key import reader_cipher
 from lockgate.lookup.directory import CacheDirectory, GenerationInfo, mark_of

@@ -12,7 +12,7 @@ import pytest
 from lockgate.cli import main
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.schema_changes import SetOption
+from lockgate.framework.store.ddl.schema_changes import SetOption
 
 Capture = pytest.CaptureFixture[str]
 COLUMNS = pa.schema([("id", pa.int64()), ("ssn", pa.string())])
@@ -53,7 +53,7 @@ def test_as_json(table: Table, capsys: Capture) -> None:
 def test_a_table_without_any_is_well(table: Table, capsys: Capture) -> None:
     table.delete_tag("first")
     table.overwrite(pa.table({"id": [1], "ssn": ["123-45"]}, schema=COLUMNS))
-    from lockgate.framework.store.expire import expire_snapshots
+    from lockgate.framework.store.history.expire import expire_snapshots
 
     expire_snapshots(table, retain_max=1)
     assert "nothing of hr.people shows a value" in printed(capsys, 0, "verify", table.location)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from harness import note
 
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.procedures import ProcedureContext, call
 

@@ -17,7 +17,7 @@ import numpy as np
 from harness import emit, interleaved, note
 
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.generation import Generation

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as all of Spark's users c
 
 from lockgate import Lake
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.lookup import close_all, status
 from lockgate.procedures import ProcedureContext, call
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from harness import emit, note, timed
 
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, SimpleStats, Table
-from lockgate.framework.store.scan import ScanPlan
+from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.pushdown import Comparison, Op, Predicate
 
 BENCH = "store"
@@ -100,7 +100,7 @@ def report(metric: str, repetitions: int, function: Callable[[], object]) -> Non
 def _in_new_process(warehouse: Path) -> float:
     """Seconds of the first scan; what Python takes to start and to import is not counted."""
     code = (
-        "import sys, time, lockgate.framework.store.scan; from lockgate.framework.store import Catalog;"
+        "import sys, time, lockgate.framework.store.scan.scan; from lockgate.framework.store import Catalog;"
         "table = Catalog(sys.argv[1]).load_table('b.wide'); began = time.perf_counter();"
         "plan = table.scan(); took = time.perf_counter() - began;"
         f"assert sum(len(split.files) for split in plan.splits) == {FILES}; print(took)"

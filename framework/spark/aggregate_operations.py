@@ -11,8 +11,8 @@ from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json,
 from lockgate.pushdown import Aggregate, Function, Predicate, all_of, describe_json, from_json
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.aggregates import AggregateAnswer
-    from lockgate.framework.store.schema import TableSchema
+    from lockgate.framework.store.scan.aggregates import AggregateAnswer
+    from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 
 _FUNCTIONS = {function.value: function for function in Function}
@@ -52,7 +52,7 @@ def _answer(
     context: Context, table: Table, request: dict[str, Any]
 ) -> tuple[tuple[tuple[str, str], ...], AggregateAnswer | None]:
     """Return what is said of each aggregate, and the answer; None if the question cannot be expressed."""
-    from lockgate.framework.store.aggregates import answer_aggregates
+    from lockgate.framework.store.scan.aggregates import answer_aggregates
 
     group_by = _paths(request["group_by"])
     asked = [_aggregate(node) for node in request["aggregates"]]

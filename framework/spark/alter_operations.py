@@ -9,7 +9,7 @@ from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.spark.catalog_operations import describe
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.plaintext_choice import session_choice
-from lockgate.framework.store.schema_changes import (
+from lockgate.framework.store.ddl.schema_changes import (
     FIRST,
     AddColumn,
     ChangeComment,

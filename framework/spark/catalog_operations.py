@@ -20,13 +20,13 @@ from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import ENCRYPTED, column_marks, masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
-from lockgate.framework.store.defaults import default_sql
-from lockgate.framework.store.features import check_readable
-from lockgate.framework.store.generations import GENERATION
-from lockgate.framework.store.moving import is_hidden
-from lockgate.framework.store.references import held_snapshot
-from lockgate.framework.store.schema import Schema
-from lockgate.framework.store.selection import snapshot_at, snapshot_called
+from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.metadata.generations import GENERATION
+from lockgate.framework.store.rename import is_hidden
+from lockgate.framework.store.scan.selection import snapshot_at, snapshot_called
+from lockgate.framework.store.schema.defaults import default_sql
+from lockgate.framework.store.schema.schema import Schema
+from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 

@@ -13,8 +13,8 @@ from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.store.formats import FileFormat, format_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.scan import ScanPlan
-    from lockgate.framework.store.schema import TableSchema
+    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 
 _THREADS = 8
@@ -53,7 +53,7 @@ def usable_keys(table: Table) -> frozenset[str]:
 
 def column_marks(table: Table) -> dict[str, dict[str, Any]]:
     """Return the columns with decrypted values for a query, and what `orc.encrypt` and `orc.mask` say."""
-    from lockgate.framework.store.encryption_entries import entries_of
+    from lockgate.framework.store.ddl.encryption_entries import entries_of
 
     held = usable_keys(table)
     marks: dict[str, dict[str, Any]] = {}

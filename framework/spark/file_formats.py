@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockgate.errors import UnsupportedError, UnsupportedFormatError
-from lockgate.framework.store.evolution import changed_columns
 from lockgate.framework.store.formats import FileFormat, format_of
+from lockgate.framework.store.schema.evolution import changed_columns
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.scan import ScanPlan
+    from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.table import Table
 
 

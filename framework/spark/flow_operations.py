@@ -21,10 +21,10 @@ from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import encrypted_columns
 from lockgate.framework.spark.plaintext_choice import session_choice
-from lockgate.framework.store.encryption_entries import Entry, with_entries
+from lockgate.framework.store.ddl.encryption_entries import Entry, with_entries
+from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.ddl.validation import check_schema
 from lockgate.framework.store.replace import Replacement
-from lockgate.framework.store.schema_changes import SetOption
-from lockgate.framework.store.validation import check_schema
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table

@@ -30,7 +30,7 @@ def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]
 
 def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
     """Delete all rows of some partitions, in one snapshot."""
-    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.write.message import CommitMessage
 
     table = context.table()
     types = table.schema.types_of(table.schema.partition_keys)

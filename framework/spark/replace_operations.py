@@ -14,7 +14,7 @@ from lockgate.errors import AlreadyExistsError
 from lockgate.framework.spark.catalog_operations import describe, requested_schema
 from lockgate.framework.spark.context import Context
 from lockgate.framework.store.identifier import Identifier
-from lockgate.framework.store.moving import can_move, staged_identifier
+from lockgate.framework.store.rename import can_move, staged_identifier
 
 
 def stage_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:

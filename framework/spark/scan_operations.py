@@ -13,7 +13,7 @@ from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import masked_columns, require_keys, usable_keys
 from lockgate.framework.spark.file_formats import check_formats
-from lockgate.framework.store.nested_fields import fields_inside
+from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.types import Kind, to_spark_type, value_to_json
 from lockgate.pushdown import (
     AlwaysTrue,
@@ -29,10 +29,10 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.scan import ScanPlan
-    from lockgate.framework.store.schema import TableSchema
-    from lockgate.framework.store.selection import Selection
-    from lockgate.framework.store.split import Split
+    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store.scan.selection import Selection
+    from lockgate.framework.store.scan.split import Split
+    from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField, DataType
 
@@ -52,7 +52,7 @@ _LOOKUP_OPTION = "lookup.spec"
 
 def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say by index which filters are accepted and which remain."""
-    from lockgate.framework.store.scan import apply_filters
+    from lockgate.framework.store.scan.scan import apply_filters
 
     pushed = apply_filters(
         context.table(),
@@ -97,7 +97,7 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return what is known of columns for an optimizer that counts costs."""
-    from lockgate.framework.store.estimates import estimate_columns
+    from lockgate.framework.store.scan.estimates import estimate_columns
 
     estimates = estimate_columns(planned, columns)
     return {name: dataclasses.asdict(estimate) for name, estimate in estimates.items()}
@@ -105,8 +105,8 @@ def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str,
 
 def selective(context: Context, request: dict[str, Any]) -> list[str]:
     """Return the columns by whose values, known only at run time, files are worth leaving out."""
-    from lockgate.framework.store.clustering import selective_columns
-    from lockgate.framework.store.scan import files_of, wanted_snapshot
+    from lockgate.framework.store.scan.clustering import selective_columns
+    from lockgate.framework.store.scan.scan import files_of, wanted_snapshot
 
     table = context.table()
     if _LOOKUP_OPTION in request["options"]:  # its snapshot is chosen when a batch is planned, not before
@@ -121,7 +121,7 @@ def selective(context: Context, request: dict[str, Any]) -> list[str]:
 
 
 def _split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | None]:
-    from lockgate.framework.store.selection import split_sizes
+    from lockgate.framework.store.scan.selection import split_sizes
 
     return {
         key.removeprefix("source.split.").replace("-", "_"): size
@@ -167,7 +167,7 @@ def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
 def _plan(
     context: Context, table: Table, predicate: Predicate, late: Predicate, request: Mapping[str, Any]
 ) -> ScanPlan:
-    from lockgate.framework.store.scan import ScanPlan, plan_scan
+    from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 
     selected = selected_by(context, table, request)
     snapshot_id = None if selected.between else selected.snapshot_id
@@ -237,8 +237,8 @@ def _drops_late_failures(context: Context, request: Mapping[str, Any]) -> bool:
 
 def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> Selection:
     """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
-    from lockgate.framework.store.features import check_readable, check_unselected
-    from lockgate.framework.store.selection import Selection, selection_of
+    from lockgate.framework.store.scan.selection import Selection, selection_of
+    from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 
     options = request["options"]
     check_readable(table.schema)
@@ -287,7 +287,7 @@ def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) ->
 
 
 def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool) -> dict[str, Any]:
-    from lockgate.framework.store.integrity import IntegrityPolicy
+    from lockgate.framework.store.rows.integrity import IntegrityPolicy
 
     merging = any(split.merge for split in planned.splits)
     if merging:

@@ -25,19 +25,19 @@ from lockgate.framework.options import (
 )
 from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import java_options, require_write_keys
-from lockgate.framework.store.binary_row import COMPACT_TIMESTAMP_PRECISION
-from lockgate.framework.store.pruning import PartitionPruner
-from lockgate.framework.store.references import held_snapshot
-from lockgate.framework.store.snapshot import BATCH_COMMIT_IDENTIFIER
+from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
+from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
+from lockgate.framework.store.scan.pruning import PartitionPruner
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.message import CommitMessage
-    from lockgate.framework.store.request import Overwrite
-    from lockgate.framework.store.schema import TableSchema
-    from lockgate.framework.store.snapshot import Snapshot
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
+    from lockgate.framework.store.write.commit_request import Overwrite
+    from lockgate.framework.store.write.message import CommitMessage
 
 
 # Options of a write: by what its commit is known, so that a job that runs again commits nothing again.
@@ -52,7 +52,7 @@ _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
-    from lockgate.framework.store.write import check_rows_writable
+    from lockgate.framework.store.write.write import check_rows_writable
 
     table = context.table()
     schema = table.schema
@@ -102,7 +102,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 def _statistics_modes(schema: TableSchema) -> dict[str, Any]:
     """Return what tasks keep of each column; a column of which nothing is kept is left out."""
-    from lockgate.framework.store.file_statistics import stats_modes
+    from lockgate.framework.store.rows.file_statistics import stats_modes
 
     return {
         name: {"bounds": mode.bounds, "length": mode.length} for name, mode in stats_modes(schema).items()
@@ -234,7 +234,7 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
     that others have added meanwhile are not seen, as if they had come later.
     """
-    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.write.message import CommitMessage
 
     if not request.get("replaced"):
         return []
@@ -274,7 +274,7 @@ def _rolled_back(request: Mapping[str, Any]) -> CommitConflictError:
 
 
 def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
-    from lockgate.framework.store.message import CommitMessage
+    from lockgate.framework.store.write.message import CommitMessage
 
     messages = request["messages"]
     for message in messages:

@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.history.tags import Tag
     from lockgate.framework.store.identifier import Identifier
-    from lockgate.framework.store.manifest import (
+    from lockgate.framework.store.manifests.manifest import (
         DataFileMeta,
         FileKind,
         FileSource,
         ManifestEntry,
         ManifestFileMeta,
     )
-    from lockgate.framework.store.message import CommitMessage
-    from lockgate.framework.store.schema import Schema, TableSchema
-    from lockgate.framework.store.snapshot import CommitKind, Snapshot
-    from lockgate.framework.store.statistics import EMPTY_STATS, SimpleStats
+    from lockgate.framework.store.manifests.simple_stats import EMPTY_STATS, SimpleStats
+    from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+    from lockgate.framework.store.schema.schema import Schema, TableSchema
     from lockgate.framework.store.table import Table
-    from lockgate.framework.store.tags import Tag
+    from lockgate.framework.store.write.message import CommitMessage
 
 _HOMES = {
     "Catalog": "catalog",
     "Identifier": "identifier",
     "Table": "table",
-    "CommitKind": "snapshot",
-    "CommitMessage": "message",
-    "DataFileMeta": "manifest",
-    "EMPTY_STATS": "statistics",
-    "FileKind": "manifest",
-    "FileSource": "manifest",
-    "ManifestEntry": "manifest",
-    "ManifestFileMeta": "manifest",
-    "Schema": "schema",
-    "SimpleStats": "statistics",
-    "Snapshot": "snapshot",
-    "TableSchema": "schema",
-    "Tag": "tags",
+    "CommitKind": "metadata.snapshot",
+    "CommitMessage": "write.message",
+    "DataFileMeta": "manifests.manifest",
+    "EMPTY_STATS": "manifests.simple_stats",
+    "FileKind": "manifests.manifest",
+    "FileSource": "manifests.manifest",
+    "ManifestEntry": "manifests.manifest",
+    "ManifestFileMeta": "manifests.manifest",
+    "Schema": "schema.schema",
+    "SimpleStats": "manifests.simple_stats",
+    "Snapshot": "metadata.snapshot",
+    "TableSchema": "schema.schema",
+    "Tag": "history.tags",
 }
 
 __all__ = [

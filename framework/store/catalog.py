@@ -21,22 +21,22 @@ from lockgate.framework.io import MovesFolders, join, resolve
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, publish
-from lockgate.framework.store.alter import altered
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
-from lockgate.framework.store.generations import current_schema, placed_after
+from lockgate.framework.store.ddl.alter import altered
+from lockgate.framework.store.ddl.named_keys import check_named_keys
+from lockgate.framework.store.ddl.readded import judged
+from lockgate.framework.store.ddl.schema_changes import SchemaChange
+from lockgate.framework.store.ddl.validation import first_schema
+from lockgate.framework.store.ddl.wrapped_keys import check_wrapped_keys
 from lockgate.framework.store.identifier import Identifier, check_name
-from lockgate.framework.store.moving import is_hidden, rename_table, set_aside
-from lockgate.framework.store.named_keys import check_named_keys
-from lockgate.framework.store.paths import line_folder, schema_folder, snapshot_folder
-from lockgate.framework.store.readded import judged
-from lockgate.framework.store.schema import Schema
-from lockgate.framework.store.schema_changes import SchemaChange
-from lockgate.framework.store.schema_files import SchemaFiles
-from lockgate.framework.store.snapshot_files import SnapshotFiles
+from lockgate.framework.store.metadata.generations import current_schema, placed_after
+from lockgate.framework.store.metadata.paths import line_folder, schema_folder, snapshot_folder
+from lockgate.framework.store.metadata.schema_files import SchemaFiles
+from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
+from lockgate.framework.store.metadata.trust import EXTERNAL_ROOTS, ExternalRoots
+from lockgate.framework.store.rename import is_hidden, rename_table, set_aside
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
-from lockgate.framework.store.trust import EXTERNAL_ROOTS, ExternalRoots
-from lockgate.framework.store.validation import first_schema
-from lockgate.framework.store.wrapped_keys import check_wrapped_keys
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider

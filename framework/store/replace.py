@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, LockgateError
 from lockgate.framework.plugins import TableChanged, publish
-from lockgate.framework.store.generations import GENERATION, generation_of, placed_after
-from lockgate.framework.store.named_keys import check_named_keys
-from lockgate.framework.store.nested_fields import numbered
-from lockgate.framework.store.schema import Schema, TableSchema, now_millis
+from lockgate.framework.store.ddl.named_keys import check_named_keys
+from lockgate.framework.store.ddl.validation import first_schema
+from lockgate.framework.store.ddl.wrapped_keys import check_wrapped_keys
+from lockgate.framework.store.metadata.generations import GENERATION, generation_of, placed_after
+from lockgate.framework.store.schema.nested_fields import numbered
+from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis
 from lockgate.framework.store.table import Table
-from lockgate.framework.store.validation import first_schema
-from lockgate.framework.store.wrapped_keys import check_wrapped_keys
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.message import CommitMessage
-    from lockgate.framework.store.snapshot import Snapshot
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.write.message import CommitMessage
 
 
 class Replacement(Table):
@@ -47,7 +47,7 @@ class Replacement(Table):
         Raises CommitConflictError if that was altered, replaced, or its rows changed meanwhile; then nothing
         has changed, and the files stay for `discard`.
         """
-        from lockgate.framework.store.commit import commit_messages
+        from lockgate.framework.store.write.commit import commit_messages
 
         try:
             self.schema_files.create(self.schema)

@@ -14,29 +14,29 @@ from lockgate.errors import InputError, LockgateError, UnsafePathError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options import TableOptions
-from lockgate.framework.store.consumer import Consumers
-from lockgate.framework.store.features import check_writable
 from lockgate.framework.store.identifier import Identifier
-from lockgate.framework.store.manifest_files import ManifestFiles
-from lockgate.framework.store.message import CommitMessage
-from lockgate.framework.store.paths import TablePaths, line_folder
-from lockgate.framework.store.schema import TableSchema
-from lockgate.framework.store.schema_files import SchemaFiles
-from lockgate.framework.store.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.snapshot_files import SnapshotFiles
-from lockgate.framework.store.trust import NO_ROOTS, ExternalRoots, check_deletable
+from lockgate.framework.store.manifests.manifest_files import ManifestFiles
+from lockgate.framework.store.metadata.consumer import Consumers
+from lockgate.framework.store.metadata.paths import TablePaths, line_folder
+from lockgate.framework.store.metadata.schema_files import SchemaFiles
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
+from lockgate.framework.store.metadata.trust import NO_ROOTS, ExternalRoots, check_deletable
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.framework.store.write.message import CommitMessage
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from lockgate.framework.keys import KeyProvider
-    from lockgate.framework.store.aggregates import AggregateAnswer
-    from lockgate.framework.store.changes import Change
-    from lockgate.framework.store.request import Overwrite
-    from lockgate.framework.store.rollback import RollbackResult
-    from lockgate.framework.store.scan import ScanPlan
-    from lockgate.framework.store.selection import Between
-    from lockgate.framework.store.tags import Released, Tag
+    from lockgate.framework.store.history.changes import Change
+    from lockgate.framework.store.history.rollback import RollbackResult
+    from lockgate.framework.store.history.tags import Released, Tag
+    from lockgate.framework.store.scan.aggregates import AggregateAnswer
+    from lockgate.framework.store.scan.scan import ScanPlan
+    from lockgate.framework.store.scan.selection import Between
+    from lockgate.framework.store.write.commit_request import Overwrite
     from lockgate.pushdown import Aggregate, Predicate, SortKey
 
 # What may be written: a table, or batches of one schema.
@@ -119,7 +119,7 @@ class Table:
         It holds for tables that are loaded from now on. Raises OptionError for a malformed text, InputError
         if it lacks a key that the present one has, CommitConflictError if the table was altered meanwhile.
         """
-        from lockgate.framework.store.wrapped_keys import store_wrapped_keys
+        from lockgate.framework.store.ddl.wrapped_keys import store_wrapped_keys
 
         store_wrapped_keys(self, text)
 
@@ -140,7 +140,7 @@ class Table:
     ) -> ScanPlan:
         """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
         added; see `scan.plan_scan`."""
-        from lockgate.framework.store.scan import plan_scan
+        from lockgate.framework.store.scan.scan import plan_scan
 
         return plan_scan(
             self,
@@ -169,7 +169,7 @@ class Table:
 
         No data file is opened. `predicate` and `group_by` may be of partition columns.
         """
-        from lockgate.framework.store.aggregates import answer_aggregates
+        from lockgate.framework.store.scan.aggregates import answer_aggregates
 
         paths = [(name,) for name in group_by]
         return answer_aggregates(self, aggregates, paths, predicate, snapshot_id=snapshot_id, tag=tag)
@@ -190,7 +190,7 @@ class Table:
 
         Give either a `plan` or what to plan, as for `scan`; both are an InputError.
         """
-        from lockgate.framework.store.read import read_table
+        from lockgate.framework.store.scan.read import read_table
 
         return read_table(
             self, self._planned(plan, predicate, columns, snapshot_id, tag, limit), strict=strict
@@ -213,7 +213,7 @@ class Table:
 
         `threads` stripes are decoded at a time (None: one for each core): fewer take less memory.
         """
-        from lockgate.framework.store.read import read_batches
+        from lockgate.framework.store.scan.read import read_batches
 
         planned = self._planned(plan, predicate, columns, snapshot_id, tag, limit, own_schema)
         return read_batches(self, planned, strict=strict, threads=threads)
@@ -245,7 +245,7 @@ class Table:
 
     def changes(self, after: int, upto: int, *, columns: Sequence[str] | None = None) -> Iterator[Change]:
         """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`."""
-        from lockgate.framework.store.changes import read_changes
+        from lockgate.framework.store.history.changes import read_changes
 
         return read_changes(self, after, upto, columns=columns)
 
@@ -259,7 +259,7 @@ class Table:
 
         Raises UnsupportedFormatError if another engine gave the table a feature that is not written here.
         """
-        from lockgate.framework.store.write import write_files
+        from lockgate.framework.store.write.write import write_files
 
         check_writable(self.schema)
         return write_files(self, data, kinds=kinds, overwrite=overwrite)
@@ -277,7 +277,7 @@ class Table:
         overwrite: Overwrite | None = None,
     ) -> Snapshot:
         """Make written files visible as one snapshot; see `commit.commit_messages`."""
-        from lockgate.framework.store.commit import commit_messages
+        from lockgate.framework.store.write.commit import commit_messages
 
         check_writable(self.schema)
         return commit_messages(
@@ -325,7 +325,7 @@ class Table:
 
         Raises CommitConflictError if rows found by a predicate were changed by others meanwhile.
         """
-        from lockgate.framework.store.write import delete_keys
+        from lockgate.framework.store.write.write import delete_keys
 
         check_writable(self.schema)
         basis = None if isinstance(keys, pa.Table) else self.latest_snapshot()
@@ -353,13 +353,13 @@ class Table:
 
     def tags(self) -> list[Tag]:
         """Return all tags, in the order of their snapshots."""
-        from lockgate.framework.store.tags import load_tags
+        from lockgate.framework.store.history.tags import load_tags
 
         return load_tags(self)
 
     def tag(self, name: str) -> Tag:
         """Return a tag; TagNotFoundError offers the nearest names."""
-        from lockgate.framework.store.tags import load_tag
+        from lockgate.framework.store.history.tags import load_tag
 
         return load_tag(self, name)
 
@@ -371,7 +371,7 @@ class Table:
 
         `retained` is noted for engines that delete tags by age.
         """
-        from lockgate.framework.store.tags import create_tag, new_tag
+        from lockgate.framework.store.history.tags import create_tag, new_tag
 
         return create_tag(self, new_tag(self, name, snapshot_id, retained))
 
@@ -379,19 +379,19 @@ class Table:
         self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
     ) -> Released:
         """Let a tag name the newest snapshot, or `snapshot_id`; see `tags.replace_tag`."""
-        from lockgate.framework.store.tags import new_tag, replace_tag
+        from lockgate.framework.store.history.tags import new_tag, replace_tag
 
         return replace_tag(self, new_tag(self, name, snapshot_id, retained))
 
     def rename_tag(self, name: str, target: str) -> Tag:
         """Give a tag another name; see `tags.rename_tag`."""
-        from lockgate.framework.store.tags import rename_tag
+        from lockgate.framework.store.history.tags import rename_tag
 
         return rename_tag(self, name, target)
 
     def delete_tag(self, name: str) -> Released:
         """Delete a tag with the files that only it held; see `tags.delete_tags`."""
-        from lockgate.framework.store.tags import delete_tags
+        from lockgate.framework.store.history.tags import delete_tags
 
         return delete_tags(self, [name])
 
@@ -405,7 +405,7 @@ class Table:
 
         Raises InputError unless exactly one is given, SnapshotNotFoundError and TagNotFoundError.
         """
-        from lockgate.framework.store.rollback import rollback, target_of
+        from lockgate.framework.store.history.rollback import rollback, target_of
 
         if (snapshot_id is None) == (tag is None):
             raise InputError("give either the snapshot or the tag to roll back to")
@@ -415,32 +415,32 @@ class Table:
 
     def branches(self) -> list[str]:
         """Return the names of all branches, sorted."""
-        from lockgate.framework.store.branches import branch_names
+        from lockgate.framework.store.history.branches import branch_names
 
         return branch_names(self)
 
     @named_errors
     def create_branch(self, name: str, snapshot_id: int | None = None, *, tag: str | None = None) -> None:
         """Create a branch, empty or from a snapshot or tag; see `branches.create_branch`."""
-        from lockgate.framework.store.branches import create_branch
+        from lockgate.framework.store.history.branches import create_branch
 
         create_branch(self, name, snapshot_id, tag=tag)
 
     def delete_branch(self, name: str) -> Released:
         """Delete a branch with the files that only it held; see `branches.delete_branch`."""
-        from lockgate.framework.store.branches import delete_branch
+        from lockgate.framework.store.history.branches import delete_branch
 
         return delete_branch(self, name)
 
     def rename_branch(self, name: str, target: str) -> None:
         """Give a branch another name; see `branches.rename_branch`."""
-        from lockgate.framework.store.branches import rename_branch
+        from lockgate.framework.store.history.branches import rename_branch
 
         rename_branch(self, name, target)
 
     def fast_forward(self, branch: str) -> int:
         """Bring the table to where a branch of it is; see `branches.fast_forward`."""
-        from lockgate.framework.store.branches import fast_forward
+        from lockgate.framework.store.history.branches import fast_forward
 
         return fast_forward(self, branch)
 

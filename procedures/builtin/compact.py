@@ -10,12 +10,12 @@ from lockgate.framework.keys import NoKeys
 from lockgate.framework.options import NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
 from lockgate.framework.orc import Audit, parse_encrypt
 from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
-from lockgate.framework.store.features import check_writable
-from lockgate.framework.store.plain_files import audit_entry, indexed_columns_of, snapshot_shows
-from lockgate.framework.store.plain_statistics import PlainStatistics
-from lockgate.framework.store.read import FileReader
-from lockgate.framework.store.secret_columns import secrets_in_history, secrets_of
-from lockgate.framework.store.split import by_bucket
+from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_columns_of, snapshot_shows
+from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
+from lockgate.framework.store.scan.read import FileReader
+from lockgate.framework.store.scan.split import by_bucket
+from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
+from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
 from lockgate.procedures.builtin.compaction import BucketJob, rewrite
 from lockgate.procedures.builtin.picking import pick_append, pick_keyed

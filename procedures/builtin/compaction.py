@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.framework.store import CommitMessage, FileSource, ManifestEntry, Table
-from lockgate.framework.store.bucket_writer import BucketWriter
-from lockgate.framework.store.merge import MergePlan, merge_plan, merge_tables
-from lockgate.framework.store.read import FileReader
-from lockgate.framework.store.rows import file_schema
-from lockgate.framework.store.split import Section
+from lockgate.framework.store.rows.merge import MergePlan, merge_plan, merge_tables
+from lockgate.framework.store.rows.rows import file_schema
+from lockgate.framework.store.scan.read import FileReader
+from lockgate.framework.store.scan.split import Section
+from lockgate.framework.store.write.bucket_writer import BucketWriter
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Table
-from lockgate.framework.store.expire import ExpireResult, expire_snapshots
 from lockgate.framework.store.exposure_text import reasons
 from lockgate.framework.store.exposures import Exposure, exposures
-from lockgate.framework.store.features import check_writable
-from lockgate.framework.store.orphans import OrphanResult, remove_orphan_files
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store.history.expire import ExpireResult, expire_snapshots
+from lockgate.framework.store.history.orphans import OrphanResult, remove_orphan_files
+from lockgate.framework.store.schema.schema import now_millis
+from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.types import micros_of
 from lockgate.procedures.builtin.compact import Compact
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext

@@ -18,9 +18,9 @@ from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask
 from lockgate.framework.orc.format.column_paths import spell, split
 from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema
-from lockgate.framework.store.file_statistics import StatsMode, stats_modes, truncate_max
-from lockgate.framework.store.paths import new_data_file_name
-from lockgate.framework.store.schema import wall_clock_millis
+from lockgate.framework.store.metadata.paths import new_data_file_name
+from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes, truncate_max
+from lockgate.framework.store.schema.schema import wall_clock_millis
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 from lockgate.procedures.builtin.migrate_source import (
     Source,

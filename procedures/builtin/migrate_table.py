@@ -13,7 +13,7 @@ from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Schema, Table, TableSchema
-from lockgate.framework.store.validation import first_schema
+from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.procedures.arguments import parse_options
 from lockgate.procedures.builtin.migrate_encryption import encryption_options
 from lockgate.procedures.builtin.migrate_files import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from lockgate.framework.store.orphans import remove_orphan_files
+from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

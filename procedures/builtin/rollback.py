@@ -6,7 +6,7 @@ from typing import Any
 
 from lockgate.errors import InputError
 from lockgate.framework.store import Snapshot, Table
-from lockgate.framework.store.rollback import rollback, snapshot_at, target_of
+from lockgate.framework.store.history.rollback import rollback, snapshot_at, target_of
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 

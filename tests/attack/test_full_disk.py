@@ -17,9 +17,9 @@ import pytest
 
 from lockgate.errors import LockgateError
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.orphans import remove_orphan_files
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.schema.schema import now_millis
 
 BYTES = 1 << 20
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lockgate.framework.store.bucket import bucket_of
-from lockgate.framework.store.merge import MergePlan
+from lockgate.framework.store.rows.bucket import bucket_of
+from lockgate.framework.store.rows.merge import MergePlan
 from lockgate.framework.types import (
     BIGINT,
     BOOLEAN,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from lockgate.framework.store.trust import ExternalRoots
+from lockgate.framework.store.metadata.trust import ExternalRoots
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

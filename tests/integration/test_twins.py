@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.orc import write_table
-from lockgate.framework.store.file_statistics import StatsMode
+from lockgate.framework.store.rows.file_statistics import StatsMode
 from lockgate.framework.types import parse_type, to_arrow, to_spark_type, value_from_json
 from lockgate.pushdown import from_json, to_arrow_expression
 

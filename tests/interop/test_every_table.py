@@ -26,12 +26,12 @@ pytestmark = pytest.mark.interop
 
 TESTS = Path(__file__).parents[1]
 WRITERS = [
-    "framework/store/test_changes.py",
-    "framework/store/test_expire.py",
-    "framework/store/test_read.py",
-    "framework/store/test_scan.py",
+    "framework/store/history/test_changes.py",
+    "framework/store/history/test_expire.py",
+    "framework/store/scan/test_read.py",
+    "framework/store/scan/test_scan.py",
     "framework/store/test_table.py",
-    "framework/store/test_write.py",
+    "framework/store/write/test_write.py",
     "integration/test_stream.py",
     "integration/test_write.py",
     "procedures/test_compact.py",

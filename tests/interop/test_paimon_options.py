@@ -11,7 +11,7 @@ from paimon_java import PaimonJava, PaimonTable
 
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.judged_options import judgement_of
+from lockgate.framework.store.schema.judged_options import judgement_of
 from lockgate.pushdown import col
 
 pytestmark = pytest.mark.interop

@@ -13,7 +13,7 @@ import pytest
 
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.bucket import assign_buckets
+from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.types import Kind, from_arrow
 
 pytestmark = pytest.mark.interop

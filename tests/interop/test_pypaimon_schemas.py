@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.schema_changes import (
+from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
     ChangeComment,
     ChangeType,

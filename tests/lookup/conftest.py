@@ -14,8 +14,8 @@ from lookup_world import World
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options import TableOptions
-from lockgate.framework.store.schema import Schema, TableSchema
-from lockgate.framework.store.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.schema.schema import Schema, TableSchema
 
 KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 

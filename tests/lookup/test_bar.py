@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.lookup import bar
 from lockgate.lookup.bar import LoadBar
 from lockgate.lookup.service import Lookup

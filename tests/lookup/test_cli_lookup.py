@@ -14,7 +14,7 @@ import pytest
 from lockgate.cli import main
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.lookup.directory import CacheDirectory
 from lockgate.lookup.service import Lookup
 from lockgate.lookup.tables import make_spec, open_lookup

@@ -22,7 +22,7 @@ import pytest
 from lockgate.errors import LookupCacheError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.caches import find_caches, remove_cache
 from lockgate.lookup.cluster import DriverSite, ExecutorOwners, said

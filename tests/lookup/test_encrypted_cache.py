@@ -17,7 +17,7 @@ import pytest
 from lockgate.errors import LookupCacheError, WrongKeyError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.lookup import builder, runs, worker
 from lockgate.lookup.cache_key import CacheKey, make_cache_key
 from lockgate.lookup.directory import CacheDirectory

@@ -246,7 +246,7 @@ with directory.try_lock():
 @pytest.mark.parametrize(("kind", "tenths"), [("full", 1), ("full", 8), ("memory", 1), ("memory", 8)])
 def test_a_load_that_is_killed_starts_clean(tmp_path: Path, kind: str, tenths: int) -> None:
     from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.schema import Schema
+    from lockgate.framework.store.schema.schema import Schema
 
     catalog = Catalog(str(tmp_path / "warehouse"))
     catalog.create_namespace("db")

@@ -31,8 +31,8 @@ import pytest
 
 from lockgate.errors import InputError, OptionError, UnsupportedError
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.chosen import RowChoice
 from lockgate.lookup.options import register

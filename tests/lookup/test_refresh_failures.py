@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.directory import disk_usage
 from lockgate.lookup.service import Lookup

@@ -13,7 +13,7 @@ import pytest
 
 from lockgate.errors import LookupCacheError, OptionError
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup import running
 from lockgate.lookup.options import lookup_options

@@ -11,8 +11,8 @@ import pytest
 
 from lockgate.errors import ColumnNotFoundError, LockgateError
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
-from lockgate.framework.store.schema_changes import AddColumn, ChangeType, DropColumn, RenameColumn
+from lockgate.framework.store.ddl.schema_changes import AddColumn, ChangeType, DropColumn, RenameColumn
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.framework.types import BIGINT, STRING
 from lockgate.lookup.options import register

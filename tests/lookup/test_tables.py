@@ -22,7 +22,7 @@ from lockgate.errors import (
     VersionMismatchError,
 )
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.store.snapshot import CommitKind
+from lockgate.framework.store.metadata.snapshot import CommitKind
 from lockgate.lookup import builder, layers, memory, runs
 from lockgate.lookup.directory import CacheDirectory, sweep_caches
 from lockgate.lookup.tables import (

@@ -29,7 +29,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import add_key_version, create_key_file
 from lockgate.framework.orc import EncryptedOrcFile, audit_file
 from lockgate.framework.store import Catalog, CommitKind, ManifestEntry, Schema, Table
-from lockgate.framework.store.schema_changes import SetOption
+from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin import compact as compact_module
 from lockgate.procedures.builtin.compaction import rewrite

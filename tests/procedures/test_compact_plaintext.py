@@ -14,8 +14,8 @@ import pytest
 from plain_search import found_in
 
 from lockgate.framework.store import Catalog, CommitKind, CommitMessage, Schema, Table
-from lockgate.framework.store.manifest import FileKind
-from lockgate.framework.store.schema_changes import DropColumn, RemoveOption, RenameColumn, SetOption
+from lockgate.framework.store.ddl.schema_changes import DropColumn, RemoveOption, RenameColumn, SetOption
+from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.procedures import ProcedureResult
 
 Run = Callable[..., ProcedureResult]

@@ -19,9 +19,10 @@ from plain_search import found_in
 from lockgate.errors import CorruptFileError, KeyMissingError, LockgateError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import audit_file
-from lockgate.framework.store import Catalog, Schema, Table, manifest_files
+from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.ddl.schema_changes import AddColumn, RemoveOption, RenameColumn, SetOption
 from lockgate.framework.store.exposures import Holder, Where, exposures
-from lockgate.framework.store.schema_changes import AddColumn, RemoveOption, RenameColumn, SetOption
+from lockgate.framework.store.manifests import manifest_files
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext, ProcedureResult, call
 

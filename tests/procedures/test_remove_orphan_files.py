@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import InputError
-from lockgate.framework.store import Catalog, Schema, Table, orphans
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.history import orphans
+from lockgate.framework.store.schema.schema import now_millis
 from lockgate.procedures import ProcedureResult
 
 Run = Callable[..., ProcedureResult]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
-from lockgate.framework.store.schema import Schema
+from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.service import Lookup
 from lockgate.lookup.sites import Site

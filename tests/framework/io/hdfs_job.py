@@ -22,8 +22,8 @@ import pyarrow as pa
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.io import resolve
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.orphans import remove_orphan_files
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.history.orphans import remove_orphan_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 

@@ -18,10 +18,10 @@ from table_work import WORK, Work, check_no_orphans, check_state, repeat
 from lockgate.errors import LockgateError
 from lockgate.framework.io import S3FileSystem, resolve
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.needed import NeededFiles
-from lockgate.framework.store.orphans import remove_orphan_files
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.history.reachable_files import NeededFiles
+from lockgate.framework.store.schema.schema import now_millis
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
 

@@ -15,9 +15,9 @@ from s3_server import CREDENTIALS, S3Server
 
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
-from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.orphans import remove_orphan_files
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.schema.schema import now_millis
 from lockgate.lookup.service import Lookup
 from lockgate.lookup.tables import make_spec, open_lookup
 from lockgate.pushdown import Comparison, Op

@@ -19,7 +19,7 @@ from lockgate.framework.spark.brain import Brain
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.alter import RemoveOption, SetOption
+from lockgate.framework.store.ddl.alter import RemoveOption, SetOption
 
 STORE = Path(__file__).parents[2] / "fixtures" / "keys" / "kms.jceks"
 SCHEMES = ["file", "path", "jceks", "kms", "envelope-file", "envelope-kms", "envelope-aws"]

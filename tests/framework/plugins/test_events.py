@@ -26,8 +26,8 @@ from lockgate.framework.plugins import (
 )
 from lockgate.framework.plugins.observers import EventQueue
 from lockgate.framework.store import Catalog
-from lockgate.framework.store.schema import Schema
-from lockgate.framework.store.schema_changes import SetOption
+from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.schema.schema import Schema
 
 
 def observer(seen: Any) -> types.SimpleNamespace:

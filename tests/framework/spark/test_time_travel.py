@@ -11,7 +11,7 @@ import pytest
 from lockgate.errors import NotFoundError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.spark.brain import Brain
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.expire import expire_snapshots
+from lockgate.framework.store.history.expire import expire_snapshots
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lockgate.framework.io import LocalFileSystem, resolve
 from lockgate.framework.store import CommitMessage, DataFileMeta, Identifier, Table
-from lockgate.framework.store.schema_files import SchemaFiles
+from lockgate.framework.store.metadata.schema_files import SchemaFiles
 
 
 def table_at(location: str) -> Table:

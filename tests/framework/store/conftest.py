@@ -18,11 +18,11 @@ from lockgate.framework.store import (
     SimpleStats,
     Table,
 )
-from lockgate.framework.store.bucket_writer import BucketWriter
-from lockgate.framework.store.merge import merge_tables
-from lockgate.framework.store.read import FileReader
-from lockgate.framework.store.rows import file_schema
-from lockgate.framework.store.split import by_bucket
+from lockgate.framework.store.rows.merge import merge_tables
+from lockgate.framework.store.rows.rows import file_schema
+from lockgate.framework.store.scan.read import FileReader
+from lockgate.framework.store.scan.split import by_bucket
+from lockgate.framework.store.write.bucket_writer import BucketWriter
 
 RawRows = Callable[..., pa.Table]
 MakeTable = Callable[..., Table]

@@ -22,8 +22,8 @@ from lockgate.framework.io.limits import LIMIT_VARIABLE, most_metadata, most_unp
 from lockgate.framework.orc.format.framing import unframe
 from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.store import Table
-from lockgate.framework.store.avro import read_container
-from lockgate.framework.store.metadata_records import read_records
+from lockgate.framework.store.manifests.avro import read_container
+from lockgate.framework.store.manifests.metadata_records import read_records
 
 MakeTable = Callable[..., Table]
 # What a bomb is to take at most, beside the interpreter and its libraries.
@@ -67,7 +67,7 @@ def in_child(code: str, *arguments: str) -> str:
     """Run Python with little memory to spare, and return what it prints."""
     limit = (
         "import resource, sys; from pathlib import Path; import lockgate.framework.store\n"
-        "from lockgate.framework.store.metadata_records import read_records\n"
+        "from lockgate.framework.store.manifests.metadata_records import read_records\n"
         "used = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
         f"resource.setrlimit(resource.RLIMIT_AS, (used + {MEMORY}, used + {MEMORY}))\n"
     )

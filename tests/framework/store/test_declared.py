@@ -12,7 +12,7 @@ import pytest
 from lockgate.errors import KeyMissingError, NamespaceNotFoundError, OptionError, TableNotFoundError
 from lockgate.framework.keys import KeyMetadata, KeyProvider, MemoryKeyProvider
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.schema_changes import RemoveOption, SetOption
+from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
 
 COLUMNS = pa.schema([("id", pa.int64()), ("ssn", pa.string())])
 ENCRYPTED = Schema.from_arrow(COLUMNS, options={"orc.encrypt": "hr:ssn"})

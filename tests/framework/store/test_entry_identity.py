@@ -18,10 +18,10 @@ from lockgate.framework.store import (
     Schema,
     Table,
 )
-from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.manifest import live_entries, merge_entries
-from lockgate.framework.store.orphans import remove_orphan_files
-from lockgate.framework.store.schema import now_millis
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.manifests.manifest import live_entries, merge_entries
+from lockgate.framework.store.schema.schema import now_millis
 
 OPTIONS = {"bucket": "-1", "manifest.merge-min-count": "3", "manifest.target-file-size": "4 kb"}
 

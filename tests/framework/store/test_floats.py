@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.manifest import FileKind
-from lockgate.framework.store.manifest_files import partitions_in
+from lockgate.framework.store.manifests.manifest import FileKind
+from lockgate.framework.store.manifests.manifest_files import partitions_in
 
 MakeTable = Callable[..., Table]
 NAN = float("nan")

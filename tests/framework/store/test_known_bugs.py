@@ -34,7 +34,7 @@ import pytest
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.schema_changes import AddColumn, ChangeType, RenameColumn, SetOption
+from lockgate.framework.store.ddl.schema_changes import AddColumn, ChangeType, RenameColumn, SetOption
 from lockgate.framework.types import BIGINT, INT
 from lockgate.pushdown import Aggregate, Function, SortKey, col, from_json, smallest
 

@@ -7,7 +7,7 @@ import pytest
 
 from lockgate.errors import InputError
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.write import write_files
+from lockgate.framework.store.write.write import write_files
 from lockgate.framework.types import BIGINT, DataField, Kind, sized
 from lockgate.pushdown import Comparison, Op
 

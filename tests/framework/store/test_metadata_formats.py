@@ -15,8 +15,8 @@ import pytest
 
 from lockgate.errors import CorruptFileError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.avro import read_container
-from lockgate.framework.store.metadata_records import read_records
+from lockgate.framework.store.manifests.avro import read_container
+from lockgate.framework.store.manifests.metadata_records import read_records
 
 MakeTable = Callable[..., Table]
 Write = Callable[[list[dict[str, Any]], Path], None]

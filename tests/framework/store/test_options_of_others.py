@@ -13,7 +13,7 @@ import pytest
 
 from lockgate.errors import CommitConflictError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, SimpleStats, Table
-from lockgate.framework.store.schema_changes import SetOption
+from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.pushdown import col
 
 MakeTable = Callable[..., Table]

@@ -13,12 +13,12 @@ import pytest
 from lockgate.errors import CommitConflictError, InputError, OptionError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.expire import expire_snapshots
-from lockgate.framework.store.generations import GENERATION
-from lockgate.framework.store.orphans import remove_orphan_files
+from lockgate.framework.store.ddl.schema_changes import AddColumn, SetOption
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.replace import Replacement
-from lockgate.framework.store.schema_changes import AddColumn, SetOption
-from lockgate.framework.store.selection import Between
+from lockgate.framework.store.scan.selection import Between
 from lockgate.framework.types import INT
 
 OLD = pa.schema([("id", pa.int32()), ("v", pa.int64())])

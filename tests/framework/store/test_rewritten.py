@@ -9,7 +9,7 @@ import pytest
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Catalog, CommitMessage, Table
-from lockgate.framework.store.schema_changes import AddColumn
+from lockgate.framework.store.ddl.schema_changes import AddColumn
 from lockgate.framework.types import BIGINT
 
 MakeTable = Callable[..., Table]

@@ -11,7 +11,7 @@ import pytest
 
 from lockgate.errors import InputError
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.schema_changes import DropColumn, RenameColumn, SetOption
+from lockgate.framework.store.ddl.schema_changes import DropColumn, RenameColumn, SetOption
 
 SCHEMA = pa.schema([("id", pa.int32()), ("v", pa.string()), ("at", pa.int64()), ("n", pa.int32())])
 

@@ -11,7 +11,7 @@ import pytest
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.expire import expire_snapshots
+from lockgate.framework.store.history.expire import expire_snapshots
 
 ROWS = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
 

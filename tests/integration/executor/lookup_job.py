@@ -55,7 +55,7 @@ def rows(n: int) -> pa.Table:
 
 
 def create(lake: Any, name: str, **options: str) -> Any:
-    from lockgate.framework.store.schema import Schema
+    from lockgate.framework.store.schema.schema import Schema
 
     lake.catalog.create_namespace("db", ignore_if_exists=True)
     schema = Schema.from_arrow(SCHEMA, primary_keys=("id",), options={"bucket": "1", **options})

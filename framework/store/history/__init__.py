@@ -1,0 +1,1 @@
+"""The history of a table: tags, branches, changes, rollback, expiry and what it leaves behind."""

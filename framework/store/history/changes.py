@@ -1,0 +1,171 @@
+"""Changes: what each commit did to the rows of a table, for caches and streams that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, SnapshotNotFoundError
+from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
+from lockgate.framework.store.manifests.manifest_files import partitions_in
+from lockgate.framework.store.metadata.generations import generation_of
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.rows.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
+from lockgate.framework.store.scan.read import FileReader, no_columns
+from lockgate.framework.store.scan.split import by_bucket, key_order
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.store.write.newest_rows import standing_rows
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+Where: TypeAlias = tuple[tuple[Any, ...], int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one snapshot changed.
+
+    `rows` has the columns asked for and `_VALUE_KIND` (int8: 0 +I, 1 -U, 2 +U, 3 -D) in the end: the newest
+    row of each key that the snapshot wrote, or all rows it appended. +I and +U set a key's row, -U and -D
+    remove it; a removed row may hold nothing but its key. In tables with `sequence.field`, rows that are
+    older than those they would replace are left out: they changed nothing.
+
+    With `needs_reload` there are no rows, because rows alone would mislead: read the table again as of
+    `snapshot_id`. So it is for an OVERWRITE, which also removes rows it does not name, and for a commit whose
+    writer began before another that was committed first: some of its rows are older than those they would
+    replace.
+    """
+
+    snapshot_id: int
+    kind: CommitKind
+    rows: pa.Table
+    needs_reload: bool = False
+
+
+def read_changes(
+    table: Table, after: int, upto: int, *, columns: Sequence[str] | None = None, strict: bool = False
+) -> Iterator[Change]:
+    """Yield the changes of each snapshot with after < id <= upto, oldest first.
+
+    Snapshots that change no rows (COMPACT, ANALYZE) are left out. `strict` as in `read_table`. Raises
+    SnapshotNotFoundError, before anything is read, if one of the snapshots has expired or does not exist yet,
+    and ColumnNotFoundError for unknown columns.
+    """
+    if after > upto:
+        raise InputError(f"changes go forward: after {after} up to {upto} does not")
+    schema = table.schema
+    check_readable(schema)
+    names = tuple(dict.fromkeys(schema.field_names if columns is None else columns))
+    for name in names:
+        schema.field(name)
+    snapshots = []
+    for number in range(after + 1, upto + 1):
+        try:
+            snapshots.append(table.snapshot(number))
+        except SnapshotNotFoundError as error:
+            raise SnapshotNotFoundError(f"changes after snapshot {after} up to {upto}: {error}") from None
+    return _changes(table, schema, names, snapshots, strict)
+
+
+def _changes(
+    table: Table, schema: TableSchema, names: tuple[str, ...], snapshots: Sequence[Snapshot], strict: bool
+) -> Iterator[Change]:
+    reader = FileReader(table, schema, strict=strict)
+    plan = merge_plan(schema)
+    for snapshot in snapshots:
+        if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+            continue
+        entries = table.manifests.delta_entries(snapshot)
+        removes = any(entry.kind is FileKind.DELETE for entry in entries)
+        # Before or after the table was replaced by another; that is an OVERWRITE on the way.
+        replaced = generation_of(table.schema_of(snapshot.schema_id)) != generation_of(schema)
+        if removes or replaced or snapshot.commit_kind is CommitKind.OVERWRITE:
+            yield Change(snapshot.id, CommitKind.OVERWRITE, _table([], reader, names), needs_reload=True)
+            continue
+        if plan is None:
+            parts = [_bucket_rows(table, reader, bucket, names, plan) for bucket in by_bucket(entries)]
+            yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+            continue
+        before = _files_before(table, snapshot, entries)
+        if not schema.sequence_fields and _adds_older_rows(before, entries):
+            yield Change(snapshot.id, snapshot.commit_kind, _table([], reader, names), needs_reload=True)
+            continue
+        wanted = tuple(dict.fromkeys((*plan.system_columns, *names)))
+        parts = []
+        for bucket in by_bucket(entries):
+            rows = _bucket_rows(table, reader, bucket, wanted, plan)
+            if schema.sequence_fields:
+                older = before.get((bucket[0].partition, bucket[0].bucket), [])
+                older = [old for old in older if any(_overlap(old.file, new.file) for new in bucket)]
+                rows = standing_rows(table, reader, plan, rows, older)
+            parts.append(rows.select([*names, VALUE_KIND]))
+        yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+
+
+def _files_before(
+    table: Table, snapshot: Snapshot, added: Sequence[ManifestEntry]
+) -> dict[Where, list[ManifestEntry]]:
+    """Return the files that were live before a snapshot in the buckets it adds files to."""
+    concerns = partitions_in({entry.partition for entry in added})
+    manifests = [meta for meta in table.manifests.base_manifests(snapshot) if concerns(meta)]
+    before = live_entries(entry for meta in manifests for entry in table.manifests.read_manifest(meta))
+    touched = {(entry.partition, entry.bucket) for entry in added}
+    found: dict[Where, list[ManifestEntry]] = {}
+    for entry in before:
+        if (entry.partition, entry.bucket) in touched:
+            found.setdefault((entry.partition, entry.bucket), []).append(entry)
+    return found
+
+
+def _adds_older_rows(before: Mapping[Where, list[ManifestEntry]], added: Sequence[ManifestEntry]) -> bool:
+    """Say whether rows of a key may have been newer before a snapshot than those it adds, by metadata alone.
+
+    Writers number their rows from what they see when they begin. Of two that begin together, the one that
+    commits last may have the lower numbers, and its rows then lose against those that are there.
+    """
+    return any(
+        entry.file.min_sequence_number < old.file.max_sequence_number and _overlap(entry.file, old.file)
+        for entry in added
+        for old in before.get((entry.partition, entry.bucket), ())
+    )
+
+
+def _overlap(one: DataFileMeta, other: DataFileMeta) -> bool:
+    if not (one.min_key and one.max_key and other.min_key and other.max_key):
+        return True
+    return key_order(one.min_key) <= key_order(other.max_key) and key_order(other.min_key) <= key_order(
+        one.max_key
+    )
+
+
+def _bucket_rows(
+    table: Table,
+    reader: FileReader,
+    entries: Sequence[ManifestEntry],
+    names: tuple[str, ...],
+    plan: MergePlan | None,
+) -> pa.Table:
+    files = [
+        reader.whole(
+            table.paths.data_file(entry.partition, entry.bucket, entry.file),
+            entry.file,
+            names,
+            dict(zip(table.schema.partition_keys, entry.partition, strict=True)),
+        )
+        for entry in entries
+    ]
+    if plan is not None:
+        return merge_tables(plan, files, keep_deletes=True)
+    rows = sum(file.num_rows for file in files)
+    appended = pa.concat_tables(files, promote_options="default") if names else no_columns(rows)
+    return appended.append_column(pa.field(VALUE_KIND, pa.int8()), pa.nulls(rows, pa.int8()).fill_null(0))
+
+
+def _table(parts: Sequence[pa.Table], reader: FileReader, names: tuple[str, ...]) -> pa.Table:
+    schema = reader.output_schema((*names, VALUE_KIND))
+    return pa.concat_tables([part.cast(schema) for part in parts] or [schema.empty_table()])

@@ -1,0 +1,245 @@
+"""Expiry: old snapshots are removed, with the files that nothing newer needs.
+
+Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an
+expiry that is killed can be repeated and then finishes the work. Unlike there, the age of a snapshot counts
+from when the next one took its place: whoever reads it began before that, however long it was the newest.
+When that was, the writer's clock says, and the store's; the later counts, for either may be hours off
+(`clock`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lockgate.errors import InputError, SnapshotNotFoundError
+from lockgate.framework import options as known
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.manifests.references import (
+    IndexManifest,
+    protected_snapshots,
+    read_index_manifest,
+)
+from lockgate.framework.store.metadata.generations import generation_of, same_partitions
+from lockgate.framework.store.metadata.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+
+@dataclass(frozen=True)
+class ExpireResult:
+    """How many snapshots, data files (with indexes and change logs) and manifests (with lists) were removed.
+
+    `bytes` counts what they held on disk, `earliest_snapshot` is the oldest that remains. After a dry run:
+    what would be removed.
+    """
+
+    snapshots: int = 0
+    data_files: int = 0
+    manifests: int = 0
+    bytes: int = 0
+    earliest_snapshot: int | None = None
+
+
+def expire_snapshots(
+    table: Table,
+    *,
+    retain_max: int | None = None,
+    retain_min: int | None = None,
+    older_than_millis: int | None = None,
+    max_deletes: int | None = None,
+    dry_run: bool = False,
+) -> ExpireResult:
+    """Remove snapshots, and files that no remaining snapshot, tag or branch needs.
+
+    The newest `retain_min` stay whatever their age; beyond `retain_max` even young ones go; between the two
+    those that were not the newest any more at `older_than_millis` (milliseconds since the epoch) go, so that
+    queries begun later than that keep what they read. At most `max_deletes` snapshots go
+    at once. What consumers still need stays. What is not given comes from the table's options. Raises
+    InputError if the limits contradict each other and CorruptFileError if metadata cannot be read.
+    """
+    end = _first_retained(table, retain_max, retain_min, older_than_millis, max_deletes, dry_run)
+    ids = table.snapshot_files.ids()
+    expired = [snapshot_id for snapshot_id in ids if end is not None and snapshot_id < end]
+    if end is None or not expired:
+        return ExpireResult(earliest_snapshot=ids[0] if ids else None)
+    removal = _Removal(table, table.snapshot(end))
+    for snapshot_id in expired:
+        with suppress(SnapshotNotFoundError):  # someone else expires too
+            removal.add(table.snapshot(snapshot_id))
+    removal.check()
+    if not dry_run:
+        removal.run(end)
+    return removal.result(end)
+
+
+def _first_retained(
+    table: Table,
+    retain_max: int | None,
+    retain_min: int | None,
+    older_than_millis: int | None,
+    max_deletes: int | None,
+    dry_run: bool,
+) -> int | None:
+    """Return the id of the first snapshot to keep; None if there are none."""
+    options = table.options
+    most = options.get_option(known.SNAPSHOT_RETAIN_MAX) if retain_max is None else retain_max
+    # A default for the least must not contradict a wish for the most.
+    least = min(options.get_option(known.SNAPSHOT_RETAIN_MIN), most) if retain_min is None else retain_min
+    limit = options.get_option(known.SNAPSHOT_EXPIRE_LIMIT) if max_deletes is None else max_deletes
+    if least < 1 or most < least:
+        raise InputError(f"retain_min must be 1 or more and retain_max not below it, not {least} and {most}")
+    if limit < 0:
+        raise InputError(f"max_deletes cannot be {limit}")
+    if older_than_millis is None:
+        retained: timedelta = options.get_option(known.SNAPSHOT_TIME_RETAINED)
+        older_than_millis = table.snapshot_files.now_millis() - int(retained.total_seconds() * 1000)
+    ids = table.snapshot_files.ids()
+    if not ids:
+        return None
+    earliest, latest = ids[0], ids[-1]
+    end = min(latest - least + 1, earliest + limit, *_needed_by_consumers(table, dry_run))
+    must_go_before = max(latest - most + 1, earliest)
+    stored = table.snapshot_files.modified_millis()
+    for snapshot_id in range(must_go_before, end):
+        with suppress(SnapshotNotFoundError):
+            written = table.snapshot(snapshot_id + 1).time_millis
+            if max(written, stored.get(snapshot_id + 1, 0)) >= older_than_millis:
+                return snapshot_id
+    return max(end, earliest)
+
+
+def _needed_by_consumers(table: Table, dry_run: bool) -> Iterable[int]:
+    """Return the snapshots that consumers need next; those idle for too long are forgotten."""
+    idle = table.options.get_option(known.CONSUMER_EXPIRATION)
+    forgotten = set()
+    if idle:
+        times = table.consumer_times()
+        now = table.snapshot_files.now_millis() if times else 0
+        oldest = now - int(idle.total_seconds() * 1000)
+        forgotten = {name for name, modified in times.items() if modified < oldest}
+    if not dry_run:
+        for name in forgotten:
+            table.delete_consumer(name)
+    return [needed for name, needed in table.consumers().items() if name not in forgotten]
+
+
+@dataclass
+class _Removal:
+    """What goes with the expired snapshots, path → bytes; `retained` is the first snapshot that stays."""
+
+    table: Table
+    retained: Snapshot
+    _snapshots: list[Snapshot] = field(default_factory=list)
+    _data: dict[str, int] = field(default_factory=dict)
+    _manifests: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        keepers = [self.retained, *protected_snapshots(self.table)]
+        self._kept_files = {name for keeper in keepers for name in self._file_names(keeper)}
+        self._kept_manifests = {name for keeper in keepers for name in self._manifest_names(keeper)}
+        self._kept_index = {
+            name
+            for index in {keeper.index_manifest for keeper in keepers if keeper.index_manifest}
+            for name in self._index(index).files
+        }
+        self._kept_statistics = {keeper.statistics for keeper in keepers}
+        # What the first retained snapshot deleted is needed by expired ones only.
+        self._add_data(self.table.manifests.delta_entries(self.retained))
+
+    def _file_names(self, snapshot: Snapshot) -> set[str]:
+        return {entry.file.file_name for entry in self.table.manifests.live_files(snapshot)}
+
+    def _manifest_names(self, snapshot: Snapshot) -> dict[str, int]:
+        """Return lists and manifests of a snapshot with their sizes; those that are gone are left out."""
+        lists = {
+            snapshot.base_manifest_list: snapshot.base_manifest_list_size,
+            snapshot.delta_manifest_list: snapshot.delta_manifest_list_size,
+            snapshot.changelog_manifest_list: snapshot.changelog_manifest_list_size,
+        }
+        found: dict[str, int] = {}
+        for name, size in lists.items():
+            if name is not None and self._manifest_exists(name):
+                found |= {
+                    meta.file_name: meta.file_size for meta in self.table.manifests.read_list(name, size)
+                }
+                # After what it names: an expiry that is killed in between would leave that to nobody.
+                found[name] = size or 0
+        if snapshot.index_manifest is not None:
+            found[snapshot.index_manifest] = 0
+        return found
+
+    def _manifest_exists(self, name: str) -> bool:
+        return self.table.file_system.exists(self.table.paths.manifest(name))
+
+    def _index(self, name: str) -> IndexManifest:
+        return read_index_manifest(self.table, name)
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add what only an expired snapshot needs."""
+        self._snapshots.append(snapshot)
+        for list_name, size in (
+            (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
+            (snapshot.changelog_manifest_list, snapshot.changelog_manifest_list_size),
+        ):
+            # An earlier expiry that was killed may have got as far as the manifests.
+            if list_name is not None and self._manifest_exists(list_name):
+                is_changelog = list_name == snapshot.changelog_manifest_list
+                for meta in self.table.manifests.read_list(list_name, size):
+                    if self._manifest_exists(meta.file_name):
+                        self._add_data(self.table.manifests.read_manifest(meta), all_kinds=is_changelog)
+        if self._was_left_behind(snapshot):
+            live = self.table.manifests.live_files(snapshot)
+            self._add_data(live, all_kinds=True)
+        for name, bytes_ in self._manifest_names(snapshot).items():
+            if name not in self._kept_manifests:
+                self._manifests[self.table.paths.manifest(name)] = bytes_
+        if snapshot.index_manifest is not None and self._manifest_exists(snapshot.index_manifest):
+            for name, bytes_ in self._index(snapshot.index_manifest).files.items():
+                if name not in self._kept_index:
+                    self._data[self.table.paths.index_file(name)] = bytes_
+        if snapshot.statistics is not None and snapshot.statistics not in self._kept_statistics:
+            self._manifests[self.table.paths.statistics_file(snapshot.statistics)] = 0
+
+    def _was_left_behind(self, snapshot: Snapshot) -> bool:
+        """Say whether the next one is of a table partitioned otherwise, which names no file of this one."""
+        try:
+            after = self.table.schema_of(self.table.snapshot(snapshot.id + 1).schema_id)
+        except SnapshotNotFoundError:
+            return False
+        before = self.table.schema_of(snapshot.schema_id)
+        return generation_of(before) != generation_of(after) and not same_partitions(before, after)
+
+    def _add_data(self, entries: Iterable[ManifestEntry], *, all_kinds: bool = False) -> None:
+        """Add files that were deleted; one that moved to another level was deleted and is still in use."""
+        for entry in entries:
+            file = entry.file
+            if (entry.kind is FileKind.DELETE or all_kinds) and file.file_name not in self._kept_files:
+                path = self.table.paths.data_file(entry.partition, entry.bucket, file)
+                self._data[path] = file.file_size
+                for extra in self.table.paths.extra_files(entry.partition, entry.bucket, file):
+                    self._data[extra] = 0
+
+    def check(self) -> None:
+        """Check all paths before the first file goes."""
+        self.table.check_deletable([*self._data, *self._manifests])
+
+    def run(self, end: int) -> None:
+        """Delete it all."""
+        files = self.table.file_system
+        for paths in (self._data, self._manifests):
+            for path in list(paths):
+                if not files.delete(path):
+                    del paths[path]
+        for snapshot in self._snapshots:
+            self.table.snapshot_files.delete(snapshot.id)
+        self.table.snapshot_files.hint_earliest(end)
+
+    def result(self, end: int) -> ExpireResult:
+        """Return the counts."""
+        sizes = [*self._data.values(), *self._manifests.values()]
+        return ExpireResult(len(self._snapshots), len(self._data), len(self._manifests), sum(sizes), end)

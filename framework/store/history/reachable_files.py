@@ -1,0 +1,140 @@
+"""Which files of a table its snapshots, tags and branches need, and which a snapshot alone refers to.
+
+Names are enough to tell files apart, because writers never give one twice. Source: Paimon's
+`OrphanFilesClean` and `TagDeletion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from lockgate.errors import CorruptFileError, SnapshotNotFoundError
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.manifests.references import branch_lines, read_index_manifest, tagged_snapshots
+from lockgate.framework.store.metadata.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+
+def data_files_of(table: Table, entries: Iterable[ManifestEntry]) -> dict[str, int]:
+    """Return the paths of data files, and of the files that belong to them, with their bytes (0: unknown)."""
+    found: dict[str, int] = {}
+    for entry in entries:
+        where = (entry.partition, entry.bucket, entry.file)
+        found[table.paths.data_file(*where)] = entry.file.file_size
+        found |= dict.fromkeys(table.paths.extra_files(*where), 0)
+    return found
+
+
+def metadata_files_of(table: Table, snapshot: Snapshot) -> dict[str, int]:
+    """Return the paths of lists, manifests, index and statistics files with their bytes (0: unknown).
+
+    The list of a change log is left out if it is gone, since it expires before the rest. Raises
+    CorruptFileError if metadata cannot be read.
+    """
+    paths, files = table.paths, table.file_system
+    lists = [
+        (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
+        (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
+    ]
+    if _has_changelog(table, snapshot):
+        lists.append((str(snapshot.changelog_manifest_list), snapshot.changelog_manifest_list_size))
+    found: dict[str, int] = {}
+    for name, size in lists:
+        found[paths.manifest(name)] = size or 0
+        found |= {
+            paths.manifest(meta.file_name): meta.file_size for meta in table.manifests.read_list(name, size)
+        }
+    if snapshot.index_manifest is not None:
+        index = read_index_manifest(table, snapshot.index_manifest)
+        found |= {paths.index_file(name): size for name, size in index.files.items()}
+        path = paths.manifest(snapshot.index_manifest)
+        found[path] = files.size(path)
+    if snapshot.statistics is not None:
+        found[paths.statistics_file(snapshot.statistics)] = 0
+    return found
+
+
+def _has_changelog(table: Table, snapshot: Snapshot) -> bool:
+    name = snapshot.changelog_manifest_list
+    return name is not None and table.file_system.exists(table.paths.manifest(name))
+
+
+class NeededFiles:
+    """The names of all files that a snapshot, a tag or a branch of a table needs, as of now.
+
+    Tags in `without` and branches in `without_branches` count as deleted, as do snapshots after
+    `rolled_back_to`, which itself counts. Raises CorruptFileError if anything that exists cannot be read:
+    then nobody may decide what is not needed.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        without: Collection[str] = (),
+        without_branches: Collection[str] = (),
+        rolled_back_to: Snapshot | None = None,
+    ) -> None:
+        self._table = table
+        self._names: set[str] = set()
+        # Tags first: one that is created meanwhile holds a snapshot that is read below.
+        tags = tagged_snapshots(table)
+        self._seen = table.snapshot_files.latest_id() or 0
+        lines = [[snapshot] for name, snapshot in tags.items() if name not in without]
+        main = table.snapshots()
+        if rolled_back_to is not None:
+            main = [*(each for each in main if each.id < rolled_back_to.id), rolled_back_to]
+        self._add_line(main, main=rolled_back_to is None)
+        for line in [*lines, *branch_lines(table, without_branches)]:
+            self._add_line(line, main=False)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def catch_up(self) -> None:
+        """Add what snapshots that were committed meanwhile need."""
+        head = self._table.snapshot_files.latest_id() or 0
+        for snapshot_id in range(self._seen + 1, head + 1):
+            try:
+                snapshot = self._table.snapshot(snapshot_id)
+            except SnapshotNotFoundError:
+                continue  # it has expired already
+            self._add(snapshot, self._table.manifests.delta_entries(snapshot))
+        self._seen = max(self._seen, head)
+
+    def _add_line(self, line: Sequence[Snapshot], *, main: bool) -> None:
+        """Add snapshots of which each follows the one before.
+
+        Of the first, all live files count; of the others what their own manifests add, because a file that
+        is live in both is named by the first.
+        """
+        known: set[str] | None = None
+        for snapshot in line:
+            try:
+                known = self._add_next(snapshot, known)
+            except CorruptFileError:
+                if main and not self._table.snapshot_files.exists(snapshot.id):
+                    continue  # it expired while it was read
+                raise
+
+    def _add_next(self, snapshot: Snapshot, known: set[str] | None) -> set[str]:
+        manifests = self._table.manifests.manifests(snapshot)
+        if known is None:
+            entries = self._table.manifests.live_files(snapshot)
+        else:
+            new = [meta for meta in manifests if meta.file_name not in known]
+            entries = [entry for meta in new for entry in self._table.manifests.read_manifest(meta)]
+        self._add(snapshot, entries)
+        return (known or set()) | {meta.file_name for meta in manifests}
+
+    def _add(self, snapshot: Snapshot, entries: Iterable[ManifestEntry]) -> None:
+        added = [entry for entry in entries if entry.kind is FileKind.ADD]
+        if _has_changelog(self._table, snapshot):
+            name, size = str(snapshot.changelog_manifest_list), snapshot.changelog_manifest_list_size
+            for meta in self._table.manifests.read_list(name, size):
+                added += self._table.manifests.read_manifest(meta)
+        paths = [*data_files_of(self._table, added), *metadata_files_of(self._table, snapshot)]
+        self._names.update(path.rpartition("/")[2] for path in paths)

@@ -1,0 +1,192 @@
+"""The data files of a snapshot side by side: their entries, and columns of what most files are left out by.
+
+A scan of a table of 100,000 files looks at most of them only to leave them out. Asked one by one that takes
+seconds, by columns milliseconds. Tables of files are kept with the manifests they come from, which never
+change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import compress
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, joined_bounds
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, live_entries
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.types import DataField
+from lockgate.pushdown import Count
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+SchemaOf = Callable[[int], TableSchema]
+
+# Up to so many different numbers one flag each is faster than sorting.
+_MOST_FLAGS = 2**22
+
+
+class FileTable:
+    """Entries of manifests in order, with columns: partition (a number, see `partitions`), bucket, rows and
+    bytes.
+
+    Masks choose some of the files: one truth value each.
+    """
+
+    partition: Numbers
+    bucket: Numbers
+    total_buckets: Numbers
+    rows: Numbers
+    bytes: Numbers
+    deletes: bool
+
+    def __init__(self, entries: Sequence[ManifestEntry], parts: Sequence[FileTable] = ()) -> None:
+        self.entries = tuple(entries)
+        self._parts = parts
+        # Parts that were made one of another keep what they know of columns.
+        self._bounds: dict[tuple[Any, ...], ColumnBounds] = {}
+        numbers: dict[tuple[Any, ...], int] = {}
+        if parts:
+            columns = [part._renumbered(numbers) for part in parts]
+            self.partition = np.concatenate(columns)
+            self.bucket = np.concatenate([part.bucket for part in parts])
+            self.total_buckets = np.concatenate([part.total_buckets for part in parts])
+            self.rows = np.concatenate([part.rows for part in parts])
+            self.bytes = np.concatenate([part.bytes for part in parts])
+            self.deletes = any(part.deletes for part in parts)
+        else:
+            size = len(self.entries)
+            found = (numbers.setdefault(entry.partition, len(numbers)) for entry in self.entries)
+            self.partition = np.fromiter(found, np.int64, size)
+            self.bucket = np.fromiter((entry.bucket for entry in self.entries), np.int64, size)
+            self.total_buckets = np.fromiter((entry.total_buckets for entry in self.entries), np.int64, size)
+            self.rows = np.fromiter((entry.file.row_count for entry in self.entries), np.int64, size)
+            self.bytes = np.fromiter((entry.file.file_size for entry in self.entries), np.int64, size)
+            self.deletes = any(entry.kind is FileKind.DELETE for entry in self.entries)
+        self.partitions = list(numbers)
+
+    @classmethod
+    def joined(cls, parts: Sequence[FileTable]) -> FileTable:
+        """Put tables one behind the other."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls(())
+        return cls([entry for part in parts for entry in part.entries], parts)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def _renumbered(self, numbers: dict[tuple[Any, ...], int]) -> Numbers:
+        found = [numbers.setdefault(partition, len(numbers)) for partition in self.partitions]
+        return np.asarray(found, np.int64)[self.partition] if found else self.partition
+
+    @property
+    def all(self) -> Mask:
+        """The mask of every file."""
+        return np.ones(len(self.entries), np.bool_)
+
+    @cached_property
+    def live(self) -> Mask:
+        """The additions that no later deletion takes back."""
+        if not self.deletes:
+            return self.all
+        deleted = {entry.file.file_name for entry in self.entries if entry.kind is FileKind.DELETE}
+        touched = [entry for entry in self.entries if entry.file.file_name in deleted]
+        left = {id(entry) for entry in live_entries(touched)}
+        keep = (
+            id(entry) in left if entry.file.file_name in deleted else entry.kind is FileKind.ADD
+            for entry in self.entries
+        )
+        return np.fromiter(keep, np.bool_, len(self.entries))
+
+    def select(self, mask: Mask) -> list[ManifestEntry]:
+        """Return the chosen entries in order."""
+        return list(compress(self.entries, mask.tolist()))
+
+    def count(self, mask: Mask) -> Count:
+        """Count the chosen files."""
+        partition = self.partition[mask]
+        return Count(
+            partitions=_distinct(partition),
+            buckets=_distinct(_codes(partition, self.bucket[mask])),
+            files=int(mask.sum()),
+            rows=int(self.rows[mask].sum()),
+            bytes=int(self.bytes[mask].sum()),
+        )
+
+    def where_partition(self, mask: Mask, keeps: Callable[[tuple[Any, ...]], bool]) -> Mask:
+        """Narrow a mask to files of partitions that `keeps` accepts; each is asked about once."""
+        accepted = np.zeros(len(self.partitions), np.bool_)
+        for number in np.unique(self.partition[mask]):
+            accepted[number] = keeps(self.partitions[number])
+        return mask & accepted[self.partition] if len(accepted) else mask
+
+    def where_bucket(self, mask: Mask, keeps: Callable[[ManifestEntry], bool]) -> Mask:
+        """Narrow a mask to buckets that `keeps` accepts; each is asked about once, by one of its files."""
+        chosen = np.flatnonzero(mask)
+        if not len(chosen):
+            return mask
+        places = _codes(self.partition[chosen], self.bucket[chosen], self.total_buckets[chosen])
+        _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
+        accepted = np.fromiter((keeps(self.entries[chosen[at]]) for at in first), np.bool_, len(first))
+        narrowed = np.zeros_like(mask)
+        narrowed[chosen] = accepted[inverse.reshape(-1)]
+        return narrowed
+
+    def where(self, mask: Mask, keeps: Callable[[ManifestEntry], bool]) -> Mask:
+        """Narrow a mask to files that `keeps` accepts, each by itself."""
+        narrowed = mask.copy()
+        for number in np.flatnonzero(mask):
+            narrowed[number] = keeps(self.entries[number])
+        return narrowed
+
+    @cached_property
+    def not_orc(self) -> Sequence[int]:
+        """The numbers of files in another format than ORC, as the ends of their names say."""
+        return [
+            number for number, entry in enumerate(self.entries) if not entry.file.file_name.endswith(".orc")
+        ]
+
+    def bounds(self, field: DataField, schema_of: SchemaOf, *, of_key: int | None = None) -> ColumnBounds:
+        """Return what is known of a column in every file, by the column's id and present type.
+
+        With `of_key` it is that column of the trimmed primary key.
+        """
+        wanted = (field.id, field.type.with_nullable(True), of_key)
+        found = self._bounds.get(wanted)
+        if found is None:
+            if self._parts:
+                found = joined_bounds([part.bounds(field, schema_of, of_key=of_key) for part in self._parts])
+            else:
+                found = bounds_of(self.entries, field, schema_of, of_key)
+            self._bounds[wanted] = found
+        return found
+
+
+def _codes(*columns: Numbers) -> Numbers:
+    """Return one number for each row of columns; rows get the same number only if they are equal.
+
+    Spans of the columns multiply: partitions, buckets and bucket counts stay far below 2**63.
+    """
+    codes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if len(column):
+            low, high = int(column.min()), int(column.max())
+            codes = codes * (high - low + 1) + (column - low)
+    return codes
+
+
+def _distinct(codes: Numbers) -> int:
+    """Count different numbers, of which none is negative, without sorting them where they are small."""
+    if not len(codes):
+        return 0
+    span = int(codes.max()) + 1
+    if span > _MOST_FLAGS:
+        return len(np.unique(codes))
+    seen = np.zeros(span, np.bool_)
+    seen[codes] = True
+    return int(np.count_nonzero(seen))

@@ -1,0 +1,1 @@
+"""Rows in files: their order, buckets, merging by key, and the statistics kept of them."""

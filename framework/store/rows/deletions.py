@@ -1,0 +1,115 @@
+"""What the rows hold that delete a key.
+
+Paimon's writers put the whole row that is deleted into a deletion, and its compactions stop at one that has a
+null in a NOT NULL column. A deletion holds the values of the row where they are known: DELETE by a condition
+has read the row. A deletion by key alone has a value that stands for none in NOT NULL columns, zero or empty,
+which nobody reads: a deletion is never a row of the table. Source: Paimon's `MergeTreeWriter`, and
+`NullableSerializer` of its files.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import InputError
+from lockgate.framework.store.rows.grouping import group_codes
+from lockgate.framework.store.rows.rows import conform_rows, writes_value
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.types import MAX_LENGTH, DataType, Kind
+from lockgate.pushdown import AlwaysTrue, Comparison, Op, Predicate, all_of
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+# Longer lists of keys are read by their least and largest.
+_MOST_NAMED = 1000
+
+# Types of which equal keys may be written in several ways, or too few to be worth a condition.
+_NOT_EXACT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.CHAR, Kind.BOOLEAN})
+
+_NEUTRAL: dict[Kind, Any] = {
+    Kind.BOOLEAN: False,
+    **dict.fromkeys((Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT), 0),
+    **dict.fromkeys((Kind.FLOAT, Kind.DOUBLE), 0.0),
+    Kind.DECIMAL: Decimal(0),
+    Kind.VARCHAR: "",
+    Kind.VARBINARY: b"",
+    Kind.DATE: dt.date(1970, 1, 1),
+    Kind.TIME: dt.time(0),
+    Kind.TIMESTAMP: dt.datetime(1970, 1, 1),
+    Kind.TIMESTAMP_LTZ: dt.datetime(1970, 1, 1, tzinfo=dt.UTC),
+    Kind.ARRAY: [],
+    Kind.MAP: [],
+}
+
+
+def neutral_value(kind: DataType) -> Any:
+    """Return the value of a type that stands for none where a null may not: zero or empty."""
+    if kind.kind is Kind.ROW:
+        return {
+            field.name: None if field.type.nullable else neutral_value(field.type) for field in kind.fields
+        }
+    length = kind.length or 1
+    if kind.kind in (Kind.CHAR, Kind.BINARY):
+        fill = " " if kind.kind is Kind.CHAR else b"\0"
+        return fill * (length if length < MAX_LENGTH else 1)
+    return _NEUTRAL[kind.kind]
+
+
+def fill_deletions(schema: TableSchema, rows: pa.Table, kinds: pa.Array | None) -> pa.Table:
+    """Put neutral values in place of the nulls that rows which delete have in NOT NULL columns.
+
+    Raises InputError for a null in a column of `sequence.field`, which says how new a deletion is.
+    """
+    if kinds is None or not rows.num_rows:
+        return rows
+    for place, field in enumerate(schema.fields):
+        column = rows[field.name]
+        if field.type.nullable or not column.null_count:
+            continue
+        if field.name in schema.sequence_fields:
+            raise InputError(
+                f"column {field.name!r} of 'sequence.field' is NOT NULL, but a row that deletes has a null "
+                "there: give it the value of the row that it deletes, or a later one"
+            )
+        missing = pc.and_(column.is_null(), pc.invert(writes_value(kinds)))
+        neutral = pa.scalar(neutral_value(field.type), column.type)
+        # By their places, since `if_else` does not know all nested types.
+        both = pa.concat_arrays([*column.chunks, pa.array([neutral.as_py()], column.type)])
+        places = np.where(missing.to_numpy(), len(column), np.arange(len(column)))
+        rows = rows.set_column(place, rows.schema.field(field.name), both.take(pa.array(places)))
+    return rows
+
+
+def rows_with_keys(table: Table, keys: pa.Table) -> pa.Table:
+    """Read strictly the rows of a key table that have one of `keys`, which have the key's columns."""
+    schema = table.schema
+    primary = list(schema.primary_keys)
+    wanted = conform_rows(schema, keys.select(primary)).select(primary)
+    found = table.read(predicate=_around(schema, wanted), strict=True)
+    both = pa.concat_tables([wanted, found.select(primary).cast(wanted.schema)])
+    codes, _ = group_codes([both[name] for name in primary], both.num_rows)
+    return found.filter(pa.array(np.isin(codes[wanted.num_rows :], codes[: wanted.num_rows])))
+
+
+def _around(schema: TableSchema, keys: pa.Table) -> Predicate:
+    """Return what rows with one of `keys` meet, as far as columns have an exact order."""
+    return all_of(*(_within(name, keys[name], schema.field(name).type) for name in keys.column_names))
+
+
+def _within(name: str, values: pa.ChunkedArray, kind: DataType) -> Predicate:
+    if kind.kind in _NOT_EXACT or not len(values) or values.null_count:
+        return AlwaysTrue()
+    distinct = values.unique()
+    if len(distinct) <= _MOST_NAMED:
+        return Comparison(Op.IN, (name,), tuple(distinct))
+    if pa.types.is_binary(distinct.type) or pa.types.is_large_binary(distinct.type):
+        return AlwaysTrue()
+    bounds = pc.min_max(distinct)
+    return all_of(Comparison(Op.GE, (name,), (bounds["min"],)), Comparison(Op.LE, (name,), (bounds["max"],)))

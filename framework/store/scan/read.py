@@ -1,0 +1,307 @@
+"""Reading a table: the splits of a scan as Arrow tables, merged and filtered.
+
+Files are read by field id, whatever their columns were called when they were written; what a file lacks is
+null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockgate.errors import CorruptFileError
+from lockgate.framework.orc import MASKED, EncryptedOrcFile
+from lockgate.framework.store.formats import DataFile, FileFormat, format_of, open_plain_file
+from lockgate.framework.store.manifests.manifest import DataFileMeta
+from lockgate.framework.store.rows.integrity import IntegrityPolicy
+from lockgate.framework.store.rows.merge import (
+    KEY_PREFIX,
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    MergePlan,
+    merge_tables,
+)
+from lockgate.framework.store.scan.scan import ScanPlan
+from lockgate.framework.store.scan.split import Split
+from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
+from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+_SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8()}
+
+
+def _types_of_keys(written: TableSchema) -> dict[str, DataType]:
+    """Return what files of a key table may hold besides its columns."""
+    keys = {KEY_PREFIX + name: written.field(name).type for name in written.trimmed_primary_keys}
+    return {**keys, SEQUENCE_NUMBER: BIGINT, VALUE_KIND: TINYINT} if keys else {}
+
+
+def read_table(table: Table, plan: ScanPlan, *, strict: bool = False) -> pa.Table:
+    """Read the rows of a plan into memory; the order of rows is unspecified.
+
+    Columns come in the order asked for. Encrypted columns whose key is missing are read as masks, with a
+    warning and metadata `lockgate.masked` on the field, unless `strict`: then KeyMissingError is raised
+    before any data is read. Raises CorruptFileError for files that are not what the metadata says.
+    """
+    reader = SplitReader(table, plan, strict=strict)
+    parts = list(reader.tables())
+    if not reader.columns:
+        return no_columns(sum(part.num_rows for part in parts))
+    # Masks show only while files are read, so that the first parts may lack the marks of the last.
+    return pa.concat_tables([part.cast(reader.schema) for part in parts] or [reader.schema.empty_table()])
+
+
+def read_batches(
+    table: Table, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read the rows of a plan batch by batch; errors are those of `read_table`.
+
+    `threads` stripes are decoded at a time, None: one for each core. In memory at a time: one stripe more
+    than that, or the files of one split where rows must be merged.
+    """
+    # Here and below: a generator's own names would keep a part in memory while the next one is read.
+    for part in SplitReader(table, plan, strict=strict, threads=threads).tables():
+        batches = part.to_batches()
+        del part
+        while batches:
+            yield batches.pop(0)
+
+
+def no_columns(rows: int) -> pa.Table:
+    """Return a table of so many rows without columns."""
+    return pa.table({"": pa.nulls(rows)}).select([])
+
+
+class SplitReader:
+    """Reads the splits of a plan; `schema` is that of the rows."""
+
+    def __init__(
+        self, table: Table, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
+    ) -> None:
+        self._plan = plan
+        self._files = FileReader(table, plan.schema, strict=strict, threads=threads)
+        self._encrypted = plan.encrypted
+        self._predicate = plan.predicate
+        self.columns = plan.schema.field_names if plan.columns is None else plan.columns
+        self.columns = tuple(dict.fromkeys(self.columns))
+        asked = {path[0] for path in columns_of(plan.predicate)}
+        self._needed = (*self.columns, *sorted(asked.difference(self.columns)))
+        if strict and self._encrypted:
+            for split in plan.splits:
+                for path in split.paths:
+                    self._files.check_keys(path)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows; columns read as masks so far are marked and may hold nulls."""
+        fields = self._files.output_schema(self.columns)
+        names = self._plan.schema
+        return pa.schema(
+            field.with_nullable(names.field(field.name).type.nullable or MASKED in (field.metadata or {}))
+            for field in fields
+        )
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Read all splits, in parts; ends early at the plan's limit."""
+        left = self._plan.limit
+        for split in self._plan.splits:
+            for found in self.split_tables(split):
+                part = self._declared(found)
+                del found
+                if left is not None:
+                    part = part.slice(0, left)
+                    left -= part.num_rows
+                if part.num_rows:
+                    yield part
+                del part
+                if left == 0:
+                    return
+
+    def split_tables(self, split: Split) -> Iterator[pa.Table]:
+        """Read one split, in parts."""
+        if split.merge:
+            assert self._plan.merge_plan is not None
+            yield self._finish(self._merged(split, self._plan.merge_plan))
+            return
+        for path, file in zip(split.paths, split.files, strict=True):
+            for part in self._files.parts(path, file, self._needed, split.partition):
+                finished = self._finish(part)
+                del part
+                yield finished
+                del finished
+
+    def _declared(self, part: pa.Table) -> pa.Table:
+        """Give rows their declared schema: those of files may lack a value in place of a deleted one."""
+        schema = self.schema
+        for field, column in zip(schema, part.columns, strict=True):
+            if column.null_count and not field.nullable:
+                raise CorruptFileError(
+                    f"column {field.name!r} is NOT NULL, but rows of the table have a null there"
+                )
+        return part.cast(schema) if self.columns else part
+
+    def _merged(self, split: Split, plan: MergePlan) -> pa.Table:
+        names = tuple(dict.fromkeys((*plan.system_columns, *self._needed)))
+        tables = [
+            self._files.whole(path, file, names, split.partition)
+            for path, file in zip(split.paths, split.files, strict=True)
+        ]
+        return merge_tables(plan, tables).select(list(self._needed))
+
+    def _finish(self, part: pa.Table) -> pa.Table:
+        if not isinstance(self._predicate, AlwaysTrue):
+            part = part.filter(to_arrow_expression(self._predicate, part.schema))
+        return part.select(list(self.columns))
+
+
+class FileReader:
+    """Reads data files as rows of one schema."""
+
+    def __init__(
+        self, table: Table, schema: TableSchema, *, strict: bool = False, threads: int | None = None
+    ) -> None:
+        self._threads = threads
+        self._table = table
+        self._schema = schema
+        self._strict = strict
+        self._masks: dict[str, bytes] = {}
+        self._integrity = IntegrityPolicy(table)
+
+    def check_keys(self, path: str) -> None:
+        """Raise KeyMissingError or its kin if a key of the file is not held; only ORC files need keys."""
+        if format_of(path) is FileFormat.ORC:
+            with self._open_orc(path, self._schema, strict=True):
+                pass
+
+    def _open(self, path: str, written: TableSchema, *, nanoseconds: bool) -> DataFile:
+        kind = format_of(path)
+        if kind is FileFormat.ORC:
+            return self._open_orc(path, written, strict=self._strict, nanoseconds=nanoseconds)
+        return open_plain_file(
+            self._table.file_system,
+            path,
+            kind,
+            {**_types_of_keys(written), **{field.name: field.type for field in written.fields}},
+            nanoseconds=nanoseconds,
+            threads=self._threads,
+        )
+
+    def _open_orc(
+        self, path: str, written: TableSchema, *, strict: bool, nanoseconds: bool = False
+    ) -> EncryptedOrcFile:
+        file = EncryptedOrcFile(
+            (self._table.file_system, path),
+            keys=self._table.keys,
+            strict=strict,
+            threads=self._threads,
+            name=path,
+            timestamp_unit="ns" if nanoseconds else "us",
+            integrity="ignore" if self._integrity.mode(written) == "ignore" else "verify",
+        )
+        try:
+            self._integrity.check(file, written)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def whole(
+        self, path: str, file: DataFileMeta, names: Sequence[str], partition: Mapping[str, Any]
+    ) -> pa.Table:
+        """Read a whole file; `names` are columns of the schema and system columns."""
+        parts = list(self.parts(path, file, names, partition))
+        if not names:
+            return no_columns(sum(part.num_rows for part in parts))
+        schema = self.output_schema(names)
+        return pa.concat_tables([part.cast(schema) for part in parts]) if parts else schema.empty_table()
+
+    def parts(
+        self, path: str, file: DataFileMeta, names: Sequence[str], partition: Mapping[str, Any]
+    ) -> Iterator[pa.Table]:
+        """Read a file stripe by stripe.
+
+        `partition` has the values of the partition columns by name: files that were written by other engines
+        and adopted may lack these columns.
+        """
+        written = self._schema
+        if file.schema_id != self._schema.id:
+            written = self._table.schema_of(file.schema_id)
+        wanted = [field.type for field in self._schema.fields if field.name in names]
+        nanoseconds = any(has_nanoseconds(kind) for kind in wanted)
+        with self._open(path, written, nanoseconds=nanoseconds) as source:
+            stored = {name: self._stored(name, written, source.schema) for name in names}
+            present = list(dict.fromkeys(name for name in stored.values() if name is not None))
+            self._note_masks(stored, source.schema)
+            if not present:
+                rows = source.num_rows
+                yield self._conform(no_columns(rows), stored, written, rows, partition)
+                return
+            for batch in source.iter_batches(columns=present):
+                part = pa.Table.from_batches([batch])
+                del batch
+                conforming = self._conform(part, stored, written, part.num_rows, partition)
+                del part
+                yield conforming
+                del conforming
+
+    def _stored(self, name: str, written: TableSchema, found: pa.Schema) -> str | None:
+        """Return the name of a column in a file, None if the file does not have it."""
+        if name in _SYSTEM_TYPES:
+            return name
+        value = name.removeprefix(KEY_PREFIX) if self._is_key(name) else name
+        stored = stored_name(self._schema.field(value), written)
+        if stored is not None and self._is_key(name) and KEY_PREFIX + stored in found.names:
+            return KEY_PREFIX + stored  # else a file in "thin mode": keys are in the value columns only
+        return stored if stored in found.names else None
+
+    def _is_key(self, name: str) -> bool:
+        return name.startswith(KEY_PREFIX) and name not in self._schema.field_names
+
+    def _note_masks(self, stored: dict[str, str | None], found: pa.Schema) -> None:
+        for name, inside in stored.items():
+            mask = (found.field(inside).metadata or {}).get(MASKED) if inside is not None else None
+            if mask is not None:
+                self._masks[name] = mask
+
+    def _conform(
+        self,
+        part: pa.Table,
+        stored: dict[str, str | None],
+        written: TableSchema,
+        rows: int,
+        partition: Mapping[str, Any],
+    ) -> pa.Table:
+        schema = self.output_schema(tuple(stored))
+        if not stored:
+            return part
+        columns = []
+        for field, inside in zip(schema, stored.values(), strict=True):
+            if inside is None:
+                value = pa.scalar(partition.get(field.name), field.type)
+                columns.append(pa.chunked_array([pa.repeat(value, rows)]))
+            else:
+                columns.append(self._column(part[inside], field.name, written))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _column(self, column: pa.ChunkedArray, name: str, written: TableSchema) -> pa.ChunkedArray:
+        if name in _SYSTEM_TYPES:
+            return column.cast(_SYSTEM_TYPES[name])
+        field = self._schema.field(name.removeprefix(KEY_PREFIX) if self._is_key(name) else name)
+        return convert(column, stored_type(field, written), field.type, field.name)
+
+    def output_schema(self, names: Sequence[str]) -> pa.Schema:
+        """Return the schema of rows in files, all nullable; masks met so far are marked."""
+        return pa.schema([self._field(name) for name in names])
+
+    def _field(self, name: str) -> pa.Field:
+        if name in _SYSTEM_TYPES:
+            return pa.field(name, _SYSTEM_TYPES[name])
+        field = self._schema.field(name.removeprefix(KEY_PREFIX) if self._is_key(name) else name)
+        mask: dict[Any, Any] | None = {MASKED: self._masks[name]} if name in self._masks else None
+        return pa.field(name, to_arrow(field.type), True, mask)

@@ -1,0 +1,469 @@
+"""The scan: from a snapshot and a query's wishes to the files that must be read.
+
+Snapshot → manifests → partitions → buckets → files by key → files by value → limit; each step is counted in
+the plan's report. Source: Paimon's `AbstractFileStoreScan`, `KeyValueFileStoreScan` and
+`AppendOnlyFileStoreScan`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from lockgate.errors import InputError
+from lockgate.framework import options as known
+from lockgate.framework.plugins import ScanPlanned, publish
+from lockgate.framework.store.formats import format_of
+from lockgate.framework.store.manifests.column_bounds import (
+    ColumnBounds,
+    bounds_of_partitions,
+    is_bounded,
+    may_match_files,
+)
+from lockgate.framework.store.manifests.file_table import FileTable, Mask
+from lockgate.framework.store.manifests.gc_pause import paused_collector
+from lockgate.framework.store.manifests.manifest import ManifestEntry
+from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.metadata.generations import check_generation
+from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.rows.merge import MergePlan, merge_plan
+from lockgate.framework.store.scan.clustering import Bucketing, common_bucketing
+from lockgate.framework.store.scan.late_filters import with_newer_versions
+from lockgate.framework.store.scan.pruning import BucketPruner, PartitionPruner, ValuePruner
+from lockgate.framework.store.scan.selection import Between, files_between
+from lockgate.framework.store.scan.split import (
+    Section,
+    Split,
+    append_sections,
+    by_bucket,
+    key_sections,
+    pack_sections,
+)
+from lockgate.framework.store.scan.topn import Buckets, extents_of, first_of_order, limited, places_of
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
+from lockgate.framework.types import Kind
+from lockgate.pushdown import (
+    AlwaysTrue,
+    Count,
+    FilterPushDown,
+    Predicate,
+    ScanReport,
+    SortKey,
+    Step,
+    all_of,
+    columns_of,
+    conjuncts,
+    describe,
+    describe_field,
+    normalize,
+    reads_only,
+    split_filters,
+    to_arrow_expression,
+)
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What must be read for a query, of one snapshot.
+
+    `predicate`, `columns` (None: all) and `limit` are the query's wishes; the splits may hold rows that break
+    the predicate outside partition columns, and more rows than the limit. `row_count` counts rows before they
+    are merged, `total_bytes` bytes of files. `encrypted`: some of the columns may be. `schemas` are those of
+    the files, by id, and the one that is read as. `bucketing` says how all files of the snapshot were divided
+    into buckets, None if not alike.
+    """
+
+    snapshot_id: int | None
+    schema: TableSchema
+    splits: tuple[Split, ...]
+    report: ScanReport
+    predicate: Predicate = field(default_factory=AlwaysTrue)
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+    merge_plan: MergePlan | None = None
+    schemas: Mapping[int, TableSchema] = field(default_factory=dict, hash=False)
+    bucketing: Bucketing | None = None
+
+    @property
+    def row_count(self) -> int:
+        """Rows in the files, before merging and filtering."""
+        return sum(split.row_count for split in self.splits)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the files."""
+        return sum(split.size for split in self.splits)
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether files of the plan may have encrypted columns."""
+        return any(schema.table_options.get_option(known.ORC_ENCRYPT) for schema in self.schemas.values())
+
+
+def apply_filters(
+    table: Table,
+    filters: Sequence[Predicate | None],
+    reasons: Sequence[str | None] = (),
+    texts: Sequence[str] = (),
+) -> FilterPushDown:
+    """Say which filters a scan of `table` guarantees and which remain, with the reason.
+
+    Filters that read only partition columns are guaranteed; others that fit the schema skip files and remain.
+    None stands for a filter that could not be expressed; `reasons` says why and `texts` what it was, by
+    index.
+    """
+    schema = table.schema
+    return split_filters(
+        filters,
+        schema.arrow_schema,
+        guaranteed=lambda predicate: reads_only(predicate, schema.partition_keys),
+        why_remaining=lambda predicate: _why_remaining(predicate, schema),
+        inexpressible=reasons,
+        texts=texts,
+    )
+
+
+def _why_remaining(predicate: Predicate, schema: TableSchema) -> str:
+    names = sorted(name for name, *_ in columns_of(predicate) if name not in schema.partition_keys)
+    columns = "column" if len(names) == 1 else "columns"
+    return f"statistics of {columns} {', '.join(names)} only skip files, the rows are not checked"
+
+
+def plan_scan(
+    table: Table,
+    predicate: Predicate | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    between: Between | None = None,
+    limit: int | None = None,
+    order: Sequence[SortKey] = (),
+    push_down: FilterPushDown | None = None,
+    late: Predicate | None = None,
+    own_schema: bool = True,
+    merge_apart: bool = False,
+) -> ScanPlan:
+    """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag; a tagged snapshot may have expired.
+
+    With `between` only what the snapshots of a range added is read; of a key, the newest of these rows. With
+    `order` files are left out that cannot hold one of the first `limit` rows in that order; the rows of the
+    plan are neither sorted nor cut.
+
+    A snapshot that is named is read with the schema it was committed with, or with that of `table` if not
+    `own_schema`: a table may have been altered since. `push_down` is what was answered to an engine about its
+    filters, for the report; by default it is made from `predicate`. `late` leaves files out as `predicate`
+    does, but nobody drops the rows that fail it (see `late_filters`). `merge_apart`: as in `pack_sections`.
+
+    Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit the schema,
+    SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that are not
+    implemented.
+    """
+    started = time.monotonic()
+    snapshot = wanted_snapshot(table, snapshot_id, tag, between)
+    schema = table.schema
+    if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
+        schema = table.schema_of(snapshot.schema_id)
+    if limit is not None and limit < 0:
+        raise InputError(f"a limit cannot be negative: {limit}")
+    wanted = normalize(AlwaysTrue() if predicate is None else predicate)
+    wanted_late = normalize(AlwaysTrue() if late is None else late)
+    for each in (wanted, wanted_late):
+        to_arrow_expression(each, schema.arrow_schema)
+    for name in (*(columns or ()), *(key.field[0] for key in order)):
+        schema.field(name)
+    check_readable(schema, table.schema)
+    if snapshot_id is None and tag is None and between is None:
+        check_unselected(table.schema)
+    plan = merge_plan(schema)
+    if snapshot is not None:
+        check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
+    push_down = push_down or apply_filters(table, conjuncts(wanted))
+    funnel = _Funnel(table, schema, wanted, wanted_late, limit, order, merge_apart=merge_apart)
+    with paused_collector():
+        files = files_of(table, snapshot, between)
+        splits = funnel.run(files)
+    report = replace(
+        _report(table, schema, snapshot, funnel, push_down, columns, limit),
+        seconds=time.monotonic() - started,
+    )
+    used = {schema.id} | {file.schema_id for split in splits for file in split.files}
+    planned = ScanPlan(
+        snapshot_id=snapshot.id if snapshot else None,
+        schema=schema,
+        splits=tuple(splits),
+        report=report,
+        predicate=wanted,
+        columns=None if columns is None else tuple(columns),
+        limit=None if order else limit,
+        merge_plan=plan,
+        schemas={
+            number: schema if number == schema.id else table.schema_of(number) for number in sorted(used)
+        },
+        bucketing=common_bucketing(schema, files),
+    )
+    publish(
+        ScanPlanned(
+            table=table.location,
+            snapshot_id=planned.snapshot_id,
+            columns=planned.columns,
+            files=sum(len(split.files) for split in splits),
+            size=planned.total_bytes,
+        )
+    )
+    return planned
+
+
+def files_of(table: Table, snapshot: Snapshot | None, between: Between | None = None) -> FileTable:
+    """Return the entries of a snapshot, or of what the snapshots of a range added."""
+    if between is not None:
+        return files_between(table, between)
+    return FileTable(()) if snapshot is None else table.manifests.files(snapshot)
+
+
+def check_files(files: FileTable) -> None:
+    """Raise UnsupportedFormatError if a live file is of a format that cannot be read."""
+    for number in files.not_orc:
+        if files.live[number]:
+            format_of(files.entries[number].file.file_name)
+
+
+class _Funnel:
+    """Runs the steps of pruning and counts what each leaves."""
+
+    def __init__(
+        self,
+        table: Table,
+        schema: TableSchema,
+        predicate: Predicate,
+        late: Predicate,
+        limit: int | None,
+        order: Sequence[SortKey],
+        *,
+        merge_apart: bool,
+    ) -> None:
+        self._table = table
+        self._schema = schema
+        self._exact = predicate
+        self._late = late
+        self._predicate = all_of(predicate, late)
+        self._limit = limit
+        self._merge_apart = merge_apart
+        self.order = order
+        self._partitions = PartitionPruner(schema, self._predicate)
+        self._values = ValuePruner(schema, table.schema_of, self._partitions)
+        self.steps: list[Step] = []
+        self.limit_note = ""
+
+    def run(self, files: FileTable) -> list[Split]:
+        """Return the splits that are left of all files of the snapshot."""
+        check_files(files)
+        schema, every = self._schema, self._predicate
+        mask = files.live
+        mask = self._step("partitions", files, mask, self._by_partition, schema.partition_keys)
+        if schema.bucket_keys:
+            mask = self._step("buckets", files, mask, self._by_bucket, schema.bucket_keys)
+        if schema.has_primary_key:
+            mask = self._step("keys", files, mask, self._by_key, schema.trimmed_primary_keys, self._exact)
+            mask = self._step("keys", files, mask, self._by_late_key, schema.trimmed_primary_keys, self._late)
+        if not self.steps:
+            counted = files.count(mask)
+            self.steps.append(Step("snapshot", counted, counted))
+        rest = [part for part in conjuncts(every) if not reads_only(part, schema.partition_keys)]
+        left = all_of(*rest)
+        buckets = self._by_value(files, mask, left) if rest else self._sections(files.select(mask))
+        if self._limit is not None:
+            buckets = self._limited(files, buckets, self._limit)
+        return [split for bucket in buckets for split in self._splits(bucket)]
+
+    def _sections(self, entries: Sequence[ManifestEntry]) -> list[list[Section]]:
+        make = key_sections if self._schema.has_primary_key else append_sections
+        return [make(bucket) for bucket in by_bucket(entries)]
+
+    def _step(
+        self,
+        name: str,
+        files: FileTable,
+        mask: Mask,
+        narrow: Callable[[FileTable, Mask, Predicate], Mask],
+        columns: Sequence[str],
+        predicate: Predicate | None = None,
+    ) -> Mask:
+        asked = [
+            part
+            for part in conjuncts(self._predicate if predicate is None else predicate)
+            if not columns_of(part) or any(path[0] in columns for path in columns_of(part))
+        ]
+        if not asked:
+            return mask
+        narrowed = narrow(files, mask, all_of(*asked))
+        by = " AND ".join(describe(part) for part in asked)
+        self.steps.append(Step(name, files.count(mask), files.count(narrowed), by))
+        return narrowed
+
+    def _by_partition(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        return files.where_partition(mask, self._partitions.keeps_partition)
+
+    def _by_bucket(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        return files.where_bucket(mask, BucketPruner(self._schema, self._partitions).keeps)
+
+    def _by_key(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        mask = mask & self._may_match(files, asked, of_key=True)
+        pruner = PartitionPruner(self._schema, asked)
+        return files.where(mask, ValuePruner(self._schema, self._table.schema_of, pruner).keeps_key)
+
+    def _by_late_key(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
+        kept = self._by_key(files, mask, asked)
+        return with_newer_versions(files, mask, kept, numbered=not self._schema.sequence_fields)
+
+    def _by_value(self, files: FileTable, mask: Mask, asked: Predicate) -> list[list[Section]]:
+        """Leave out by statistics, which one file of a section must fit."""
+        possible = mask & self._may_match(files, asked, of_key=False)
+        if not self._schema.has_primary_key:
+            kept = files.where(possible, self._values.keeps_file)
+            self.steps.append(Step("statistics", files.count(mask), files.count(kept), describe(asked)))
+            return self._sections(files.select(kept))
+        entries = files.select(mask)
+        matching = {id(entry) for entry in files.select(possible) if self._values.keeps_file(entry)}
+        buckets = [
+            [section for section in bucket if any(id(entry) in matching for entry in section.entries)]
+            for bucket in self._sections(entries)
+        ]
+        self.steps.append(Step("statistics", files.count(mask), _count(_entries(buckets)), describe(asked)))
+        return buckets
+
+    def _may_match(self, files: FileTable, asked: Predicate, *, of_key: bool) -> Mask:
+        keys = self._schema.trimmed_primary_keys
+
+        def bounds(name: str) -> ColumnBounds | None:
+            field = self._schema.field(name)
+            if name in self._schema.partition_keys or (of_key and name not in keys):
+                return None
+            if not is_bounded(field.type):
+                return None
+            return files.bounds(field, self._schema_of, of_key=keys.index(name) if of_key else None)
+
+        return may_match_files(normalize(asked), bounds, len(files))
+
+    def _schema_of(self, schema_id: int) -> TableSchema:
+        return self._schema if schema_id == self._schema.id else self._table.schema_of(schema_id)
+
+    def _limited(self, files: FileTable, buckets: Buckets, limit: int) -> Buckets:
+        """Leave out what a LIMIT, in the order wanted if there is one, surely does not reach."""
+        filtered = any(
+            not isinstance(self._partitions.residual(section.entries[0].partition), AlwaysTrue)
+            for bucket in buckets
+            for section in bucket
+        )
+        if filtered:
+            self.limit_note = "no file left out: a filter remains to be applied to rows"
+            return buckets
+        before = _count(_entries(buckets))
+        if self.order:
+            kept, self.limit_note = self._first(files, buckets, limit)
+            by = f"ORDER BY {', '.join(str(key) for key in self.order)} LIMIT {limit}"
+            self.steps.append(Step("order", before, _count(_entries(kept)), by))
+            return kept
+        kept = limited(buckets, limit)
+        self.steps.append(Step("limit", before, _count(_entries(kept)), f"LIMIT {limit}"))
+        self.limit_note = "not guaranteed: the files kept may hold more rows"
+        return kept
+
+    def _first(self, files: FileTable, buckets: Buckets, limit: int) -> tuple[Buckets, str]:
+        first = self.order[0]
+        kind = self._schema.field(first.field[0]).type
+        if len(first.field) > 1 or kind.kind is Kind.CHAR or not is_bounded(kind):
+            return buckets, f"no file left out: statistics do not order {describe_field(first.field)}"
+        bounds = self._order_bounds(files, first.field[0])
+        extents = extents_of(buckets, bounds, places_of(files.entries, buckets))
+        kept = first_of_order(
+            buckets, extents, limit, descending=first.descending, nulls_first=first.nulls_first
+        )
+        if kept is None:
+            return buckets, "no file left out: too few rows are known to come first"
+        return kept, "not guaranteed: rows are to be sorted, and cut"
+
+    def _order_bounds(self, files: FileTable, name: str) -> ColumnBounds:
+        field = self._schema.field(name)
+        if name not in self._schema.partition_keys:
+            return files.bounds(field, self._schema_of)
+        place = self._schema.partition_keys.index(name)
+        values = [partition[place] for partition in files.partitions]
+        return bounds_of_partitions(values, files.partition, files.rows, field.type)
+
+    def _splits(self, sections: Sequence[Section]) -> list[Split]:
+        if not sections:
+            return []
+        partition = sections[0].entries[0].partition
+        values = dict(zip(self._schema.partition_keys, partition, strict=True))
+        options = self._schema.table_options
+        return pack_sections(
+            sections,
+            values,
+            self._path_of,
+            options.get_option(known.SOURCE_SPLIT_TARGET_SIZE),
+            options.get_option(known.SOURCE_SPLIT_OPEN_FILE_COST),
+            merge_apart=self._merge_apart,
+        )
+
+    def _path_of(self, entry: ManifestEntry) -> str:
+        return self._table.paths.data_file(entry.partition, entry.bucket, entry.file)
+
+
+def _entries(buckets: Sequence[Sequence[Section]]) -> list[ManifestEntry]:
+    return [entry for bucket in buckets for section in bucket for entry in section.entries]
+
+
+def _count(entries: Sequence[ManifestEntry]) -> Count:
+    return Count.of(
+        (entry.partition, entry.bucket, entry.file.row_count, entry.file.file_size) for entry in entries
+    )
+
+
+def wanted_snapshot(
+    table: Table, snapshot_id: int | None, tag: str | None, between: Between | None = None
+) -> Snapshot | None:
+    """Return the snapshot that is read: the newest one unless one is named; None if there is none yet.
+
+    Raises InputError if several are named, SnapshotNotFoundError and TagNotFoundError.
+    """
+    if between is not None:
+        if snapshot_id is not None or tag is not None:
+            raise InputError("give either a snapshot or a range of snapshots to read, not both")
+        return table.snapshot(between.upto) if between.upto else None
+    if snapshot_id is not None and tag is not None:
+        raise InputError(f"give either snapshot_id ({snapshot_id}) or tag ({tag!r}), not both")
+    if tag is not None:
+        return table.tag(tag).snapshot
+    return table.latest_snapshot() if snapshot_id is None else held_snapshot(table, snapshot_id)
+
+
+def _report(
+    table: Table,
+    schema: TableSchema,
+    snapshot: Snapshot | None,
+    funnel: _Funnel,
+    push_down: FilterPushDown,
+    columns: Sequence[str] | None,
+    limit: int | None,
+) -> ScanReport:
+    return ScanReport(
+        table=str(table.identifier),
+        snapshot_id=snapshot.id if snapshot else None,
+        steps=tuple(funnel.steps),
+        accepted=tuple(describe(item.predicate) for item in push_down.accepted if item.guaranteed),
+        skipping=tuple(describe(item.predicate) for item in push_down.accepted if not item.guaranteed),
+        remaining=tuple((str(item), item.reason) for item in push_down.remaining),
+        columns=None if columns is None else tuple(columns),
+        all_columns=schema.field_names,
+        limit=limit,
+        limit_note=funnel.limit_note,
+        order=", ".join(str(key) for key in funnel.order),
+        manifests=len(table.manifests.manifests(snapshot)) if snapshot else 0,
+    )

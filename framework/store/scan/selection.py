@@ -1,0 +1,293 @@
+"""What of a table's history a query reads: a snapshot, or what was added between two.
+
+Source: Paimon's options `scan.*` and `incremental-between*`, and its `IncrementalDeltaStartingScanner`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockgate.errors import (
+    InputError,
+    NotFoundError,
+    OptionError,
+    SnapshotNotFoundError,
+    TagNotFoundError,
+    UnsupportedError,
+    nearest,
+)
+from lockgate.framework import options as known
+from lockgate.framework.options import Option, at_least, one_of
+from lockgate.framework.store.manifests.file_table import FileTable
+from lockgate.framework.store.manifests.manifest import FileKind
+from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.metadata.generations import check_generation
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+SNAPSHOT_ID = Option("scan.snapshot-id", at_least(0), 0, "the snapshot to read; 0: before the first one")
+TAG_NAME = Option("scan.tag-name", str, "", "the tag to read")
+VERSION = Option("scan.version", str, "", "the snapshot or tag to read, as VERSION AS OF does")
+TIMESTAMP_MILLIS = Option(
+    "scan.timestamp-millis", at_least(0), 0, "the time to read the table as of, in milliseconds since 1970"
+)
+TIMESTAMP = Option("scan.timestamp", str, "", "the time to read the table as of, in the session's time zone")
+BETWEEN = Option(
+    "incremental-between", str, "", "`a,b`: what was added after snapshot or tag a, up to snapshot or tag b"
+)
+BETWEEN_TIMES = Option(
+    "incremental-between-timestamp", str, "", "`a,b`: what was added after time a, up to time b"
+)
+SCAN_MODE = Option(
+    "incremental-between-scan-mode",
+    one_of("auto", "delta", "diff", "changelog"),
+    "auto",
+    "auto: refuse ranges with an OVERWRITE; delta: leave out what an OVERWRITE did, as Paimon does",
+)
+READ_OPTIONS: dict[str, Option[object]] = {
+    option.key: option  # type: ignore[misc]  # options of several types, whose values are asked for by each
+    for option in (
+        SNAPSHOT_ID,
+        TAG_NAME,
+        VERSION,
+        TIMESTAMP_MILLIS,
+        TIMESTAMP,
+        BETWEEN,
+        BETWEEN_TIMES,
+        SCAN_MODE,
+    )
+}
+# How an engine cuts and packs what a query reads, instead of as the table says.
+SPLIT_OPTIONS: dict[str, Option[int]] = {
+    option.key: option
+    for option in (
+        known.SOURCE_SPLIT_TARGET_SIZE,
+        known.SOURCE_SPLIT_OPEN_FILE_COST,
+        known.SOURCE_SPLIT_DRIVER_MAX_SIZE,
+    )
+}
+# What Spark takes for itself and leaves among the options.
+_SPARKS = ("versionAsOf", "timestampAsOf")
+# What a lookup join says of a table that it reads, which is checked where the join is made.
+_LOOKUPS = "lookup."
+
+
+@dataclass(frozen=True)
+class Between:
+    """Snapshots with after < id <= upto; what OVERWRITE snapshots did is refused, or left out."""
+
+    after: int
+    upto: int
+    leave_out_overwrites: bool = False
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a query names: a snapshot (0: the empty table) or a range of them; neither: nothing was named."""
+
+    snapshot_id: int | None = None
+    between: Between | None = None
+
+
+def selection_of(table: Table, options: Mapping[str, str], zone: str = "UTC") -> Selection:
+    """Return what the read options of a query select; their case does not matter.
+
+    `zone` is the time zone of times written as text. Raises OptionError for an option that is unknown,
+    malformed or in contradiction to another, SnapshotNotFoundError and TagNotFoundError.
+    """
+    given = _checked(options)
+    named = [key for key in given if key not in (SCAN_MODE.key, *_SPARKS, *SPLIT_OPTIONS)]
+    states = [*named, *(key for key in given if key in _SPARKS)]
+    if len(states) > 1:
+        raise OptionError(
+            f"options {' and '.join(map(repr, states))} contradict each other: give one of them"
+        )
+    if not named:
+        if SCAN_MODE.key in given:
+            raise OptionError(f"option {SCAN_MODE.key!r} needs option {BETWEEN.key!r}")
+        return Selection()
+    key, text = named[0], given[named[0]].strip()
+    if key in (BETWEEN.key, BETWEEN_TIMES.key):
+        return Selection(between=_between(table, key, text, given.get(SCAN_MODE.key, "auto"), zone))
+    if SCAN_MODE.key in given:
+        raise OptionError(f"option {SCAN_MODE.key!r} has no meaning with option {key!r}")
+    if key == TIMESTAMP.key:
+        return Selection(snapshot_at(table, _millis(key, text, zone)))
+    if key == TIMESTAMP_MILLIS.key:
+        return Selection(snapshot_at(table, int(text)))
+    if key == TAG_NAME.key:
+        return Selection(_tagged(table, text).id)
+    if key == VERSION.key:
+        return Selection(snapshot_called(table, text).id)
+    number = int(text)
+    return Selection(held_snapshot(table, number).id if number else 0)
+
+
+def split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | None]:
+    """Return in bytes what a query's options, else the table's, say of splits; None where neither says it.
+
+    The names are those of SPLIT_OPTIONS. Raises OptionError for a malformed size.
+    """
+    asked = {key.lower(): text for key, text in options.items()}
+    found: dict[str, int | None] = {}
+    for key, option in SPLIT_OPTIONS.items():
+        text = asked.get(key, table.schema.options.get(key))
+        found[key] = None if text is None else option.value_of(text)
+    return found
+
+
+def _checked(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that say what to read, by their proper names; OptionError for any other."""
+    proper = {key.lower(): key for key in (*READ_OPTIONS, *_SPARKS, *SPLIT_OPTIONS)}
+    found = {}
+    for key, text in options.items():
+        if key.lower().startswith(_LOOKUPS):
+            continue
+        name = proper.get(key.lower())
+        if name is None and key.lower() == "branch":
+            raise OptionError("a branch is read as a table of its own: `table$branch_name`")
+        if name is None and key in known.KNOWN:
+            raise OptionError(f"option {key!r} is one of the table, not of a query: ALTER TABLE sets it")
+        if name is None:
+            raise OptionError(f"unknown read option {key!r}{nearest(key, proper.values())}")
+        if name in READ_OPTIONS:
+            READ_OPTIONS[name].value_of(text)
+        elif name in SPLIT_OPTIONS:
+            SPLIT_OPTIONS[name].value_of(text)
+        found[name] = text
+    return found
+
+
+def snapshot_called(table: Table, version: str) -> Snapshot:
+    """Return the snapshot of a number or of a tag; a number is a tag only where no snapshot has it.
+
+    Raises NotFoundError, and UnsupportedError for a tag whose number another snapshot has after a rollback.
+    """
+    if not version.isdecimal():
+        try:
+            return _tagged(table, version)
+        except (TagNotFoundError, InputError) as error:
+            raise NotFoundError(
+                f"VERSION AS OF takes the number of a snapshot or the name of a tag, not {version!r}: {error}"
+            ) from None
+    try:
+        return held_snapshot(table, int(version))
+    except SnapshotNotFoundError as missing:
+        try:
+            return _tagged(table, version)
+        except TagNotFoundError:
+            raise missing from None
+
+
+def _tagged(table: Table, name: str) -> Snapshot:
+    tagged = table.tag(name).snapshot
+    if held_snapshot(table, tagged.id) != tagged:
+        raise UnsupportedError(
+            f"after a rollback another snapshot has number {tagged.id}: read tag {name!r} by "
+            "Table.read(tag=...)"
+        )
+    return tagged
+
+
+def snapshot_at(table: Table, millis: int) -> int:
+    """Return the newest snapshot of a time or before, in milliseconds since 1970; NotFoundError if none."""
+    found = _at(table, millis)
+    if found is None:
+        raise NotFoundError(f"table {table.identifier} has no snapshot from that time or before")
+    return found
+
+
+def _at(table: Table, millis: int) -> int | None:
+    return max(
+        (snapshot.id for snapshot in table.snapshots() if snapshot.time_millis <= millis), default=None
+    )
+
+
+def _millis(key: str, text: str, zone: str) -> int:
+    try:
+        wall = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise OptionError(
+            f"option {key!r} takes a time such as '2024-03-01 12:30:00', not {text!r}"
+        ) from None
+    aware = wall if wall.tzinfo else wall.replace(tzinfo=zoneinfo.ZoneInfo(zone))
+    return int(aware.timestamp() * 1000)
+
+
+# --- ranges --------------------------------------------------------------------------------------
+
+
+def _between(table: Table, key: str, text: str, mode: str, zone: str) -> Between | None:
+    ends = [end.strip() for end in text.split(",")]
+    if len(ends) != 2 or not all(ends):
+        raise OptionError(f"option {key!r} takes two ends, such as '3,5', not {text!r}")
+    mode = mode.strip().lower()
+    if mode in ("diff", "changelog"):
+        raise UnsupportedError(
+            f"option {SCAN_MODE.key!r} = {mode!r} is not supported: SELECT ... VERSION AS OF b EXCEPT SELECT "
+            "... VERSION AS OF a tells two states apart"
+        )
+    if key == BETWEEN.key:
+        after, upto = (_number(table, end) for end in ends)
+    else:
+        after, upto = _range_of_times(
+            table, *(int(end) if end.isdecimal() else _millis(key, end, zone) for end in ends)
+        )
+    if after > upto:
+        raise OptionError(f"option {key!r} goes forward: {text!r} ends before it begins")
+    return Between(after, upto, mode == "delta")
+
+
+def _number(table: Table, end: str) -> int:
+    return int(end) if end.isdecimal() else _tagged(table, end).id
+
+
+def _range_of_times(table: Table, start: int, end: int) -> tuple[int, int]:
+    if start > end:
+        raise OptionError(f"option {BETWEEN_TIMES.key!r} goes forward, not from {start} to {end}")
+    snapshots = table.snapshots()
+    if not snapshots:
+        return 0, 0
+    after = _at(table, start)
+    if after is None and snapshots[0].id > 1:
+        raise SnapshotNotFoundError(
+            f"table {table.identifier}: snapshots from after that time have expired; the oldest that is left "
+            f"is {snapshots[0].id}"
+        )
+    upto = _at(table, end)
+    return after or 0, upto if upto is not None else after or 0
+
+
+def files_between(table: Table, between: Between) -> FileTable:
+    """Return the files that snapshots of a range added, from old to new.
+
+    Snapshots that change no rows are passed over. Raises SnapshotNotFoundError if one of the range is not
+    there, InputError for a range that goes backward, and UnsupportedError if one is an OVERWRITE, which also
+    takes rows away, unless those are left out.
+    """
+    if between.after > between.upto:
+        raise InputError(f"changes go forward: after {between.after} up to {between.upto} does not")
+    entries = []
+    for number in range(between.after + 1, between.upto + 1):
+        snapshot = table.snapshot(number)
+        if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+            continue
+        check_generation(table.schema, table.schema_of(snapshot.schema_id), f"snapshot {number}")
+        delta = table.manifests.delta_entries(snapshot)
+        if snapshot.commit_kind is CommitKind.OVERWRITE or any(
+            entry.kind is FileKind.DELETE for entry in delta
+        ):
+            if between.leave_out_overwrites:
+                continue
+            raise UnsupportedError(
+                f"snapshot {number} of table {table.identifier} is an OVERWRITE, which takes rows away: what "
+                f"it added alone would mislead; option {SCAN_MODE.key!r} = 'delta' leaves it out"
+            )
+        entries += delta
+    return FileTable(entries)

@@ -1,0 +1,1 @@
+"""The columns of a table: their schema, types, defaults, and how they change over time."""

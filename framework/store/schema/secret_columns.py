@@ -1,0 +1,119 @@
+"""Encrypted columns by their ids, which stay when columns are renamed and tell them apart in every schema.
+
+A file names its columns as the schema did that it was written under, and `orc.encrypt` names them as they are
+now. A column that was dropped counts as the last schema that has it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from lockgate.framework import options as known
+from lockgate.framework.orc import parse_encrypt
+from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE, spell, split
+from lockgate.framework.types import DataField, DataType
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.schema.schema import TableSchema
+    from lockgate.framework.store.table import Table
+
+# The ids of a column and of the columns that it is in; parts of arrays and maps have ORC's names.
+Place: TypeAlias = tuple["int | str", ...]
+
+
+@dataclass(frozen=True)
+class SecretColumns:
+    """Columns to be encrypted: the name of the key by the column's place."""
+
+    keys: Mapping[Place, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.keys)
+
+    def under(self, schema: TableSchema) -> Mapping[str, str]:
+        """Return key name by column, both as files of a schema name columns; those it lacks are left out."""
+        found = {}
+        for place, key in self.keys.items():
+            name = _name_of(schema.fields, place)
+            if name is not None:
+                found[name] = key
+        return found
+
+    def top_level(self, schema: TableSchema) -> frozenset[str]:
+        """Return the columns of a schema that are to be encrypted, or have a part that is."""
+        ids = {place[0] for place in self.keys}
+        return frozenset(each.name for each in schema.fields if each.id in ids)
+
+    def has_id(self, number: int) -> bool:
+        """Say whether the column of an id, or a part of it, is to be encrypted."""
+        return any(place[0] == number for place in self.keys)
+
+
+def secrets_of(schema: TableSchema) -> SecretColumns:
+    """Return the columns that a schema encrypts."""
+    return SecretColumns(_places(schema))
+
+
+def secrets_in_history(table: Table) -> SecretColumns:
+    """Return the columns that the newest schema that has them encrypts; reads every schema of the table."""
+    schemas = [table.schema_of(schema_id) for schema_id in reversed(table.schema_files.ids())]
+    return secrets_among(schemas)
+
+
+def secrets_among(schemas: Iterable[TableSchema]) -> SecretColumns:
+    """Return the columns that the first of some schemas that has them encrypts."""
+    found: dict[Place, str] = {}
+    seen: set[int] = set()
+    for schema in schemas:
+        found |= {place: key for place, key in _places(schema).items() if place[0] not in seen}
+        seen |= {each.id for each in schema.fields}
+    return SecretColumns(found)
+
+
+def _places(schema: TableSchema) -> dict[Place, str]:
+    named = parse_encrypt(schema.table_options.get_option(known.ORC_ENCRYPT))
+    found = ((place_of(schema.fields, name), key) for name, key in named.items())
+    return {place: key for place, key in found if place is not None}
+
+
+def place_of(fields: tuple[DataField, ...], name: str) -> Place | None:
+    """Return the place of a column that `orc.encrypt` names; None if there is none of that name."""
+    top = next((each for each in fields if each.name == name), None)
+    if top is not None:
+        return (top.id,)
+    return _walked(fields, split(name), lambda each: each.name, lambda each: each.id)
+
+
+def _name_of(fields: tuple[DataField, ...], place: Place) -> str | None:
+    """Return how a schema spells the column at a place; None if it has none there."""
+    names = _walked(fields, place, lambda each: each.id, lambda each: each.name)
+    if names is None:
+        return None
+    return str(names[0]) if len(names) == 1 else spell([str(name) for name in names])
+
+
+def _walked(
+    fields: tuple[DataField, ...],
+    steps: Place,
+    known_by: Callable[[DataField], int | str],
+    label: Callable[[DataField], int | str],
+) -> Place | None:
+    """Go down to a column by one label of each column on the way, and return another label of each."""
+    found: list[int | str] = []
+    inside: DataType | None = None
+    for step in steps:
+        members = fields if inside is None else inside.fields
+        member = next((each for each in members if known_by(each) == step), None)
+        part = None if inside is None else _parts(inside).get(str(step))
+        if member is None and part is None:
+            return None
+        found.append(step if member is None else label(member))
+        inside = part if member is None else member.type
+    return tuple(found)
+
+
+def _parts(data_type: DataType) -> dict[str, DataType]:
+    found = {ELEMENT: data_type.element, KEY: data_type.key, VALUE: data_type.value}
+    return {name: part for name, part in found.items() if part is not None}

@@ -1,0 +1,86 @@
+"""Features of tables that other engines wrote, and which of them forbid reading or writing here.
+
+Reading past a feature would answer with wrong rows, writing past it would break what the table promises to
+its other readers; so both are refused, by the name of the option. What each option means: `judged_options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lockgate.errors import UnsupportedError, UnsupportedFormatError
+from lockgate.framework.options import (
+    BUCKET_FUNCTION,
+    CHANGELOG_PRODUCER,
+    FILE_FORMAT,
+    MANIFEST_FORMAT,
+    MERGE_ENGINE,
+)
+from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
+from lockgate.framework.store.schema.schema import TableSchema
+
+FILE_FORMAT_WRITTEN = "orc"
+MERGE_ENGINE_WRITTEN = "deduplicate"
+
+_UNREADABLE = (Verdict.STORED, Verdict.ELSEWHERE)
+_UNWRITABLE = (Verdict.STORED, Verdict.ELSEWHERE, Verdict.NOT_WRITTEN)
+
+
+def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
+    """Raise UnsupportedError if the table has a feature without which its rows would be read wrong.
+
+    `schema` is the one that is read by; `now` the table's newest where that is another, of which options
+    count that hold for every snapshot.
+    """
+    for key, value, judged in _refused(schema, _UNREADABLE):
+        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
+    if schema.has_primary_key and schema.options.get("bucket", "").strip() == "-2":
+        raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
+    for key, value, judged in _refused(now or schema, (Verdict.ELSEWHERE,)):
+        raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
+
+
+def check_unselected(schema: TableSchema) -> None:
+    """Raise UnsupportedError if an option of the table selects what is read, for queries that do not."""
+    for key, value, judged in _refused(schema, (Verdict.SELECTS,)):
+        raise UnsupportedError(
+            f"tables with option {key!r} = {value!r} cannot be read as they stand: {judged.why}. Let the "
+            "query say what it reads, by VERSION AS OF, TIMESTAMP AS OF, read options or snapshot_id=, or "
+            f"remove the option: ALTER TABLE ... UNSET TBLPROPERTIES ({key!r})"
+        )
+
+
+def check_writable(schema: TableSchema) -> None:
+    """Raise UnsupportedFormatError, naming the feature, if the table cannot be written here."""
+    options = schema.table_options
+    for key, value, judged in _refused(schema, _UNWRITABLE):
+        raise UnsupportedFormatError(
+            f"writing tables with option {key!r} is not supported, here {value!r}: {judged.why}"
+        )
+    manifests = schema.options.get(MANIFEST_FORMAT.key, MANIFEST_FORMAT.default)
+    if manifests.lower() != MANIFEST_FORMAT.default:
+        raise UnsupportedFormatError(
+            f"writing tables with option {MANIFEST_FORMAT.key!r} = {manifests!r} is not supported, only with "
+            f"{MANIFEST_FORMAT.default!r}"
+        )
+    wanted = {FILE_FORMAT: FILE_FORMAT_WRITTEN, BUCKET_FUNCTION: "default"}
+    if schema.has_primary_key:
+        wanted |= {MERGE_ENGINE: MERGE_ENGINE_WRITTEN, CHANGELOG_PRODUCER: "none"}
+    for choice, supported in wanted.items():
+        value = options.get_option(choice)
+        if value.lower() != supported:
+            raise UnsupportedFormatError(
+                f"writing tables with {choice.key!r} = {value!r} is not supported, only with {supported!r}"
+            )
+    if schema.has_primary_key and schema.bucket_count < 1:
+        raise UnsupportedFormatError(
+            f"the table has dynamic buckets (bucket = {schema.bucket_count}); only tables with a fixed "
+            "number of buckets can be written"
+        )
+
+
+def _refused(schema: TableSchema, verdicts: tuple[Verdict, ...]) -> Iterator[tuple[str, str, Judgement]]:
+    for key, value in schema.options.items():
+        judged = refused(key, value, verdicts, has_key=schema.has_primary_key)
+        if judged is not None:
+            yield key, value, judged

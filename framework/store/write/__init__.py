@@ -1,0 +1,1 @@
+"""Writes: rows into files, and files into one atomic commit."""

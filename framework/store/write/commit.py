@@ -1,0 +1,419 @@
+"""Commits: from files that writers left behind to a new snapshot, or to an error with nothing changed.
+
+Source: Paimon's `FileStoreCommitImpl`. Everything is written under new names first; the snapshot file,
+created exclusively, makes it visible. Whoever loses the race for a snapshot's id looks at the new head,
+checks that the changes still fit, and tries again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockgate.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    LockgateError,
+    SnapshotNotFoundError,
+    TableNotFoundError,
+    UnsupportedFormatError,
+)
+from lockgate.framework import options as known
+from lockgate.framework.plugins import RowsCommitted, publish
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.manifests.manifest_files import partitions_in
+from lockgate.framework.store.manifests.plain_files import snapshot_shows, statistics_show
+from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
+from lockgate.framework.store.metadata.generations import current_schema, same_partitions
+from lockgate.framework.store.metadata.schema_files import SchemaFiles
+from lockgate.framework.store.metadata.snapshot import (
+    FIRST_SNAPSHOT_ID,
+    CommitKind,
+    Snapshot,
+)
+from lockgate.framework.store.scan.split import key_order
+from lockgate.framework.store.schema.schema import TableSchema, now_millis
+from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
+from lockgate.framework.store.write.commit_files import CommitFiles
+from lockgate.framework.store.write.commit_request import CommitRequest, request_of
+from lockgate.framework.store.write.conflicts import (
+    check_buckets,
+    check_files,
+    check_rewritten,
+    check_schema,
+)
+from lockgate.framework.store.write.read_basis import Basis, BasisCheck
+from lockgate.framework.store.write.streams import noted_progress, own_progress, progress_after, with_progress
+from lockgate.framework.version import VERSION
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.write.commit_request import Overwrite
+    from lockgate.framework.store.write.message import CommitMessage
+
+
+def commit_messages(
+    table: Table,
+    messages: Sequence[CommitMessage],
+    *,
+    kind: str = CommitKind.APPEND,
+    user: str | None = None,
+    identifier: int | None = None,
+    base_snapshot_id: int | None = None,
+    base_commit_id: str | None = None,
+    overwrite: Overwrite | None = None,
+    replaces: bool = False,
+) -> Snapshot:
+    """Commit the files of `messages` as one snapshot and return it.
+
+    `user` and `identifier` name a commit of a stream: if it was committed before, that snapshot is returned
+    and nothing else happens; identifiers of a user must grow. `overwrite` maps partition columns to values,
+    or says of a partition's values whether it goes, and deletes all files of matching partitions as they are
+    when the commit lands (an empty mapping: of the whole table). With `base_snapshot_id`, the snapshot that
+    the changes were computed from (0: the empty table), they are refused if partitions that are overwritten,
+    or ranges of keys that are upserted, have changed since then, or if that was rolled back (`base_commit_id`
+    tells the snapshot from one that got its number later); see `basis`. Files that are deleted must be there
+    in any case. A commit without changes returns the newest snapshot, or makes an empty first one. `replaces`
+    is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
+
+    Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
+    table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
+    the caller to delete.
+    """
+    basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
+    request = request_of(table, messages, kind, user, identifier, basis, overwrite)
+    request = dataclasses.replace(request, replaces=replaces)
+    return _Attempts(table, request).run()
+
+
+def _announce(table: Table, snapshot: Snapshot) -> None:
+    publish(
+        RowsCommitted(
+            table=table.location,
+            snapshot_id=snapshot.id,
+            kind=str(snapshot.commit_kind),
+            writer=snapshot.commit_user,
+            identifier=snapshot.commit_identifier,
+            rows=snapshot.delta_record_count,
+        )
+    )
+
+
+@dataclass
+class _Attempts:
+    """The attempts of one commit, and what later ones take over from earlier ones."""
+
+    table: Table
+    request: CommitRequest
+    _seen_snapshot: int = 0
+    _basis: BasisCheck | None = None
+    _pending: Snapshot | None = None
+
+    def __post_init__(self) -> None:
+        self._files = CommitFiles(self.table)
+        if self.request.basis is not None:
+            self._basis = BasisCheck(self.table, self.request.basis)
+
+    def run(self) -> Snapshot:
+        options = self.table.options
+        retries = options.get_option(known.COMMIT_MAX_RETRIES)
+        deadline = time.monotonic() + options.get_option(known.COMMIT_TIMEOUT).total_seconds()
+        for attempt in range(retries + 1):
+            try:
+                snapshot = self._attempt()
+            except BaseException:
+                # Files too many do no harm; files missing from a visible snapshot would.
+                if self._is_visible() is False:
+                    self._files.clean_up()
+                raise
+            if snapshot is not None:
+                return snapshot
+            if time.monotonic() > deadline:
+                break
+            self._wait(attempt)
+        self._files.clean_up()
+        raise CommitConflictError(
+            f"gave up committing to {self.table.location}: others committed first, {attempt + 1} times; "
+            f"raise {known.COMMIT_MAX_RETRIES.key!r} or write with fewer jobs at once"
+        )
+
+    def _wait(self, attempt: int) -> None:
+        options = self.table.options
+        least = options.get_option(known.COMMIT_MIN_WAIT).total_seconds()
+        most = options.get_option(known.COMMIT_MAX_WAIT).total_seconds()
+        # Spread, so that those who lost together do not meet again.
+        time.sleep(min(most, least * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.5))
+
+    def _attempt(self) -> Snapshot | None:
+        """Try once; None if another commit took the snapshot's id, or a rollback the one before."""
+        head = self.table.snapshot_files.latest()
+        try:
+            return self._attempt_on(head)
+        except CorruptFileError:
+            # A rollback deletes what its head refers to while that is read.
+            if head is None or self._is_visible() is not False or not self._was_rolled_back(head):
+                raise
+            return None
+
+    def _attempt_on(self, head: Snapshot | None) -> Snapshot | None:
+        done = self._committed_before(head)
+        if done is not None:
+            self._files.clean_up()
+            return done
+        schema = self._current_schema()
+        changes = self._checked_changes(head, schema)
+        plain = self._plain_statistics(schema)
+        scrubs = self.request.kind is CommitKind.COMPACT and snapshot_shows(self.table, head, plain)
+        if not changes and head is not None and not self.request.replaces and not scrubs:
+            return head
+        snapshot, own_list = self._prepare(head, schema, changes, plain)
+        # Expiry may have removed everything up to a late committer's head; then its id is free again.
+        if self.table.snapshot_files.latest_id() == (None if head is None else head.id) and self._create(
+            snapshot
+        ):
+            if head is None or not self._was_rolled_back(head):
+                self.table.snapshot_files.hint_latest(snapshot.id)
+                self._files.drop_unused(snapshot)
+                _announce(self.table, snapshot)
+                return snapshot
+            self._withdraw(snapshot)
+        self._files.clean_up([own_list])
+        return None
+
+    def _was_rolled_back(self, head: Snapshot) -> bool:
+        """Say whether a rollback removed the snapshot that another was just put on top of.
+
+        It may have been given to another one since. Expiry takes it only with all that are older.
+        """
+        try:
+            return self.table.snapshot(head.id) != head
+        except SnapshotNotFoundError:
+            return any(snapshot_id < head.id for snapshot_id in self.table.snapshot_files.ids())
+
+    def _withdraw(self, snapshot: Snapshot) -> None:
+        """Take back a snapshot on top of one that is gone; the next attempt starts from what is there now."""
+        if self.table.snapshot_files.exists(snapshot.id + 1):
+            raise CommitConflictError(
+                f"{self.table.identifier} was rolled back while snapshot {snapshot.id} was committed, and "
+                "others were committed on top of it; see which state the table is in"
+            )
+        self.table.snapshot_files.delete(snapshot.id)
+        self._pending = None
+        self._seen_snapshot = 0
+
+    def _create(self, snapshot: Snapshot) -> bool:
+        self._pending = snapshot
+        try:
+            return self.table.snapshot_files.create(snapshot)
+        except Exception:
+            # The file may have got its name before the error: then the commit is done.
+            if self._is_visible():
+                return True
+            raise
+
+    def _is_visible(self) -> bool | None:
+        """Say whether the snapshot being created exists; None if that cannot be found out."""
+        if self._pending is None:
+            return False
+        try:
+            return self.table.snapshot(self._pending.id).uuid == self._pending.uuid
+        except SnapshotNotFoundError:
+            return False
+        except (LockgateError, OSError):
+            return None
+
+    def _current_schema(self) -> TableSchema:
+        """Return the newest schema; an error if the table is not the one that was loaded."""
+        # Read anew, because what the table keeps is of the time it was loaded.
+        branch = self.table.identifier.branch is not None
+        files = SchemaFiles(self.table.file_system, self.table.line_location, branch=branch)
+        newest, loaded = current_schema(files, self.table.snapshot_files), self.table.schema
+        if self.request.replaces:
+            return self._replacing_schema(files)
+        if newest is None:
+            raise TableNotFoundError(f"table {self.table.identifier} was dropped")
+        same_id = newest.id == loaded.id
+        if newest.id < loaded.id or (same_id and newest.time_millis != loaded.time_millis):
+            raise CommitConflictError(
+                f"table {self.table.identifier} was dropped and created again; load it again"
+            )
+        return newest
+
+    def _replacing_schema(self, files: SchemaFiles) -> TableSchema:
+        """Return the schema that is to hold with the snapshot, if the table is still what it was."""
+        newest = files.latest()
+        if newest is None or newest != self.table.schema:
+            raise CommitConflictError(
+                f"table {self.table.identifier} was altered or replaced meanwhile; repeat the statement"
+            )
+        return newest
+
+    # --- was it done, may it be done ---------------------------------------------------------
+
+    def _committed_before(self, head: Snapshot | None) -> Snapshot | None:
+        """Return the snapshot that an earlier try of the same stream made."""
+        if head is None or not self.request.is_stream:
+            return None
+        if head.id < self._seen_snapshot:
+            self._seen_snapshot = 0  # a rollback
+        request = self.request
+        for snapshot in self._snapshots_back(head, self._seen_snapshot):
+            if snapshot.commit_user == request.user and (own := own_progress(snapshot)) is not None:
+                if own.covers(request.identifier, request.kind):
+                    return snapshot
+                if own.identifier < request.identifier:
+                    break
+            # What the stream committed may have expired; its note is handed on.
+            noted = noted_progress(snapshot)
+            if noted is not None:
+                last = noted.get(request.user)
+                if last is not None and last.covers(request.identifier, request.kind):
+                    return self._snapshot_or(last.snapshot_id, snapshot)
+                break
+        self._seen_snapshot = head.id
+        return None
+
+    def _snapshots_back(self, head: Snapshot | None, until: int = 0) -> Iterator[Snapshot]:
+        """Go from a snapshot back to the oldest that exists, or to the one after `until`."""
+        if head is None or head.id <= until:
+            return
+        yield head
+        for snapshot_id in range(head.id - 1, until, -1):
+            try:
+                yield self.table.snapshot(snapshot_id)
+            except SnapshotNotFoundError:
+                return
+
+    def _snapshot_or(self, snapshot_id: int, other: Snapshot) -> Snapshot:
+        with suppress(SnapshotNotFoundError):
+            return self.table.snapshot(snapshot_id)
+        return other
+
+    def _checked_changes(self, head: Snapshot | None, schema: TableSchema) -> tuple[ManifestEntry, ...]:
+        """Return all changes, with what an overwrite replaces; CommitConflictError if they do not fit."""
+        request, written = self.request, self.table.schema
+        overwrites = request.kind is CommitKind.OVERWRITE
+        check_schema(written, schema, overwrite=overwrites)
+        check_rewritten(written, request.changes)
+        if head is not None and head.index_manifest is not None and request.deletes:
+            raise UnsupportedFormatError(
+                f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"
+            )
+        self._check_basis(head, schema)
+        if self._starts_afresh(head):
+            return request.changes
+        # Paimon's `rescale` gives a partition another number of buckets, of which no schema tells.
+        fixed = schema.bucket_count > 0
+        if not request.deletes and not fixed and not self._adds_compacted():
+            return request.changes
+        base = self._base_files(head)
+        replaced = [entry for entry in base if self._is_overwritten(entry)]
+        deletions = [
+            ManifestEntry(FileKind.DELETE, old.partition, old.bucket, old.total_buckets, old.file)
+            for old in replaced
+        ]
+        changes = (*deletions, *request.changes)
+        check_files(base, changes, has_key=written.has_primary_key)
+        if fixed and not overwrites:
+            check_buckets(base, changes)
+        return changes
+
+    def _starts_afresh(self, head: Snapshot | None) -> bool:
+        """Say whether the files before lie in other partitions, so that no manifest can hold both."""
+        if head is None or not self.request.replaces:
+            return False
+        return not same_partitions(self.table.schema_of(head.schema_id), self.table.schema)
+
+    def _adds_compacted(self) -> bool:
+        return any(entry.kind is FileKind.ADD and entry.file.level > 0 for entry in self.request.changes)
+
+    def _base_files(self, head: Snapshot | None) -> list[ManifestEntry]:
+        if self.request.overwrite is not None:
+            return self.table.manifests.live_files(head)
+        partitions = {entry.partition for entry in self.request.changes}
+        return self.table.manifests.live_files(head, partitions_in(partitions))
+
+    def _is_overwritten(self, entry: ManifestEntry) -> bool:
+        return self.request.overwrite is not None and self.request.overwrite(entry.partition)
+
+    def _check_basis(self, head: Snapshot | None, schema: TableSchema) -> None:
+        """Refuse changes if others have changed what they were computed from."""
+        request = self.request
+        if head is None or self._basis is None or request.kind is CommitKind.COMPACT:
+            return
+        if schema.table_options.get_option(known.ISOLATION) == "serializable":
+            self._basis.check(head, lambda entry: True)
+        elif request.overwrite is not None:
+            self._basis.check(head, self._is_overwritten)
+        elif self.table.schema.has_primary_key:
+            self._basis.check(head, self._holds_same_keys)
+
+    def _holds_same_keys(self, entry: ManifestEntry) -> bool:
+        """Say whether a file may hold keys that are written."""
+        low, high = key_order(entry.file.min_key), key_order(entry.file.max_key)
+        return any(
+            (ours.partition, ours.bucket) == (entry.partition, entry.bucket)
+            and not (key_order(ours.file.max_key) < low or high < key_order(ours.file.min_key))
+            for ours in self.request.changes
+        )
+
+    # --- write what the snapshot refers to ---------------------------------------------------
+
+    def _plain_statistics(self, schema: TableSchema) -> PlainStatistics:
+        """Return what tells of values of encrypted columns; a compaction looks at dropped ones too."""
+        compacts = self.request.kind is CommitKind.COMPACT
+        secrets = secrets_in_history(self.table) if compacts else secrets_of(schema)
+        return PlainStatistics(secrets, self.table.schema_of)
+
+    def _statistics_after(self, head: Snapshot | None, plain: PlainStatistics, *, scrub: bool) -> str | None:
+        if head is None or self.request.replaces or head.statistics is None:
+            return None
+        return None if scrub and statistics_show(self.table, head.statistics, plain) else head.statistics
+
+    def _prepare(
+        self,
+        head: Snapshot | None,
+        schema: TableSchema,
+        changes: tuple[ManifestEntry, ...],
+        plain: PlainStatistics,
+    ) -> tuple[Snapshot, str]:
+        """Write manifests and lists; return the snapshot and the base list's name, which is this try's."""
+        hidden = plain.all_without(changes)
+        # An addition and its deletion are a pair only if both show the same.
+        shown = any(entry is not kept for entry, kept in zip(changes, hidden, strict=True))
+        scrub = shown or self.request.kind is CommitKind.COMPACT
+        delta_list, delta_size = self._files.delta_list(hidden)
+        afresh = head is None or self._starts_afresh(head)
+        base = [] if head is None or afresh else self.table.manifests.manifests(head)
+        base_list, base_size = self._files.base_list(base, plain, scrub=scrub)
+        added = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.ADD)
+        deleted = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.DELETE)
+        snapshot = Snapshot(
+            id=FIRST_SNAPSHOT_ID if head is None else head.id + 1,
+            schema_id=schema.id,
+            base_manifest_list=base_list,
+            base_manifest_list_size=base_size,
+            delta_manifest_list=delta_list,
+            delta_manifest_list_size=delta_size,
+            commit_user=self.request.user,
+            commit_identifier=self.request.identifier,
+            commit_kind=self.request.kind,
+            time_millis=now_millis(),
+            total_record_count=(head.total_record_count if head and not afresh else 0) + added - deleted,
+            delta_record_count=added - deleted,
+            uuid=str(uuid.uuid4()),
+            writer_version=f"lockgate-{VERSION}",
+            index_manifest=head.index_manifest if head else None,
+            watermark=head.watermark if head else None,
+            statistics=self._statistics_after(head, plain, scrub=scrub),
+            next_row_id=head.next_row_id if head else None,
+        )
+        progress = progress_after(self._snapshots_back(head))
+        properties = with_progress(None, progress, self.request.user, own_progress(snapshot))
+        return dataclasses.replace(snapshot, properties=properties), base_list

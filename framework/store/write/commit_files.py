@@ -1,0 +1,80 @@
+"""The manifests and lists of one commit: written under new names, taken over by later attempts, tidied up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
+from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests, shows_values
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.table import Table
+
+
+class CommitFiles:
+    """What the attempts of a commit write besides the snapshot; nothing refers to it before that."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        # What was written, to be deleted if it comes to nothing.
+        self._written: list[str] = []
+        self._delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
+        self._merged: MergedManifests | None = None
+
+    def base_list(
+        self, base: list[ManifestFileMeta], plain: PlainStatistics, *, scrub: bool
+    ) -> tuple[str, int]:
+        """Write the list of the manifests before; its name and bytes.
+
+        They are merged where they have become many, and with `scrub` where they show values of encrypted
+        columns.
+        """
+        name, size = self.table.manifests.write_list(self._merged_base(base, plain, scrub))
+        self._written.append(name)
+        return name, size
+
+    def delta_list(self, changes: tuple[ManifestEntry, ...]) -> tuple[str, int]:
+        """Write the list of the commit's own changes, unless an attempt before has; its name and bytes."""
+        if self._delta is None or self._delta[0] != changes:
+            meta = self.table.manifests.write_manifest(changes) if changes else None
+            if meta is not None:
+                self._written.append(meta.file_name)
+            name, size = self.table.manifests.write_list([meta] if meta else [])
+            self._written.append(name)
+            self._delta = (changes, meta, name, size)
+        return self._delta[2], self._delta[3]
+
+    def _merged_base(
+        self, base: list[ManifestFileMeta], plain: PlainStatistics, scrub: bool
+    ) -> list[ManifestFileMeta]:
+        applied = self._merged.apply(base) if self._merged else None
+        if applied is not None and not (scrub and shows_values(self.table.manifests, applied, plain)):
+            return applied
+        manifests, options = self.table.manifests, self.table.options
+        self._merged = merge_manifests(manifests, base, options, plain, scrub=scrub)
+        if self._merged is None:
+            return base
+        self._written.extend(meta.file_name for meta in self._merged.manifests)
+        return self._merged.apply(base) or base
+
+    def drop_unused(self, snapshot: Snapshot) -> None:
+        """Delete what earlier attempts wrote and the snapshot does not use."""
+        used = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
+        if self._delta is not None and self._delta[1] is not None:
+            used.add(self._delta[1].file_name)
+        if self._merged is not None:
+            used.update(meta.file_name for meta in self._merged.manifests)
+        self.clean_up([name for name in self._written if name not in used])
+
+    def clean_up(self, names: Sequence[str] | None = None) -> None:
+        """Delete what was written, or some of it."""
+        names = list(self._written) if names is None else names
+        for name in names:
+            with suppress(OSError):
+                self.table.manifests.delete(name)
+        dropped = set(names)
+        self._written = [name for name in self._written if name not in dropped]

@@ -1,0 +1,104 @@
+"""What a commit is asked to do, checked as far as the table's state does not matter."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from lockgate.errors import InputError, nearest
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
+from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.write.message import CommitMessage
+from lockgate.framework.types import one_nan
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.write.read_basis import Basis
+
+Partition: TypeAlias = tuple[Any, ...]
+# Which partitions are replaced: those with some values, or those of which a function says so.
+Overwrite: TypeAlias = Mapping[str, Any] | Callable[[Partition], bool]
+
+
+@dataclass(frozen=True)
+class CommitRequest:
+    """A commit that is asked for: what changes, what is replaced, and what it was computed from."""
+
+    kind: CommitKind
+    user: str
+    identifier: int
+    changes: tuple[ManifestEntry, ...]
+    overwrite: Callable[[Partition], bool] | None
+    basis: Basis | None
+    replaces: bool = False
+
+    @property
+    def deletes(self) -> bool:
+        """Whether it takes files away."""
+        return self.overwrite is not None or any(entry.kind is FileKind.DELETE for entry in self.changes)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is one of a series that happens once each."""
+        return self.identifier != BATCH_COMMIT_IDENTIFIER
+
+
+def request_of(
+    table: Table,
+    messages: Sequence[CommitMessage],
+    kind: str,
+    user: str | None,
+    identifier: int | None,
+    basis: Basis | None,
+    overwrite: Overwrite | None,
+) -> CommitRequest:
+    """Return what `commit.commit_messages` is asked for; InputError if that cannot be meant.
+
+    Raises UnsafePathError for files that the table cannot have.
+    """
+    try:
+        commit_kind = CommitKind(kind)
+    except ValueError:
+        hint = nearest(str(kind), [each.value for each in CommitKind])
+        raise InputError(f"a commit cannot be of kind {kind!r}{hint}") from None
+    if identifier is not None and user is None:
+        raise InputError("a commit with an identifier needs the user that it counts for")
+    changes = [*_entries(messages, FileKind.DELETE), *_entries(messages, FileKind.ADD)]
+    for entry in changes:  # an executor may have said anything
+        table.paths.check_entry(entry)
+    deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
+    if commit_kind is CommitKind.APPEND and deletes:
+        # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.
+        commit_kind = CommitKind.OVERWRITE
+    return CommitRequest(
+        kind=commit_kind,
+        user=user or str(uuid.uuid4()),
+        identifier=BATCH_COMMIT_IDENTIFIER if identifier is None else identifier,
+        changes=tuple(changes),
+        overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
+        basis=basis,
+    )
+
+
+def _matching(schema: TableSchema, spec: Mapping[str, Any]) -> Callable[[Partition], bool]:
+    """Return the question whether a partition has the values of `spec`."""
+    keys = schema.partition_keys
+    for name in spec:
+        if name not in keys:
+            raise InputError(
+                f"cannot overwrite by {name!r}: it is not a partition column{nearest(name, keys)}"
+            )
+    # Compared as tuples, in which NaN is equal to itself.
+    wanted = {keys.index(name): (one_nan(value),) for name, value in spec.items()}
+    return lambda partition: all((partition[index],) == value for index, value in wanted.items())
+
+
+def _entries(messages: Sequence[CommitMessage], kind: FileKind) -> list[ManifestEntry]:
+    return [
+        ManifestEntry(kind, message.partition, message.bucket, message.total_buckets, file)
+        for message in messages
+        for file in (message.added if kind is FileKind.ADD else message.deleted)
+    ]

@@ -1,0 +1,160 @@
+"""What a writer hands to a commit: files added to and deleted from one bucket."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lockgate.errors import InputError
+from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
+from lockgate.framework.store.manifests.manifest import DataFileMeta
+from lockgate.framework.store.manifests.simple_stats import SimpleStats
+from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
+from lockgate.framework.types import DataType, value_from_json, value_to_json
+
+
+@dataclass(frozen=True)
+class CommitMessage:
+    """Files added to and deleted from one bucket; `partition` holds the partition's values in order."""
+
+    partition: tuple[Any, ...]
+    bucket: int
+    total_buckets: int
+    added: tuple[DataFileMeta, ...] = ()
+    deleted: tuple[DataFileMeta, ...] = ()
+
+    def to_json(self, schema: TableSchema) -> dict[str, Any]:
+        """Return the JSON that `from_json` reads; values are spelled by `value_to_json`."""
+        types = schema.types_of(schema.partition_keys)
+        values = zip(schema.partition_keys, types, self.partition, strict=True)
+        return {
+            "partition": {name: value_to_json(kind, value) for name, kind, value in values},
+            "bucket": self.bucket,
+            "total_buckets": self.total_buckets,
+            "added": [_file_to_json(file, schema) for file in self.added],
+            "deleted": [_file_to_json(file, schema) for file in self.deleted],
+        }
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any], schema: TableSchema) -> CommitMessage:
+        """Read a message; `file` is short for `added` with one file. InputError if something is missing."""
+        try:
+            partition = json.get("partition") or {}
+            values = tuple(
+                value_from_json(schema.field(name).type, partition[name]) for name in schema.partition_keys
+            )
+            added = [json["file"]] if "file" in json else json.get("added", ())
+            return cls(
+                partition=values,
+                bucket=int(json["bucket"]),
+                total_buckets=int(json["total_buckets"]),
+                added=tuple(_file_from_json(file, schema) for file in added),
+                deleted=tuple(_file_from_json(file, schema) for file in json.get("deleted", ())),
+            )
+        except KeyError as missing:
+            raise InputError(f"a commit message lacks {missing}") from None
+
+
+def _file_to_json(file: DataFileMeta, schema: TableSchema) -> dict[str, Any]:
+    key_types = schema.types_of(schema.trimmed_primary_keys) if file.min_key else ()
+    names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
+    columns = zip(
+        names, file.value_stats.min, file.value_stats.max, file.value_stats.null_counts, strict=True
+    )
+    return {
+        "name": file.file_name,
+        "size": file.file_size,
+        "rows": file.row_count,
+        "min_key": [value_to_json(kind, value) for kind, value in zip(key_types, file.min_key, strict=True)],
+        "max_key": [value_to_json(kind, value) for kind, value in zip(key_types, file.max_key, strict=True)],
+        "stats": {name: _column_to_json(schema, name, *stats) for name, *stats in columns},
+        "min_sequence": file.min_sequence_number,
+        "max_sequence": file.max_sequence_number,
+        "delete_rows": file.delete_row_count,
+        "schema_id": file.schema_id,
+        "level": file.level,
+        "file_source": file.file_source,
+        "creation_time": file.creation_time_millis,
+        "extra_files": list(file.extra_files),
+        "external_path": file.external_path,
+    }
+
+
+def _column_to_json(
+    schema: TableSchema, name: str, minimum: Any, maximum: Any, nulls: int | None
+) -> dict[str, Any]:
+    kind = schema.field(name).type
+    if kind.is_nested:
+        return {"min": None, "max": None, "nulls": nulls}
+    return {"min": value_to_json(kind, minimum), "max": value_to_json(kind, maximum), "nulls": nulls}
+
+
+def _file_from_json(json: Mapping[str, Any], schema: TableSchema) -> DataFileMeta:
+    keys = schema.trimmed_primary_keys
+    columns = json.get("stats") or {}
+    # In the order of the schema, whatever the writer's map has.
+    names = tuple(name for name in schema.field_names if name in columns)
+    for name in columns:
+        schema.field(name)
+    value_stats = _stats_of(schema, names, columns)
+    min_key, max_key = (_key_from_json(json.get(bound), schema) for bound in ("min_key", "max_key"))
+    key_columns = {name: columns.get(name, _UNKNOWN) for name in keys}
+    if len(keys) == 1 and min_key and _UNKNOWN in key_columns.values():
+        key_columns = {keys[0]: {"min": json["min_key"][0], "max": json["max_key"][0], "nulls": 0}}
+    return DataFileMeta(
+        file_name=str(json["name"]),
+        file_size=int(json["size"]),
+        row_count=int(json["rows"]),
+        min_key=min_key,
+        max_key=max_key,
+        key_stats=_stats_of(schema, keys, key_columns),
+        value_stats=value_stats,
+        min_sequence_number=int(json.get("min_sequence") or 0),
+        max_sequence_number=int(json.get("max_sequence") or 0),
+        schema_id=int(json.get("schema_id", schema.id)),
+        level=int(json.get("level", 0)),
+        extra_files=tuple(json.get("extra_files") or ()),
+        creation_time_millis=json.get("creation_time") or wall_clock_millis(),
+        delete_row_count=json.get("delete_rows", 0),
+        file_source=json.get("file_source", 0),
+        value_stats_cols=names,
+        external_path=json.get("external_path"),
+    )
+
+
+_UNKNOWN: Mapping[str, Any] = {"min": None, "max": None, "nulls": None}
+
+
+def _key_from_json(json: Any, schema: TableSchema) -> tuple[Any, ...]:
+    if not schema.primary_keys:
+        return ()
+    types = schema.types_of(schema.trimmed_primary_keys)
+    if json is None or len(json) != len(types):
+        raise InputError(f"a file of a table with a primary key needs {len(types)} values in its key bounds")
+    return tuple(value_from_json(kind, value) for kind, value in zip(types, json, strict=True))
+
+
+def _stats_of(schema: TableSchema, names: tuple[str, ...], columns: Mapping[str, Any]) -> SimpleStats:
+    def values(bound: str) -> tuple[Any, ...]:
+        return tuple(value_from_json(schema.field(name).type, columns[name].get(bound)) for name in names)
+
+    highest = (
+        _rounded_up(schema.field(name).type, value) for name, value in zip(names, values("max"), strict=True)
+    )
+    return SimpleStats(values("min"), tuple(highest), tuple(columns[name].get("nulls") for name in names))
+
+
+def _rounded_up(kind: DataType, value: Any) -> Any:
+    """Return an upper bound that stays one when a manifest keeps only the milliseconds of its type.
+
+    Spark knows no TIMESTAMP(3) and writes microseconds into such a column.
+    """
+    finer = value.microsecond % 1000 if kind.is_timestamp and value is not None else 0
+    if not finer or (kind.precision or 0) > COMPACT_TIMESTAMP_PRECISION:
+        return value
+    try:
+        return value + datetime.timedelta(microseconds=1000 - finer)
+    except OverflowError:
+        return None

@@ -1,0 +1,91 @@
+"""What changes were computed from, and whether that still holds when they are committed.
+
+Statements run under snapshot isolation, as in Paimon and by choice in Iceberg: each sees the table as it was
+at one snapshot, and of two that change the same thing the later one is refused. What the same thing is
+depends on how it is changed: the rows of a key, the files that are written anew, the partitions that are
+replaced. Under `write.isolation-level` = `serializable` any change that lands meanwhile refuses a statement
+that read the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockgate.errors import CommitConflictError, SnapshotNotFoundError
+from lockgate.framework.store.manifests.manifest import ManifestEntry
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The snapshot that changes were computed from; 0 is the empty table.
+
+    `commit_id` (see `Snapshot.commit_id`) tells it from another that got its number after a rollback.
+    """
+
+    snapshot_id: int
+    commit_id: str | None = None
+
+
+class BasisCheck:
+    """Refuses changes whose basis has changed; what an earlier attempt looked at is not read again."""
+
+    def __init__(self, table: Table, basis: Basis) -> None:
+        self._table = table
+        self._basis = basis
+        self._seen: Snapshot | None = None
+
+    def check(self, head: Snapshot, concerns: Callable[[ManifestEntry], bool]) -> None:
+        """Raise CommitConflictError if a file that `concerns` the changes came or went after the basis."""
+        basis = self._basis.snapshot_id
+        if basis > head.id or self._was_given_again():
+            raise CommitConflictError(
+                f"the changes were computed from snapshot {basis}, which was rolled back meanwhile; "
+                "repeat the statement"
+            )
+        for snapshot_id in range(self._first_unseen(), head.id + 1):
+            self._check_one(snapshot_id, concerns)
+        self._seen = head
+
+    def _was_given_again(self) -> bool:
+        """Say whether another snapshot has the number of the basis; one that has expired keeps it."""
+        if self._basis.commit_id is None or self._basis.snapshot_id == 0:
+            return False
+        try:
+            return self._table.snapshot(self._basis.snapshot_id).commit_id != self._basis.commit_id
+        except SnapshotNotFoundError:
+            return False
+
+    def _first_unseen(self) -> int:
+        seen = self._seen
+        if seen is not None and seen.id > self._basis.snapshot_id:
+            try:
+                if self._table.snapshot(seen.id).commit_id == seen.commit_id:
+                    return seen.id + 1
+            except SnapshotNotFoundError:
+                pass  # a rollback, or expiry, which the first snapshot that is missing tells of
+        return self._basis.snapshot_id + 1
+
+    def _check_one(self, snapshot_id: int, concerns: Callable[[ManifestEntry], bool]) -> None:
+        basis = self._basis.snapshot_id
+        try:
+            snapshot = self._table.snapshot(snapshot_id)
+        except SnapshotNotFoundError:
+            raise CommitConflictError(
+                f"the changes were computed from snapshot {basis}, and snapshot {snapshot_id} has expired "
+                "meanwhile, so what it changed is not known; repeat the statement"
+            ) from None
+        # A compaction changes no row, so that whatever it meets keeps its meaning.
+        if snapshot.commit_kind is CommitKind.COMPACT:
+            return
+        for entry in self._table.manifests.delta_entries(snapshot):
+            if concerns(entry):
+                raise CommitConflictError(
+                    f"snapshot {snapshot_id} changed partition {entry.partition!r}, bucket {entry.bucket}, "
+                    f"after snapshot {basis}, which the changes were computed from; repeat the statement"
+                )

@@ -1,0 +1,295 @@
+"""Writing rows: split by partition and bucket, sorted by key, as files that a commit then makes visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import InputError, UnsupportedError
+from lockgate.framework.store.manifests.manifest import DataFileMeta
+from lockgate.framework.store.rows.bucket import assign_buckets
+from lockgate.framework.store.rows.deletions import fill_deletions, rows_with_keys
+from lockgate.framework.store.rows.grouping import Codes, group_codes, groups, last_of_each
+from lockgate.framework.store.rows.merge import KEY_PREFIX, RowKind, merge_plan, sort_by_key
+from lockgate.framework.store.rows.row_order import by_sequence
+from lockgate.framework.store.rows.rows import check_not_null, conform_rows, with_system_columns
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_readable, check_writable
+from lockgate.framework.store.write.bucket_writer import BucketWriter
+from lockgate.framework.store.write.message import CommitMessage
+from lockgate.framework.types import one_nan, to_arrow
+from lockgate.pushdown import Predicate
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+Rows: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.Table | pa.RecordBatch]"
+Kinds: TypeAlias = "Sequence[int] | pa.Array | pa.ChunkedArray | None"
+Where: TypeAlias = tuple[tuple[Any, ...], int]
+
+# Rows gathered before they are split: as many make good files, as few fit into memory.
+_BUFFERED_BYTES = 256 * 2**20
+
+# Writers of append tables stay open between buffers, up to so many files at a time.
+_OPEN_WRITERS = 64
+
+
+def write_files(
+    table: Table,
+    data: Rows,
+    *,
+    kinds: Kinds = None,
+    overwrite: Mapping[str, Any] | None = None,
+    stored: bool = False,
+) -> list[CommitMessage]:
+    """Write rows as data files and say what to commit; nothing is visible before.
+
+    Columns are matched by name; missing ones become null. In key tables the last row of a key wins, within
+    `data` and against what is there, or the one that is newest by `sequence.field`; `kinds` (one `RowKind` a
+    row, for a single table or batch) may delete. With `overwrite`, a mapping of partition columns to values,
+    rows of other partitions are refused. Rows that come from the table itself are `stored`: their texts are
+    not filled up or cut. If anything fails, the files written are deleted.
+
+    Raises ColumnNotFoundError, InputError for rows that do not fit, UnsupportedError for tables that cannot
+    be written, KeyMissingError if a key to encrypt with is missing.
+    """
+    check_rows_writable(table.schema)
+    writer = _make_writer(table)
+    try:
+        for rows, row_kinds in _buffers(table.schema, data, kinds, stored):
+            _check_overwrite(table.schema, rows, overwrite)
+            writer.write(rows, row_kinds)
+        return writer.close()
+    except BaseException:
+        writer.abort()
+        raise
+
+
+def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]:
+    """Write deletions (-D) of a key table's rows and say what to commit.
+
+    `keys` are rows with the columns of the primary key, or a predicate for the rows to delete. Those found by
+    a predicate are read strictly, so that an encrypted value is never replaced by its mask, and a deletion
+    holds their values. With `sequence.field`, a deletion is as new as the row it deletes, which is looked up;
+    if `keys` have those columns too, as new as they say. What else it holds: see `deletions`. Raises
+    UnsupportedError for tables without a primary key, else as `write_files`.
+    """
+    schema = table.schema
+    if not schema.has_primary_key:
+        raise UnsupportedError(
+            f"{table.identifier} has no primary key, so rows cannot be deleted; overwrite partitions"
+        )
+    rows, stored = _rows_to_delete(table, keys)
+    kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)
+    return write_files(table, rows, kinds=kinds, stored=stored)
+
+
+def _rows_to_delete(table: Table, keys: pa.Table | Predicate) -> tuple[pa.Table, bool]:
+    """Return what deletions hold, and whether it was read from the table."""
+    if isinstance(keys, Predicate):
+        return table.read(predicate=keys, strict=True), True
+    schema = table.schema
+    missing = [name for name in schema.primary_keys if name not in keys.column_names]
+    if missing:
+        raise InputError(f"the keys to delete lack {', '.join(missing)}")
+    named = list(dict.fromkeys((*schema.primary_keys, *schema.sequence_fields)))
+    if all(name in keys.column_names for name in named):
+        return keys.select(named), False
+    return rows_with_keys(table, keys), True
+
+
+def check_rows_writable(schema: TableSchema) -> None:
+    """Raise UnsupportedError or UnsupportedFormatError if rows cannot be written into tables of this
+    schema."""
+    check_writable(schema)
+    check_readable(schema)
+    merge_plan(schema)
+
+
+def _buffers(
+    schema: TableSchema, data: Rows, kinds: Kinds, stored: bool
+) -> Iterator[tuple[pa.Table, pa.Array | None]]:
+    """Gather rows, conformed to the schema and checked, into tables of some size."""
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        rows = conform_rows(schema, data, stored=stored)
+        row_kinds = _kinds(schema, kinds, rows.num_rows)
+        check_not_null(schema, rows, row_kinds)
+        yield fill_deletions(schema, rows, row_kinds), row_kinds
+        return
+    if kinds is not None:
+        raise InputError("kinds of rows are taken with one table or batch only, not with many")
+    waiting: list[pa.Table] = []
+    size = 0
+    for batch in data:
+        rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        rows = conform_rows(schema, rows, stored=stored)
+        check_not_null(schema, rows, None)
+        waiting.append(rows)
+        size += rows.nbytes
+        if size >= _BUFFERED_BYTES:
+            yield pa.concat_tables(waiting), None
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting), None
+
+
+def _kinds(schema: TableSchema, kinds: Kinds, rows: int) -> pa.Array | None:
+    if kinds is None:
+        return None
+    found = kinds if isinstance(kinds, pa.Array | pa.ChunkedArray) else pa.array(kinds, pa.int8())
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    found = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    if len(found) != rows or found.null_count:
+        raise InputError(f"{rows} rows need {rows} kinds, not {len(found) - found.null_count}")
+    bounds = pc.min_max(found)
+    if rows and not 0 <= bounds["min"].as_py() <= bounds["max"].as_py() <= max(RowKind):
+        raise InputError("a row's kind is 0 (+I), 1 (-U), 2 (+U) or 3 (-D)")
+    if rows and bounds["max"].as_py() > 0 and not schema.has_primary_key:
+        raise UnsupportedError("tables without a primary key take insertions (+I) only")
+    return found.cast(pa.int8())
+
+
+def _check_overwrite(schema: TableSchema, rows: pa.Table, overwrite: Mapping[str, Any] | None) -> None:
+    for name, value in (overwrite or {}).items():
+        kind = to_arrow(schema.field(name).type)
+        if value is None:
+            others = rows[name].is_valid()
+        elif value != value:
+            others = pc.invert(pc.is_nan(rows[name]))
+        else:
+            others = pc.not_equal(rows[name], pa.scalar(value, kind))
+        if pc.any(pc.fill_null(others, True)).as_py():
+            raise InputError(f"rows of other partitions than {name} = {value!r}, which is overwritten")
+
+
+def _make_writer(table: Table) -> _KeyWriter | _AppendWriter:
+    return _KeyWriter(table) if table.schema.has_primary_key else _AppendWriter(table)
+
+
+class _Writer:
+    """What both kinds of table have in common: splitting rows, and counting sequence numbers."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._schema = table.schema
+        self._sequences: dict[Where, int] | None = None
+
+    def _next_sequence(self, where: Where, rows: int) -> int:
+        """Take `rows` sequence numbers for a bucket, and return the first."""
+        if self._sequences is None:
+            self._sequences = {}
+            for entry in self._table.manifests.live_files(self._table.latest_snapshot()):
+                place = (entry.partition, entry.bucket)
+                after = entry.file.max_sequence_number + 1
+                self._sequences[place] = max(self._sequences.get(place, 0), after)
+        first = self._sequences.get(where, 0)
+        self._sequences[where] = first + rows
+        return first
+
+    def _split(self, rows: pa.Table) -> Iterator[tuple[Where, Any]]:
+        """Yield partition, bucket and the positions of their rows, ascending."""
+        schema, count = self._schema, rows.num_rows
+        buckets = pa.nulls(count, pa.int32()).fill_null(0)
+        if schema.bucket_count > 0:
+            types = schema.types_of(schema.bucket_keys)
+            buckets = pa.array(assign_buckets(rows, schema.bucket_keys, types, schema.bucket_count))
+        columns = [rows[name] for name in schema.partition_keys]
+        codes, distinct = group_codes([*columns, pa.chunked_array([buckets])], count)
+        for positions in groups(codes, distinct):
+            first = int(positions[0])
+            partition = tuple(one_nan(column[first].as_py()) for column in columns)
+            yield (partition, buckets[first].as_py()), positions
+
+    def _message(self, where: Where, files: Sequence[DataFileMeta]) -> CommitMessage:
+        return CommitMessage(where[0], where[1], self._schema.bucket_count, tuple(files))
+
+
+class _KeyWriter(_Writer):
+    """Key tables: each buffer becomes one sorted run a bucket."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
+        self._plan = merge_plan(table.schema)
+        self._done: dict[Where, list[DataFileMeta]] = {}
+
+    def write(self, rows: pa.Table, kinds: pa.Array | None) -> None:
+        """Write one buffer."""
+        if kinds is None:
+            kinds = pa.nulls(rows.num_rows, pa.int8()).fill_null(0)
+        codes, count = group_codes([rows[name] for name in self._schema.primary_keys], rows.num_rows)
+        newest = pa.array(last_of_each(codes, count, self._by_age(rows, codes, count)))
+        if len(newest) < rows.num_rows:
+            rows, kinds = rows.take(newest), kinds.take(newest)
+        for where, positions in self._split(rows):
+            first = self._next_sequence(where, len(positions))
+            chosen = pa.array(positions)
+            numbers = pa.array(np.arange(first, first + len(positions), dtype=np.int64))
+            laid_out = with_system_columns(self._schema, rows.take(chosen), numbers, kinds.take(chosen))
+            with BucketWriter(self._table, *where) as writer:
+                writer.write(sort_by_key(laid_out, self._keys))
+                self._done.setdefault(where, []).extend(writer.close())
+
+    def _by_age(self, rows: pa.Table, codes: Codes, count: int) -> Codes | None:
+        fields = self._schema.sequence_fields
+        assert self._plan is not None, "a key table has a merge plan"
+        return by_sequence(rows, fields, self._plan.descending, codes, count) if fields else None
+
+    def close(self) -> list[CommitMessage]:
+        """Say what to commit."""
+        return [self._message(where, files) for where, files in self._done.items()]
+
+    def abort(self) -> None:
+        """Delete what was written."""
+        self._table.abort(self.close())
+
+
+class _AppendWriter(_Writer):
+    """Append tables: files go on from buffer to buffer."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._open: dict[Where, BucketWriter] = {}
+        self._done: dict[Where, list[DataFileMeta]] = {}
+
+    def write(self, rows: pa.Table, kinds: pa.Array | None) -> None:
+        """Write one buffer."""
+        for where, positions in self._split(rows):
+            whole = len(positions) == rows.num_rows
+            self._writer(where, len(positions)).write(rows if whole else rows.take(pa.array(positions)))
+
+    def _writer(self, where: Where, rows: int) -> BucketWriter:
+        # Without buckets nothing orders the rows of different files, and Paimon counts from 0 in each.
+        first = self._next_sequence(where, rows) if self._schema.bucket_count > 0 else 0
+        if where not in self._open:
+            if len(self._open) >= _OPEN_WRITERS:
+                self._finish(next(iter(self._open)))
+            self._open[where] = BucketWriter(self._table, *where, first_sequence=first)
+        return self._open[where]
+
+    def _finish(self, where: Where) -> None:
+        writer = self._open.pop(where)
+        try:
+            self._done.setdefault(where, []).extend(writer.close())
+        except BaseException:
+            writer.abort()
+            raise
+
+    def close(self) -> list[CommitMessage]:
+        """Finish all files and say what to commit."""
+        for where in list(self._open):
+            self._finish(where)
+        return [self._message(where, files) for where, files in self._done.items()]
+
+    def abort(self) -> None:
+        """Delete what was written."""
+        for writer in self._open.values():
+            writer.abort()
+        self._open.clear()
+        self._table.abort(self.close())
