@@ -17,7 +17,7 @@ from lookups.dimension import SCHEMA, rows
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
-from lockgate.lookup.tables import LookupTable, open_lookup
+from lockgate.lookup.driver.tables import LookupTable, open_lookup
 
 ROWS = 1_000_000
 BATCH_ROWS = 100_000

@@ -6,12 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lockgate.lookup.generation import LookupResult
-    from lockgate.lookup.join import lookup_join
-    from lockgate.lookup.running import close_all, status, statuses, wait_for
-    from lockgate.lookup.spec import Kind, LookupSpec
-    from lockgate.lookup.standing import LookupStatus, Pin
-    from lockgate.lookup.tables import (
+    from lockgate.lookup.cache.cached_state import LookupResult
+    from lockgate.lookup.driver.registry import close_all, status, statuses, wait_for
+    from lockgate.lookup.driver.tables import (
         LookupTable,
         LookupTableStatus,
         NoPrimaryKeyLookupTable,
@@ -19,24 +16,27 @@ if TYPE_CHECKING:
         SecondaryIndexLookupTable,
         open_lookup,
     )
+    from lockgate.lookup.join.join import lookup_join
+    from lockgate.lookup.spec.spec import Kind, LookupSpec
+    from lockgate.lookup.spec.status import LookupStatus, Pin
 
 _HOMES = {
-    "Kind": "spec",
-    "LookupResult": "generation",
-    "LookupSpec": "spec",
-    "LookupStatus": "standing",
-    "LookupTable": "tables",
-    "LookupTableStatus": "tables",
-    "NoPrimaryKeyLookupTable": "tables",
-    "Pin": "standing",
-    "PrimaryKeyLookupTable": "tables",
-    "SecondaryIndexLookupTable": "tables",
-    "close_all": "running",
-    "lookup_join": "join",
-    "open_lookup": "tables",
-    "status": "running",
-    "statuses": "running",
-    "wait_for": "running",
+    "Kind": "spec.spec",
+    "LookupResult": "cache.cached_state",
+    "LookupSpec": "spec.spec",
+    "LookupStatus": "spec.status",
+    "LookupTable": "driver.tables",
+    "LookupTableStatus": "driver.tables",
+    "NoPrimaryKeyLookupTable": "driver.tables",
+    "Pin": "spec.status",
+    "PrimaryKeyLookupTable": "driver.tables",
+    "SecondaryIndexLookupTable": "driver.tables",
+    "close_all": "driver.registry",
+    "lookup_join": "join.join",
+    "open_lookup": "driver.tables",
+    "status": "driver.registry",
+    "statuses": "driver.registry",
+    "wait_for": "driver.registry",
 }
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockgate.framework.plugins import BridgeOperation, LakeMethod, SystemTable, hookimpl
-from lockgate.lookup.options import register
+from lockgate.lookup.spec.options import register
 
 register()
 
@@ -14,7 +14,7 @@ register()
 @hookimpl
 def lockgate_system_tables() -> Mapping[str, SystemTable]:
     """Offer `lake.db.t$pin`."""
-    from lockgate.lookup.pin import PinTable
+    from lockgate.lookup.join.pin_table import PinTable
 
     return {"pin": PinTable()}
 
@@ -22,7 +22,7 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 @hookimpl
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
     """Answer `lookup.said`: what the owners of caches tell from the executors."""
-    from lockgate.lookup.cluster import said
+    from lockgate.lookup.driver.cluster import said
 
     return {"lookup.said": said}
 

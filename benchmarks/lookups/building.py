@@ -14,7 +14,7 @@ from statistics import median
 from harness import emit, note
 
 from lockgate.framework.store.catalog import Catalog
-from lockgate.lookup.tables import open_lookup
+from lockgate.lookup.driver.tables import open_lookup
 
 BENCH = "lookup"
 

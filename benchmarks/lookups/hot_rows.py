@@ -19,11 +19,11 @@ from harness import emit, interleaved, note
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
-from lockgate.lookup.directory import CacheDirectory
-from lockgate.lookup.generation import Generation
-from lockgate.lookup.rows import Rows
-from lockgate.lookup.stores import Found, Reader
-from lockgate.lookup.tables import open_lookup
+from lockgate.lookup.cache.backends import Found, Reader
+from lockgate.lookup.cache.cached_state import Generation
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.codec.byte_rows import Rows
+from lockgate.lookup.driver.tables import open_lookup
 from lookups.dimension import SCHEMA, Keys, batch, keys, rows
 
 BENCH = "lookup"

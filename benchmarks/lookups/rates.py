@@ -11,7 +11,7 @@ import numpy as np
 from harness import emit, interleaved, note
 
 from lockgate.framework.store.table import Table
-from lockgate.lookup.tables import LookupTable, open_lookup
+from lockgate.lookup.driver.tables import LookupTable, open_lookup
 from lookups.dimension import Keys, batch, keys
 
 BENCH = "lookup"

@@ -13,7 +13,7 @@ from harness import emit, interleaved, note
 
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
-from lockgate.lookup.tables import LookupTable, open_lookup
+from lockgate.lookup.driver.tables import LookupTable, open_lookup
 from lookups.dimension import batch, keys, make_dimension
 
 BENCH = "lookup"

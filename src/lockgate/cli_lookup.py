@@ -10,7 +10,7 @@ from lockgate.cli_common import add_command, answer
 from lockgate.errors import LookupCacheError, NotFoundError
 
 if TYPE_CHECKING:
-    from lockgate.lookup.caches import CacheStatus
+    from lockgate.lookup.cache.caches import CacheStatus
 
 
 def add_lookup(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def _add(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentPars
 
 
 def _found(options: argparse.Namespace) -> list[CacheStatus]:
-    from lockgate.lookup.caches import find_caches
+    from lockgate.lookup.cache.caches import find_caches
 
     found = find_caches(Path(options.directory))
     if not found:
@@ -63,7 +63,7 @@ def _drop(options: argparse.Namespace) -> int:
 
 
 def _remove(options: argparse.Namespace, what: str) -> int:
-    from lockgate.lookup.caches import remove_cache
+    from lockgate.lookup.cache.caches import remove_cache
 
     for cache in _found(options):
         remove_cache(cache)

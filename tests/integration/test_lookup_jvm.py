@@ -13,8 +13,9 @@ from pyspark.errors import PySparkException
 from same_frames import same as same_tuples
 
 from lockgate import lookup
-from lockgate.lookup import lookup_join, plan
-from lockgate.lookup.directory import CacheDirectory
+from lockgate.lookup import lookup_join
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.join import plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

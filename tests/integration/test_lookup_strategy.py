@@ -11,10 +11,11 @@ import pytest
 
 from lockgate import lookup
 from lockgate.errors import MaskedDataWarning
-from lockgate.lookup import lookup_join, strategy
-from lockgate.lookup.metrics import TOO_LARGE, TOO_SMALL
-from lockgate.lookup.strategy import batch_rows, choose
-from lockgate.lookup.tables import make_spec
+from lockgate.lookup import lookup_join
+from lockgate.lookup.driver.tables import make_spec
+from lockgate.lookup.join import strategy
+from lockgate.lookup.join.metrics import TOO_LARGE, TOO_SMALL
+from lockgate.lookup.join.strategy import batch_rows, choose
 from lockgate.pushdown import Predicate, col
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from lockgate.cli import main
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.lookup.directory import CacheDirectory
-from lockgate.lookup.service import Lookup
-from lockgate.lookup.tables import make_spec, open_lookup
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.driver.service import Lookup
+from lockgate.lookup.driver.tables import make_spec, open_lookup
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

@@ -18,12 +18,13 @@ from lockgate.errors import LookupCacheError, WrongKeyError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
-from lockgate.lookup import builder, runs, worker
-from lockgate.lookup.cache_key import CacheKey, make_cache_key
-from lockgate.lookup.directory import CacheDirectory
-from lockgate.lookup.key_server import KeyServer, fetch_cipher
-from lockgate.lookup.service import Lookup
-from lockgate.lookup.tables import make_spec, open_lookup
+from lockgate.lookup.cache import builder, external_sort
+from lockgate.lookup.cache.cache_key import CacheKey, make_cache_key
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.driver.service import Lookup
+from lockgate.lookup.driver.tables import make_spec, open_lookup
+from lockgate.lookup.join import worker
+from lockgate.lookup.owner.key_server import KeyServer, fetch_cipher
 
 KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
@@ -64,8 +65,8 @@ def assert_nothing_in_the_clear(folder: Path) -> int:
 def test_no_file_ever_has_a_value_in_the_clear(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, primary: Any, on: str
 ) -> None:
-    monkeypatch.setattr(runs, "ROWS_PER_RUN", 50)
-    monkeypatch.setattr(runs, "SPILL_BYTES", 2000)
+    monkeypatch.setattr(external_sort, "ROWS_PER_RUN", 50)
+    monkeypatch.setattr(external_sort, "SPILL_BYTES", 2000)
     table = make_table(SCHEMA, primary, keys=KEY, **ENCRYPTED)
     table.commit([("+I", row) for row in secret_rows(range(400))])
     spied: list[str] = []

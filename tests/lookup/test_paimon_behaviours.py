@@ -34,10 +34,7 @@ from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
-from lockgate.lookup.chosen import RowChoice
-from lockgate.lookup.options import register
-from lockgate.lookup.spec import layout_of
-from lockgate.lookup.tables import (
+from lockgate.lookup.driver.tables import (
     LookupTable,
     NoPrimaryKeyLookupTable,
     PrimaryKeyLookupTable,
@@ -45,6 +42,9 @@ from lockgate.lookup.tables import (
     make_spec,
     open_lookup,
 )
+from lockgate.lookup.spec.options import register
+from lockgate.lookup.spec.row_filter import RowChoice
+from lockgate.lookup.spec.spec import layout_of
 from lockgate.pushdown import col
 
 THREE = pa.schema([("f0", pa.int32()), ("f1", pa.int32()), ("f2", pa.int32())])

@@ -18,13 +18,13 @@ from lockgate.errors import LockgateError, LookupCacheError, SnapshotNotFoundErr
 from lockgate.framework.spark.gateway import jar
 from lockgate.framework.spark.java.build_connector import find_spark_jars
 from lockgate.framework.store import Catalog, Schema
-from lockgate.lookup import worker
-from lockgate.lookup.builder import fingerprint
-from lockgate.lookup.directory import CacheDirectory, mark_of
-from lockgate.lookup.key_server import KeyServer, fetch_cipher
-from lockgate.lookup.pins import Pins
-from lockgate.lookup.service import Lookup
-from lockgate.lookup.tables import LookupTable, make_spec, open_lookup
+from lockgate.lookup.cache.builder import fingerprint
+from lockgate.lookup.cache.directory import CacheDirectory, mark_of
+from lockgate.lookup.driver.batch_pins import Pins
+from lockgate.lookup.driver.service import Lookup
+from lockgate.lookup.driver.tables import LookupTable, make_spec, open_lookup
+from lockgate.lookup.join import worker
+from lockgate.lookup.owner.key_server import KeyServer, fetch_cipher
 
 MakeTable = Callable[..., Any]
 HERE = Path(__file__).resolve().parent

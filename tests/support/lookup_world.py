@@ -13,10 +13,10 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
-from lockgate.lookup.service import Lookup
-from lockgate.lookup.sites import Site
-from lockgate.lookup.tables import make_spec
-from lockgate.lookup.worker import answer
+from lockgate.lookup.driver.owner_sites import Site
+from lockgate.lookup.driver.service import Lookup
+from lockgate.lookup.driver.tables import make_spec
+from lockgate.lookup.join.worker import answer
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("n", pa.int64())])
 KEY = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})

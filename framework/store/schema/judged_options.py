@@ -148,7 +148,8 @@ _REFUSED["batch-scan-mode"] = Judgement(
     Verdict.SELECTS, "it selects a part of the table's files", _COMPACTOR_ONLY
 )
 
-# Whose values are understood, or checked where they are used: `options`, `features` and `merge` say which.
+# Whose values are understood, or checked where they are used: `options`, `unsupported_features` and `merge`
+# say which.
 _HONOURED = """
     bucket bucket-function.type bucket-key changelog-producer commit.max-retries commit.max-retry-wait
     commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode file.compression

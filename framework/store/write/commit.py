@@ -78,9 +78,9 @@ def commit_messages(
     when the commit lands (an empty mapping: of the whole table). With `base_snapshot_id`, the snapshot that
     the changes were computed from (0: the empty table), they are refused if partitions that are overwritten,
     or ranges of keys that are upserted, have changed since then, or if that was rolled back (`base_commit_id`
-    tells the snapshot from one that got its number later); see `basis`. Files that are deleted must be there
-    in any case. A commit without changes returns the newest snapshot, or makes an empty first one. `replaces`
-    is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
+    tells the snapshot from one that got its number later); see `read_basis`. Files that are deleted must be
+    there in any case. A commit without changes returns the newest snapshot, or makes an empty first one.
+    `replaces` is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for

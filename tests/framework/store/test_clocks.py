@@ -17,7 +17,7 @@ from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.store.metadata import clock
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.store.write import commit
-from lockgate.lookup.pins import Pins
+from lockgate.lookup.driver.batch_pins import Pins
 
 MakeTable = Callable[..., Table]
 HOUR = 60 * 60 * 1000

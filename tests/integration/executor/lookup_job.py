@@ -69,7 +69,10 @@ def owners() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         try:
-            if "lockgate.lookup.standby" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+            if (
+                "lockgate.lookup.owner.standby" in process.cmdline()
+                and process.status() != psutil.STATUS_ZOMBIE
+            ):
                 found.append(process)
         except psutil.NoSuchProcess:
             continue

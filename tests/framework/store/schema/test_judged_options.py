@@ -15,7 +15,7 @@ from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
 from lockgate.framework.store.scan.selection import Between
 from lockgate.framework.store.schema.judged_options import JUDGED, Verdict, judgement_of
-from lockgate.lookup.tables import newest_target
+from lockgate.lookup.driver.tables import newest_target
 from lockgate.pushdown import Aggregate, Function, col
 
 MakeTable = Callable[..., Table]

@@ -1,0 +1,299 @@
+"""Bringing a cache to a snapshot: by reading the table whole, or by following its changes.
+
+A step forward is taken in by the database together with the number of its snapshot, atomically, so a process
+that is killed at any moment leaves a whole state. What readers see are generations: hard-linked copies,
+published complete.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockgate.errors import KeyMissingError, LookupCacheError, SnapshotNotFoundError
+from lockgate.framework.orc import MASKED
+from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.lookup.cache.backends import Storage, Store, is_passing, open_store, storage_of
+from lockgate.lookup.cache.budget import DiskBudget
+from lockgate.lookup.cache.cache_key import writer_cipher
+from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, disk_usage, mark_of
+from lockgate.lookup.cache.loading import Loader, Progress
+from lockgate.lookup.cache.steps import Step, make_step
+from lockgate.lookup.spec.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
+from lockgate.lookup.spec.row_filter import Chosen, RowChoice
+from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cached_layout, masked_in
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+# Rows are encoded in slices of this many, which bounds the memory of a full load.
+_SLICE_ROWS = 1 << 16
+# Layers of changes may make a cache so much larger than its rows are until they are merged.
+_LAYERS_SHARE = 1.25
+
+
+class _MustReload(Exception):  # noqa: N818 - a turn of events inside this module, not an error
+    """The changes up to the wanted snapshot cannot be followed; the message says why."""
+
+
+@dataclass(frozen=True)
+class _Cursor:
+    """Where the database stands."""
+
+    snapshot_id: int
+    fingerprint: str
+    rows: int
+    chosen: str = ""
+
+    def meta(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def fingerprint(snapshot: Snapshot) -> str:
+    """Tell a snapshot from another that took its number after a rollback."""
+    return snapshot.delta_manifest_list
+
+
+def check_mark(table: Table, snapshot_id: int, mark: int | None) -> Snapshot:
+    """Return a snapshot that was chosen before, by its number and its mark (None or 0: not known).
+
+    Raises SnapshotNotFoundError if it is gone, also where another one has its number since.
+    """
+    snapshot = table.snapshot(snapshot_id)
+    if mark and mark_of(fingerprint(snapshot)) != mark:
+        raise SnapshotNotFoundError(
+            f"snapshot {snapshot_id} of {table.identifier} was rolled back, and another has its number since"
+        )
+    return snapshot
+
+
+def is_rolled_back(table: Table, info: GenerationInfo) -> bool:
+    """Say whether the snapshot that was cached is not the table's any more; one that has expired still is."""
+    try:
+        return fingerprint(table.snapshot(info.snapshot_id)) != info.fingerprint
+    except SnapshotNotFoundError:
+        latest = table.latest_snapshot()
+        return latest is None or latest.id < info.snapshot_id
+
+
+class CacheBuilder:
+    """Builds the generations of one cache; its caller holds the directory's lock.
+
+    `progress` is told the rows done and the rows expected while the table is read whole (`loading.Loader`).
+    """
+
+    def __init__(
+        self, table: Table, spec: LookupSpec, directory: CacheDirectory, progress: Progress | None = None
+    ) -> None:
+        self.table = table
+        self.spec = spec
+        self.directory = directory
+        layout = cached_layout(table, spec)
+        self._masked = frozenset(masked_in(table, layout))
+        self._options = lookup_options(table.options, spec.options)
+        self._choice = RowChoice(table, spec)
+        self._chosen = Chosen(spec.where)
+        self._store: Store | None = None
+        if not directory.has_layout(layout):
+            directory.clear()
+            directory.write_layout(layout)
+        self._cipher = writer_cipher(directory, layout, table.keys) if layout.keys else None
+        self.layout: CacheLayout = layout.with_cipher(self._cipher)
+        self._budget = DiskBudget(directory.path.parent, self._options.get_option(CACHE_DISK))
+        self._loader = Loader(
+            self.layout, self._options, self._budget, self._cipher, progress or (lambda done, expected: None)
+        )
+        directory.sweep_primaries()
+
+    def close(self) -> None:
+        """Release the database."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    # --- one snapshot ------------------------------------------------------------------------------
+
+    def build(self, snapshot_id: int, *, serve: bool = True) -> GenerationInfo:
+        """Make the state at a snapshot readable, if it is not yet.
+
+        With `serve` it becomes the current one even if a newer one was, as after a rollback; without, only if
+        it is newer. Raises SnapshotNotFoundError if the snapshot is gone, LookupCacheError if there is not
+        enough disk, and KeyMissingError if a column turns out to be masked whose key seemed to be held.
+        """
+        snapshot = self.table.snapshot(snapshot_id)
+        known = self.directory.generation(snapshot_id)
+        if known is None or known.fingerprint != fingerprint(snapshot):
+            self._chosen = self._choice.at(snapshot)
+            known = self._make(snapshot, serve)
+        current = self.directory.current()
+        if current is None or snapshot_id > current or (serve and snapshot_id != current):
+            self.directory.set_current(snapshot_id)
+        return known
+
+    def _make(self, snapshot: Snapshot, serve: bool) -> GenerationInfo:
+        started = time.monotonic()
+        store, cursor = self._open()
+        if store is not None and cursor is not None:
+            try:
+                changes = self._follow(store, cursor, snapshot)
+            except _MustReload:
+                pass
+            else:
+                return self._publish(store, snapshot, started, changes, full_load=False)
+        return self._load(
+            snapshot, started, replace=cursor is None or serve or snapshot.id > cursor.snapshot_id
+        )
+
+    def _open(self) -> tuple[Store | None, _Cursor | None]:
+        path = self.directory.primary()
+        if self._store is None and path is not None:
+            try:
+                self._store = open_store(path, storage_of(path), self._cipher, self._budget)
+            except LookupCacheError as error:
+                if is_passing(error):  # as on a full disk, where reading the table again is no way out
+                    raise
+                # A database that cannot be opened is worth nothing: the table is read again.
+                shutil.rmtree(path, ignore_errors=True)
+        meta = self._store.meta() if self._store is not None else None
+        return self._store, None if meta is None else _Cursor(**meta)
+
+    def _publish(
+        self, store: Store, snapshot: Snapshot, started: float, changes: int, *, full_load: bool
+    ) -> GenerationInfo:
+        meta = store.meta()
+        assert meta is not None
+
+        def make(folder: Path) -> GenerationInfo:
+            store.checkpoint(folder / "db")
+            return GenerationInfo(
+                snapshot_id=snapshot.id,
+                fingerprint=fingerprint(snapshot),
+                rows=meta["rows"],
+                bytes=disk_usage(folder),
+                changes=changes,
+                full_load=full_load,
+                build_seconds=round(time.monotonic() - started, 4),
+                built_millis=time.time_ns() // 1_000_000,
+                storage=store.storage,
+            )
+
+        return self.directory.publish(make)
+
+    # --- following changes ---------------------------------------------------------------------------
+
+    def _follow(self, store: Store, cursor: _Cursor, target: Snapshot) -> int:
+        if target.id < cursor.snapshot_id:
+            raise _MustReload("the wanted snapshot is older than the cache")
+        if target.id - cursor.snapshot_id > self._options.get_option(FULL_LOAD_THRESHOLD):
+            raise _MustReload("the cache is too many snapshots behind")
+        try:
+            mark = fingerprint(self.table.snapshot(cursor.snapshot_id))
+        except SnapshotNotFoundError:
+            # After a rollback its number may have been given to another, which has expired in turn.
+            raise _MustReload("the snapshot of the cache has expired") from None
+        if mark != cursor.fingerprint:
+            raise _MustReload("the snapshot of the cache was rolled back")
+        if cursor.chosen != self._chosen.mark:
+            raise _MustReload("other partitions are chosen now")
+        written = 0
+        try:
+            steps = self.table.changes(cursor.snapshot_id, target.id, columns=list(self.layout.read_columns))
+            for change in steps:
+                if change.needs_reload:
+                    raise _MustReload(f"the rows of snapshot {change.snapshot_id} do not tell all")
+                step = self._step(store, change.rows)
+                written += len(step.keys)
+                mark = fingerprint(self.table.snapshot(change.snapshot_id))
+                cursor = _Cursor(change.snapshot_id, mark, cursor.rows + step.row_delta, self._chosen.mark)
+                self._ingest(store, step, cursor)
+        except SnapshotNotFoundError:
+            raise _MustReload("a snapshot in between has expired") from None
+        if self._is_outgrown(store):
+            raise _MustReload("the cache has become too large for mapped files")
+        if cursor.snapshot_id != target.id:
+            store.ingest([], _Cursor(target.id, fingerprint(target), cursor.rows, cursor.chosen).meta())
+        return written
+
+    def _is_outgrown(self, store: Store) -> bool:
+        if store.storage is not Storage.MEMORY or self._options.get_option(CACHE) != "auto":
+            return False
+        return store.size() > _LAYERS_SHARE * self._options.get_option(MEMORY_MAX)
+
+    def _step(self, store: Store, rows: pa.Table) -> Step:
+        self._check_masks(rows.schema)
+        kinds = rows.column("_VALUE_KIND")
+        return make_step(self.layout, store, self._batch(rows), kinds, self._matching(rows))
+
+    def _ingest(self, store: Store, step: Step, cursor: _Cursor) -> None:
+        coming = sum(map(len, step.keys)) + sum(map(len, filter(None, step.values)))
+        with self._budget.writing(coming):
+            files = store.step_files(step.keys, step.values) if step.keys else []
+            store.ingest(files, cursor.meta())
+
+    def _matching(self, rows: pa.Table) -> pa.Array | None:
+        # Which rows the cache holds; None: all.
+        return self._choice.matching(rows, self._chosen)
+
+    def _batch(self, rows: pa.Table) -> pa.RecordBatch:
+        chosen = rows.select(list(self.layout.read_columns)).combine_chunks()
+        batches = chosen.to_batches()
+        if len(batches) == 1:
+            return batches[0]
+        return pa.RecordBatch.from_pylist([], schema=chosen.schema)
+
+    # --- reading the table whole -----------------------------------------------------------------------
+
+    def _load(self, snapshot: Snapshot, started: float, *, replace: bool) -> GenerationInfo:
+        folder = self.directory.new_primary()
+        try:
+            loaded, rows = self._loader.load(
+                folder,
+                self._read(snapshot.id),
+                snapshot.total_record_count,
+                lambda rows: _Cursor(snapshot.id, fingerprint(snapshot), rows, self._chosen.mark).meta(),
+            )
+            if not replace:
+                info = self._publish(loaded, snapshot, started, rows, full_load=True)
+                loaded.close()
+                shutil.rmtree(folder, ignore_errors=True)
+                return info
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self.close()
+        self.directory.set_primary(folder)
+        self.directory.sweep_primaries()
+        self._store = loaded
+        return self._publish(loaded, snapshot, started, rows, full_load=True)
+
+    def _read(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
+        names = list(self.layout.read_columns)
+        # The cache was laid out by the table's schema, which may be newer than the snapshot's.
+        for batch in self._choice.read(self._chosen, names, snapshot_id):
+            self._check_masks(batch.schema)
+            rows = pa.Table.from_batches([batch]).select(names)
+            del batch
+            kept = self._matching(rows)
+            if kept is not None:
+                rows = rows.filter(kept)
+            slices = rows.to_batches(max_chunksize=_SLICE_ROWS)
+            del rows
+            while slices:
+                yield slices.pop(0)
+            # Arrow's allocator would keep for later what one part took, while numpy works on it.
+            pa.default_memory_pool().release_unused()
+
+    def _check_masks(self, schema: pa.Schema) -> None:
+        # The cache's name says which columns are masks; others would be taken for values, also by later jobs.
+        for member in schema:
+            if MASKED in (member.metadata or {}) and member.name not in self._masked:
+                raise KeyMissingError(
+                    f"column {member.name!r} of {self.spec.identifier} can only be read as its mask: the "
+                    "version of its key that the files were written with is not held, or denied"
+                )

@@ -1,0 +1,399 @@
+"""The folder of one cache: which states of the table it holds, who may write, what must be kept.
+
+::
+
+    LAYOUT.json          what is cached (`spec.CacheLayout`), with the versions of the formats
+    KEYS.json            of an encrypted cache its key, wrapped under the table's keys (`cache_key`)
+    keys/<name>.sock     where the owners hand the key to the readers of this user (`key_server`)
+    LOCK                 held by the one process that writes
+    CURRENT              the snapshot that readers without a wish of their own get
+    PRIMARY              names the database that is brought forward from snapshot to snapshot
+    generations/<id>/    the state at snapshot <id>: never changed, renamed into place complete; which
+    snapshot
+                         of that number it is, its fingerprint says (`mark_of`)
+    PLACE                a name of the folder, by which those who share it know each other
+    owners/<name>        locked by the executor of an application that runs its owner (`standby`)
+    wanted/<id>[-<mark>] snapshots that a process without the lock asks for
+    readers/<name>       what a driver still needs, touched while it lives
+    reports/<name>       where that driver's lookup stands, for the shell (`caches`)
+
+A folder belongs to one user and is closed to others; whoever opens a state checks that (`check`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from lockgate.errors import LookupCacheError, VersionMismatchError
+from lockgate.framework.io.private_folder import check_own_folder, check_private_folder
+from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
+from lockgate.lookup.spec import cache_paths
+from lockgate.lookup.spec.spec import CacheLayout
+
+KEPT_GENERATIONS = 2
+# A driver touches its reader file every few seconds; one that has not for this long is gone.
+READER_LEASE_SECONDS = 300.0
+# Who waits for a state asks for it several times a second; one that has not for this long waits no more.
+WISH_LEASE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class GenerationInfo:
+    """What is known of one cached state.
+
+    `changes` counts the rows written to reach it, `full_load` says that the table was read whole; `bytes` are
+    those of its files, shared with the generation before where unchanged. `storage` says how it is kept:
+    `full` or `memory` (`backends.Storage`).
+    """
+
+    snapshot_id: int
+    fingerprint: str
+    rows: int
+    bytes: int
+    changes: int
+    full_load: bool
+    build_seconds: float
+    built_millis: int
+    storage: str = "full"
+
+    @property
+    def mark(self) -> int:
+        """What plans and pins carry to tell the snapshot from another of its number."""
+        return mark_of(self.fingerprint)
+
+
+def mark_of(fingerprint: str) -> int:
+    """A snapshot's fingerprint as a positive number of 63 bits: the first bytes of its SHA-256.
+
+    The same in Java: `States.markOf`; both pass `tests/fixtures/snapshot_marks.json`.
+    """
+    return int.from_bytes(hashlib.sha256(fingerprint.encode()).digest()[:8], "big") >> 1 or 1
+
+
+def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:
+    """Replace a small file so that readers see the old or the new one, never a part.
+
+    With `durable` it is on the disk before it is in place.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+class CacheDirectory:
+    """One cache's folder; every method may be called from any process."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.generations_path = path / "generations"
+        self.log_path = path / "owner.log"
+
+    @classmethod
+    def create(cls, root: Path, name: str) -> CacheDirectory:
+        """Make the folder of a cache, closed to other users."""
+        directory = cls(root / name)
+        directory.ensure()
+        return directory
+
+    def ensure(self) -> None:
+        """Make the folder, closed to other users, if it is missing or was removed."""
+        cache_paths.cache_folder(self.path)
+        for part in ("generations", "wanted", "readers", "reports", "keys"):
+            (self.path / part).mkdir(exist_ok=True)
+
+    def check(self, snapshot_id: int | None = None) -> None:
+        """Check that nobody else could have put here what is read: the folder, or a state in it.
+
+        Raises UnsafePathError for a folder of another user, or that others can write to; FileNotFoundError if
+        there is none. To be called before a state is opened, not for each question.
+        """
+        check_private_folder(self.path, cache_paths.ADVICE)
+        if snapshot_id is not None:
+            check_own_folder(self.generation_path(snapshot_id), cache_paths.ADVICE)
+
+    # --- layout ----------------------------------------------------------------------------------
+
+    def write_layout(self, layout: CacheLayout) -> None:
+        """Record what is cached."""
+        write_atomically(self.path / "LAYOUT.json", json.dumps(layout.to_json(), indent=1))
+
+    def layout(self) -> CacheLayout:
+        """Read what is cached.
+
+        Raises LookupCacheError if there is no cache and VersionMismatchError if another version made it.
+        """
+        content = self._layout_json()
+        if content is None:
+            raise LookupCacheError(
+                f"there is no lookup cache in {self.path} on this host ({socket.gethostname()}): its owner "
+                "is started by the executors' plugin, spark.plugins=io.lockgate.spark.LockgatePlugin"
+            )
+        versions = (content.get("cache_format"), content.get("row_codec"))
+        if versions != (CACHE_FORMAT, ROW_CODEC):
+            raise VersionMismatchError(
+                f"the lookup cache {self.path} has format {versions[0]} and row codec {versions[1]}, this "
+                f"Lockgate reads {CACHE_FORMAT} and {ROW_CODEC}: install one version on driver and executors"
+            )
+        return CacheLayout.from_json(content)
+
+    def _layout_json(self) -> dict[str, Any] | None:
+        return _read_json(self.path / "LAYOUT.json")
+
+    def has_layout(self, layout: CacheLayout) -> bool:
+        """Say whether the cache holds exactly this, in formats of this version."""
+        return self._layout_json() == layout.to_json()
+
+    def write_key(self, content: dict[str, Any]) -> None:
+        """Store the wrapped key of an encrypted cache."""
+        write_atomically(self.path / "KEYS.json", json.dumps(content), durable=True)
+
+    def key(self) -> dict[str, Any] | None:
+        """The wrapped key of an encrypted cache; None if there is none."""
+        return _read_json(self.path / "KEYS.json")
+
+    # --- generations -----------------------------------------------------------------------------
+
+    def current(self) -> int | None:
+        """The snapshot that is served now; None before the first."""
+        try:
+            return int((self.path / "CURRENT").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def set_current(self, snapshot_id: int) -> None:
+        """Serve another state from now on; readers of the old one are not disturbed."""
+        write_atomically(self.path / "CURRENT", str(snapshot_id))
+
+    def generation_path(self, snapshot_id: int) -> Path:
+        """The folder of the state at a snapshot."""
+        return self.generations_path / str(snapshot_id)
+
+    def generation(self, snapshot_id: int) -> GenerationInfo | None:
+        """What is known of the state at a snapshot; None if it is not cached."""
+        content = _read_json(self.generation_path(snapshot_id) / "GENERATION.json")
+        return None if content is None else GenerationInfo(**content)
+
+    def generations(self) -> list[int]:
+        """The snapshots whose states are cached, ascending."""
+        with contextlib.suppress(FileNotFoundError):
+            return _numbers(self.generations_path)
+        return []
+
+    def _building_path(self) -> Path:
+        return self.generations_path / f"building-{uuid.uuid4().hex}"
+
+    def publish(self, make: Callable[[Path], GenerationInfo]) -> GenerationInfo:
+        """Let `make` fill a folder (its database goes to `db`) and put it in place, complete, in one step."""
+        building = self._building_path()
+        building.mkdir()
+        try:
+            info = make(building)
+            (building / "GENERATION.json").write_text(json.dumps(asdict(info)))
+            final = self.generation_path(info.snapshot_id)
+            if final.exists():  # of a snapshot that was rolled back; open readers keep their files
+                final.rename(self._building_path())
+            building.rename(final)
+        except BaseException:
+            shutil.rmtree(building, ignore_errors=True)
+            raise
+        return info
+
+    def sweep(self, keep: Collection[int] = ()) -> list[int]:
+        """Remove what a crash left and the states that nobody needs; called by the owner."""
+        kept = {*keep, *self.needed()}
+        states = self.generations()
+        current = self.current()
+        if current is not None:
+            kept |= {current, *[state for state in states if state <= current][-KEPT_GENERATIONS:]}
+        removed = [state for state in states if state not in kept]
+        for state in removed:
+            # In one step: nobody shall open a half of it.
+            self.generation_path(state).rename(self._building_path())
+        for leftover in self.generations_path.glob("building-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        return removed
+
+    def clear(self) -> None:
+        """Remove everything cached; called by the owner when the layout changed."""
+        (self.path / "CURRENT").unlink(missing_ok=True)
+        (self.path / "PRIMARY").unlink(missing_ok=True)
+        for path in [*self.generations_path.iterdir(), *self.path.glob("primary-*")]:
+            shutil.rmtree(path, ignore_errors=True)
+        for path in [self.path / "KEYS.json", *self.path.glob("*.sst")]:
+            path.unlink(missing_ok=True)
+
+    # --- the database that is brought forward ------------------------------------------------------
+
+    def primary(self) -> Path | None:
+        """The folder of the database that is brought forward; None before the first full load."""
+        try:
+            path = self.path / (self.path / "PRIMARY").read_text().strip()
+        except FileNotFoundError:
+            return None
+        return path if path.is_dir() else None
+
+    def new_primary(self) -> Path:
+        """A fresh folder for a full load; it counts only after `set_primary`."""
+        path = self.path / f"primary-{uuid.uuid4().hex}"
+        path.mkdir()
+        return path
+
+    def set_primary(self, path: Path) -> None:
+        """Make a loaded database the one that is brought forward."""
+        write_atomically(self.path / "PRIMARY", path.name)
+
+    def sweep_primaries(self) -> None:
+        """Remove databases that a crash or a full load left behind; called by the owner."""
+        primary = self.primary()
+        for path in self.path.glob("primary-*"):
+            if path != primary:
+                shutil.rmtree(path, ignore_errors=True)
+
+    # --- what others want --------------------------------------------------------------------------
+
+    def want(self, snapshot_id: int, mark: int = 0) -> None:
+        """Ask whoever holds the lock for the state at a snapshot; must be repeated within the lease.
+
+        `mark` tells it from others of its number (`mark_of`); 0: whichever has the number now.
+        """
+        self._wish(snapshot_id, mark).touch()
+
+    def _wish(self, snapshot_id: int, mark: int, suffix: str = "") -> Path:
+        return self.path / "wanted" / f"{snapshot_id}{f'-{mark}' if mark else ''}{suffix}"
+
+    def wanted(self) -> list[tuple[int, int]]:
+        """The snapshots asked for, with their marks, ascending; forgets those that nobody asks for now."""
+        wanted = []
+        for path in (self.path / "wanted").iterdir():
+            snapshot_id, _, mark = path.name.partition("-")
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                wish = int(snapshot_id), int(mark or 0)
+                if time.time() - path.stat().st_mtime > WISH_LEASE_SECONDS:
+                    path.unlink()
+                else:
+                    wanted.append(wish)
+        return sorted(wanted)
+
+    def unwant(self, snapshot_id: int, mark: int = 0) -> None:
+        """The wish is fulfilled, or cannot be."""
+        self._wish(snapshot_id, mark).unlink(missing_ok=True)
+
+    def refuse(self, snapshot_id: int, error: dict[str, Any], mark: int = 0) -> None:
+        """The wish cannot be fulfilled: leave the reason to whoever made it."""
+        write_atomically(self._wish(snapshot_id, mark, ".error"), json.dumps(error))
+        self.unwant(snapshot_id, mark)
+
+    def take_refusal(self, snapshot_id: int, mark: int = 0) -> dict[str, Any] | None:
+        """Why a wish was not fulfilled, if it was not; asking again is possible afterwards."""
+        path = self._wish(snapshot_id, mark, ".error")
+        error = _read_json(path)
+        path.unlink(missing_ok=True)
+        return error
+
+    def hold(self, name: str, snapshots: Collection[int]) -> None:
+        """Say that the driver `name` needs these states; must be repeated within the lease."""
+        self.ensure()
+        write_atomically(self.path / "readers" / name, json.dumps(sorted(snapshots)))
+
+    def release(self, name: str) -> None:
+        """The driver `name` needs nothing any more."""
+        for part in ("readers", "reports"):
+            (self.path / part / name).unlink(missing_ok=True)
+
+    def report(self, name: str, content: dict[str, Any]) -> None:
+        """Note where the lookup of the driver `name` stands; repeated while it lives."""
+        write_atomically(self.path / "reports" / name, json.dumps(content))
+
+    def reports(self) -> list[tuple[float, dict[str, Any]]]:
+        """What living drivers noted, and how many seconds ago, the newest first."""
+        found = []
+        for path in (self.path / "reports").glob("[!.]*"):
+            with contextlib.suppress(FileNotFoundError):
+                age = time.time() - path.stat().st_mtime
+                content = _read_json(path)
+                if content is not None and age < READER_LEASE_SECONDS:
+                    found.append((age, content))
+        return sorted(found, key=lambda each: each[0])
+
+    def needed(self) -> set[int]:
+        """The states that living drivers need; forgets drivers that are gone."""
+        needed: set[int] = set()
+        for path in (self.path / "readers").glob("[!.]*"):
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                if time.time() - path.stat().st_mtime > READER_LEASE_SECONDS:
+                    self.release(path.name)
+                else:
+                    needed.update(json.loads(path.read_text()))
+        return needed
+
+    # --- the right to write ------------------------------------------------------------------------
+
+    def try_lock(self) -> IO[bytes] | None:
+        """Take the right to write without waiting; it ends when the file is closed or the process dies."""
+        self.ensure()
+        return cache_paths.try_lock(self.path / "LOCK")
+
+    def is_locked_by(self, lock: IO[bytes]) -> bool:
+        """Say whether `lock` still is the folder's: one that was removed and made again has another."""
+        return cache_paths.is_lock_of(self.path / "LOCK", lock)
+
+    def has_owner(self) -> bool:
+        """Whether a process holds the right to write at this moment."""
+        return cache_paths.is_locked(self.path / "LOCK")
+
+
+def _numbers(folder: Path) -> list[int]:
+    return sorted(int(entry.name) for entry in folder.iterdir() if entry.name.isdigit())
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError:
+        raise LookupCacheError(f"{path} is damaged: remove {path.parent} and let it be built again") from None
+    return content if isinstance(content, dict) else None
+
+
+def sweep_caches(root: Path, unused_seconds: float) -> list[Path]:
+    """Remove the caches in a folder that nobody used for so long; returns them."""
+    removed = []
+    for path in root.iterdir():
+        if not (path / "LAYOUT.json").exists():
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            # Drivers rewrite their reader files all the time, which dates the folder.
+            used = max(part.stat().st_mtime for part in (path / "readers", path / "generations", path))
+            lock = None if time.time() - used < unused_seconds else CacheDirectory(path).try_lock()
+            if lock is not None:
+                with lock:
+                    shutil.rmtree(path, ignore_errors=True)
+                removed.append(path)
+    return removed
+
+
+def disk_usage(path: Path) -> int:
+    """The bytes of all files under a folder, hard-linked ones counted once."""
+    seen: dict[int, int] = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                status = os.stat(os.path.join(folder, name))  # noqa: PTH118, PTH116 - half the time of Path
+                seen[status.st_ino] = status.st_size
+    return sum(seen.values())

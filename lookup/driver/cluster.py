@@ -1,0 +1,232 @@
+"""Lookups of a Spark application: caches kept by the executors, what is shown in Spark's metric system.
+
+The connector's plugin has each executor ask the driver what to do (`io.lockgate.spark.lookup`). Here is what
+the driver wants: a `standby` process in each executor for each lookup, of which one in each cache's folder
+becomes the owner. What they say comes as the operation `lookup.said`, keys included: an owner asks for them
+over the same way, from the executor to the driver, so none is in a conf, an argument or a file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import LookupOwnerWarning, warn_user
+from lockgate.lookup.driver.owner_sites import Hear, LocalSite, Owners
+from lockgate.lookup.owner.pipe import Message, answer_about_keys
+from lockgate.lookup.spec.status import gauge_name
+
+if TYPE_CHECKING:
+    from lockgate.framework.keys import KeyProvider
+    from lockgate.framework.plugins import BridgeContext
+    from lockgate.lookup.cache.directory import CacheDirectory
+    from lockgate.lookup.spec.status import LookupStatus
+
+PLUGIN_CLASS = "io.lockgate.spark.LockgatePlugin"
+
+_log = logging.getLogger("lockgate.lookup")
+
+_CENSUS_SECONDS = 0.2
+# An executor that did not ask for so long is taken for lost: batches wait for it no more.
+_LONGEST_SILENCE_MILLIS = 10_000
+
+_running: dict[str, ExecutorOwners] = {}
+_running_lock = threading.Lock()
+# The applications that were told of it.
+_warned: set[str] = set()
+
+
+def site_for(spark: Any) -> DriverSite:
+    """Where lookups of a Spark session are kept: with the executors, or with the driver where it is alone."""
+    context = spark.sparkContext
+    if executors_keep(spark):
+        return ClusterSite(context)
+    return DriverSite(context)
+
+
+def executors_keep(spark: Any) -> bool:
+    """Whether the executors of a Spark session keep the caches of lookups."""
+    context = spark.sparkContext
+    return not _is_alone(context) and PLUGIN_CLASS in str(context.getConf().get("spark.plugins", ""))
+
+
+def _is_alone(context: Any) -> bool:
+    master = str(context.master)
+    return master == "local" or master.startswith("local[")
+
+
+def warn_of_detached_owner(spark: Any) -> None:
+    """Warn, once an application, if the executors could keep caches but do not."""
+    context = spark.sparkContext
+    application = str(context.applicationId)
+    if _is_alone(context) or executors_keep(spark) or application in _warned:
+        return
+    _warned.add(application)
+    warn_user(
+        "lookups keep their caches on the driver's host only, by a process of the driver, since executors "
+        f"run without Lockgate's plugin: start Spark with spark.plugins={PLUGIN_CLASS} (lockgate.connect and "
+        "lockgate.configure set it, before the session is made), or let lookup.cache-dir be a folder that "
+        "all hosts share",
+        LookupOwnerWarning,
+    )
+
+
+class DriverSite(LocalSite):
+    """The driver's host; lookups are shown by Spark's metric system."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._gauges: Any = context._jvm.io.lockgate.spark.lookup.Gauges
+        self._shown: dict[str, dict[str, float]] = {}
+
+    def publish(self, status: LookupStatus) -> None:
+        """Set the gauges of a lookup, if any has changed."""
+        values = _gauge_values(status)
+        prefix = gauge_name(status)
+        if self._shown.get(prefix) != values:
+            self._shown[prefix] = values
+            self._quietly("publish", prefix, json.dumps(values))
+
+    def withdraw(self, status: LookupStatus) -> None:
+        """Remove the gauges of a lookup."""
+        self._shown.pop(gauge_name(status), None)
+        self._quietly("withdraw", gauge_name(status))
+
+    def ended(self) -> bool:
+        """Whether the SparkContext was stopped, by this process or by the JVM."""
+        jvm_context = self._context._jsc
+        try:
+            return jvm_context is None or bool(jvm_context.sc().isStopped())
+        except Exception as error:  # the JVM has ended
+            _log.debug("the application has ended: %s", error)
+            return True
+
+    def _quietly(self, method: str, *arguments: str) -> None:
+        try:
+            getattr(self._gauges, method)(*arguments)
+        except Exception as error:  # the JVM ends before Python does: a gauge is no reason to fail
+            _log.debug("a gauge could not be set: %s", error)
+
+
+def _gauge_values(status: LookupStatus) -> dict[str, float]:
+    return {
+        "askedRows": status.asked_rows,
+        "hitRows": status.hit_rows,
+        "hitRate": status.hit_rate or 0.0,
+        "snapshot": status.served_snapshot or 0,
+        "refreshLagMillis": status.lag_millis,
+        "cacheRows": status.rows,
+        "cacheBytes": status.bytes,
+        "buildMillis": round(status.build_seconds * 1000),
+        "failures": status.failures,
+        "ownerRestarts": status.owner_restarts,
+        "hosts": len(status.hosts),
+    }
+
+
+class ClusterSite(DriverSite):
+    """The executors' hosts."""
+
+    local = False
+
+    def __init__(self, context: Any) -> None:
+        super().__init__(context)
+        self._executors: Any = context._jvm.io.lockgate.spark.lookup.Executors
+        # What Spark starts its own Python workers by, which must find Lockgate as well.
+        self._python = str(context.pythonExec)
+
+    def start(
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+    ) -> Owners:
+        """Have each executor start a process for a lookup, now and when it joins."""
+        return ExecutorOwners(self._executors, self._python, opening, keys, hear)
+
+
+class ExecutorOwners:
+    """The processes of one lookup in all executors; a link is an executor's id."""
+
+    def __init__(
+        self, executors: Any, python: str, opening: Message, keys: KeyProvider | None, hear: Hear
+    ) -> None:
+        self.name = str(opening["name"])
+        self._executors = executors
+        self._start = {
+            "do": "start",
+            "name": self.name,
+            "command": [python, "-m", "lockgate.lookup.owner.standby"],
+            "opening": {"op": "open", "has_keys": keys is not None, **opening},
+        }
+        self._keys = keys
+        self._hear = hear
+        self._started: set[str] = set()
+        self._closed = threading.Event()
+        with _running_lock:
+            _running[self.name] = self
+            executors.hurry(True)
+        self._look()
+        self._thread = threading.Thread(target=self._watch, name="lockgate-executors", daemon=True)
+        self._thread.start()
+
+    def send(self, link: str, message: Message) -> bool:
+        """Leave a message for the process of an executor; False if the executor is gone."""
+        return self._post(link, {"do": "say", "name": self.name, "message": message})
+
+    def expected(self) -> bool:
+        """Whether there is an executor."""
+        return bool(self._started)
+
+    def hear(self, link: str, event: Message) -> list[Message]:
+        """Take in what a process said; returns what it is answered."""
+        if event["event"] == "ask":
+            return [answer_about_keys(self._keys, event)] if self._keys is not None else []
+        self._hear(link, event)
+        return []
+
+    def close(self) -> None:
+        """End the processes."""
+        self._closed.set()
+        self._thread.join(5)
+        with _running_lock:
+            _running.pop(self.name, None)
+            last = not _running
+        for link in sorted(self._started):
+            self._post(link, {"do": "stop", "name": self.name})
+            self._hear(link, {"event": "gone"})
+        if last:
+            self._quietly(lambda: self._executors.hurry(False))
+
+    def _post(self, link: str, command: Message) -> bool:
+        return bool(self._quietly(lambda: self._executors.post(link, json.dumps(command))))
+
+    @staticmethod
+    def _quietly(call: Any) -> Any:
+        try:
+            return call()
+        except Exception as error:  # the application has ended, and its executors with it
+            _log.debug("the executors cannot be reached: %s", error)
+            return None
+
+    def _watch(self) -> None:
+        while not self._closed.wait(_CENSUS_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        census = self._quietly(self._executors.census)
+        silence: dict[str, int] = json.loads(census) if census is not None else {}
+        living = {link for link, millis in silence.items() if millis < _LONGEST_SILENCE_MILLIS}
+        for link in sorted(living - self._started):
+            if self._post(link, self._start):
+                self._started.add(link)
+        for link in sorted(self._started - living):
+            self._started.discard(link)
+            self._hear(link, {"event": "gone"})
+
+
+def said(context: BridgeContext, request: dict[str, Any]) -> list[Message]:
+    """The operation `lookup.said`: take in what a process of an executor said."""
+    with _running_lock:
+        owners = _running.get(request["name"])
+    # One that was told to end may still have something to say.
+    return [] if owners is None else owners.hear(request["executor"], request["event"])

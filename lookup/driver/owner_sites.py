@@ -1,0 +1,74 @@
+"""Where the caches of lookups are kept: on the driver's host, or on those of the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from lockgate.lookup.owner.owner_process import LocalOwners
+from lockgate.lookup.owner.pipe import Message
+
+if TYPE_CHECKING:
+    from lockgate.framework.keys import KeyProvider
+    from lockgate.lookup.cache.directory import CacheDirectory
+    from lockgate.lookup.spec.status import LookupStatus
+
+# Hears what the process at the end of a link says.
+Hear = Callable[[str, Message], None]
+
+
+class Owners(Protocol):
+    """The owners of one lookup's caches, each reached by a link; what they say goes to the `Hear` given."""
+
+    def send(self, link: str, message: Message) -> bool:
+        """Tell one something; False if it cannot be reached at the moment."""
+
+    def expected(self) -> bool:
+        """Whether there is an owner, or one is about to start."""
+
+    def close(self) -> None:
+        """End them all."""
+
+
+class Site(Protocol):
+    """Starts the owners of lookups, and shows where lookups stand."""
+
+    # Whether the caches lie on the driver's host, where it can look into them.
+    local: bool
+
+    def start(
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+    ) -> Owners:
+        """Start the owners of one lookup; `opening` is what each is told first, by its name."""
+
+    def publish(self, status: LookupStatus) -> None:
+        """Show where a lookup stands."""
+
+    def withdraw(self, status: LookupStatus) -> None:
+        """A lookup has ended."""
+
+    def ended(self) -> bool:
+        """Whether the application has ended that asks; its lookups end with it."""
+
+
+class LocalSite:
+    """The driver's own host; nothing is shown anywhere."""
+
+    local = True
+
+    def start(
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+    ) -> Owners:
+        """Start one owner as a child of this process."""
+        directory.ensure()
+        return LocalOwners(opening, keys, directory, hear)
+
+    def publish(self, status: LookupStatus) -> None:
+        """Nobody looks."""
+
+    def withdraw(self, status: LookupStatus) -> None:
+        """Nobody looks."""
+
+    def ended(self) -> bool:
+        """As long as the process lives, it may ask."""
+        return False

@@ -1,0 +1,101 @@
+"""The lookups that this driver runs, and what is known of them."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lockgate.errors import NotFoundError, nearest
+from lockgate.lookup.driver.owner_sites import LocalSite
+from lockgate.lookup.driver.reports import REPORTS
+from lockgate.lookup.driver.service import Lookup
+from lockgate.lookup.spec.spec import LookupSpec, cache_id
+from lockgate.lookup.spec.status import LookupStatus
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
+    from lockgate.lookup.driver.owner_sites import Site
+
+_lock = threading.Lock()
+_lookups: dict[str, Lookup] = {}
+
+
+def lookup_for(
+    catalog: Catalog, table: Table, spec: LookupSpec, site: Callable[[], Site] = LocalSite
+) -> Lookup:
+    """Return the running lookup for a spec, started at a site that `site` makes if it is the first."""
+    identity = f"{cache_id(table, spec)}:{sorted(spec.options.items())}"
+    with _lock:
+        for name in [name for name, lookup in _lookups.items() if lookup.closed]:
+            del _lookups[name]
+        known = _lookups.get(identity)
+        if known is None or not known.touch():
+            if not _lookups:
+                atexit.register(close_all)
+            known = _lookups[identity] = Lookup(catalog, table, spec, site())
+        return known
+
+
+def lookups_of(cache: str) -> list[Lookup]:
+    """The running lookups on the cache of an id (`spec.cache_id`)."""
+    with _lock:
+        return [lookup for lookup in _lookups.values() if lookup.id == cache and not lookup.closed]
+
+
+def statuses() -> list[LookupStatus]:
+    """Say where every lookup of this driver stands, in the order in which they were started."""
+    with _lock:
+        running = [lookup for lookup in _lookups.values() if not lookup.closed]
+    return [_status(lookup) for lookup in running]
+
+
+def status(table: str) -> LookupStatus:
+    """Say where the newest lookup on a table stands, named `db.t` or `lake.db.t`.
+
+    Raises NotFoundError with the nearest names if no lookup on it is running.
+    """
+    return _status(_running(table))
+
+
+def _status(lookup: Lookup) -> LookupStatus:
+    last = REPORTS.last(lookup.id)  # takes over what was counted, too
+    return replace(lookup.status(), last_batch=last)
+
+
+def wait_for(table: str, snapshot_id: int | None = None, timeout: float = 60.0) -> int:
+    """Wait until the newest lookup on a table serves a snapshot or a newer one; returns which it serves.
+
+    Without `snapshot_id`, the newest snapshot there is now. Raises LookupTimeoutError after `timeout`
+    seconds.
+    """
+    return _running(table).wait_for(snapshot_id, timeout)
+
+
+def _running(table: str) -> Lookup:
+    with _lock:
+        running = {lookup.spec.identifier: lookup for lookup in _lookups.values() if not lookup.closed}
+    found = running.get(table) or running.get(table.partition(".")[2])
+    if found is None:
+        raise NotFoundError(f"no lookup on {table!r} is running{nearest(table, running)}")
+    return found
+
+
+def serving(lookup_id: str) -> int | None:
+    """The snapshot that the running lookups on a cache give their batches now; None if none does yet."""
+    with _lock:
+        running = [lookup for lookup in _lookups.values() if lookup.id == lookup_id and not lookup.closed]
+    served = [lookup.status().served_snapshot for lookup in running]
+    return max((number for number in served if number is not None), default=None)
+
+
+def close_all() -> None:
+    """Stop every lookup of this driver; their caches stay."""
+    with _lock:
+        running = list(_lookups.values())
+        _lookups.clear()
+    for lookup in running:
+        lookup.close()

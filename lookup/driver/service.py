@@ -1,0 +1,500 @@
+"""The driver's side of lookups: one `Lookup` a cache, which looks for new snapshots and has them built.
+
+A timer publishes the newest snapshot as the target, an owner process builds it, batches are given what is
+built. Nothing here waits for a batch: a lookup refreshes whether or not rows arrive.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import (
+    LockgateError,
+    LookupCacheError,
+    LookupTimeoutError,
+    MaskedDataWarning,
+    SnapshotNotFoundError,
+)
+from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.lookup.cache.builder import check_mark, fingerprint, is_rolled_back
+from lockgate.lookup.cache.caches import note_standing, report_of
+from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, mark_of
+from lockgate.lookup.driver.bar import LoadBar
+from lockgate.lookup.driver.batch_pins import Pins, gone, shared_pins
+from lockgate.lookup.driver.hosts import Host, Hosts
+from lockgate.lookup.driver.owner_sites import LocalSite, Owners, Site
+from lockgate.lookup.driver.serving import Serving
+from lockgate.lookup.driver.tables import newest_target, place_of
+from lockgate.lookup.owner.pipe import Message
+from lockgate.lookup.owner.waiting import is_there
+from lockgate.lookup.spec.cache_paths import local_path
+from lockgate.lookup.spec.options import (
+    BLACKLIST,
+    FILE_RETENTION,
+    MAX_STALENESS,
+    PENDING_SNAPSHOTS,
+    PIN_RETENTION,
+    REFRESH_ASYNC,
+    REFRESH_INTERVAL,
+    TIMEOUT,
+    lookup_options,
+)
+from lockgate.lookup.spec.periods import covers
+from lockgate.lookup.spec.spec import LookupSpec, cache_id
+from lockgate.lookup.spec.status import HostStatus, LookupStatus
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
+
+_log = logging.getLogger("lockgate.lookup")
+
+_HEARTBEAT_SECONDS = 5.0
+# Pins are noted again so often before they would be taken for abandoned.
+_PIN_RENEWALS = 4
+# The state before the first snapshot: a table without rows.
+EMPTY = 0
+
+
+class Lookup:
+    """One running lookup: its target, what is built of it, and which batches use what."""
+
+    def __init__(self, catalog: Catalog, table: Table, spec: LookupSpec, site: Site | None = None) -> None:
+        self.table = table
+        self.spec = spec
+        self.id = cache_id(table, spec)
+        self.place = place_of(table, spec)
+        # Of the caches of executors on other hosts it only has the name.
+        self.directory = CacheDirectory(local_path(self.place))
+        self._site = site or LocalSite()
+        self._options = lookup_options(table.options, spec.options)
+        self._name = uuid.uuid4().hex
+        self._pins = shared_pins(table, self.id)
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        self._target: Snapshot | None = None
+        self._looking = threading.Lock()
+        self._serving = Serving()
+        self._hosts = Hosts(spec.identifier, self._send)
+        self._awaited: list[int] = []
+        self._batch_pins: dict[int, float] = {}
+        self._look_error: LockgateError | None = None
+        self._look_failures = 0
+        self._look_at = 0.0
+        self._heartbeat_at = 0.0
+        self._used_at = time.monotonic()
+        self._pins_at = 0.0
+        self._asked_rows = self._hit_rows = 0
+        opening = {
+            "name": self._name,
+            "place": self.place,
+            "warehouse": catalog.file_system.uri(catalog.warehouse),
+            "options": dict(catalog.options or {}),
+            "spec": spec.to_json(),
+        }
+        self._owners: Owners | None = None
+        self._owners = self._site.start(opening, table.keys, self.directory, self._hear)
+        self._thread = threading.Thread(target=self._tick_until_closed, name="lockgate-lookup", daemon=True)
+        self._thread.start()
+
+    # --- what batches ask ----------------------------------------------------------------------------
+
+    def pin(self, query_id: str | None, batch_id: int | None) -> int:
+        """Return the snapshot that `choose` chooses."""
+        return self.choose(query_id, batch_id)[0]
+
+    def choose(self, query_id: str | None, batch_id: int | None) -> tuple[int, int]:
+        """Choose the snapshot that a batch uses, built and protected, and its mark (`directory.mark_of`).
+
+        Both are 0 for a table without snapshots; by the mark tasks tell it from others of its number.
+        The same batch of the same query gets the same snapshot again, also from the next driver. Without a
+        query, as in batch jobs, it is kept for `lookup.cache-file-retention`. Raises LookupTimeoutError if
+        it is not built in `lookup.timeout`, and the error of the build if nothing was ever built.
+        """
+        self.touch()
+        if query_id is None or batch_id is None:
+            chosen = self._choose()
+            return chosen[0], self.provide(*chosen)
+        known, marked = self._pins.get(query_id, batch_id), self._pins.mark(query_id, batch_id)
+        if known is None:
+            known, marked = self._choose()
+            self._pins.record(query_id, batch_id, known, marked)
+        try:
+            return known, self._keep(known, marked)
+        except SnapshotNotFoundError as error:
+            consumer = self._pins.name_of(query_id, batch_id)
+            self._pins.forget(query_id)  # read again, once somebody has done what follows
+            what = f"batch {batch_id} of query {query_id}", f"snapshot {known} of {self.spec.identifier}"
+            raise gone(*what, consumer, error) from error
+
+    def provide(self, snapshot_id: int, mark: int | None) -> int:
+        """Have a snapshot built that was chosen elsewhere, and keep it for `lookup.cache-file-retention`.
+
+        Returns its mark, which is looked up if it is None; SnapshotNotFoundError if it is another by now.
+        """
+        self.touch()
+        with self._changed:
+            self._batch_pins[snapshot_id] = time.monotonic()
+        return self._keep(snapshot_id, mark)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self._closed.is_set()
+
+    def touch(self) -> bool:
+        """Note that the lookup is used; False if it has ended, as it does when it is not used for long."""
+        self._used_at = time.monotonic()
+        return not self._closed.is_set() and not self._site.ended()
+
+    def note_answers(self, rows: int, hits: int) -> None:
+        """Count rows that tasks looked up, and how many of them found a match."""
+        with self._changed:
+            self._asked_rows += rows
+            self._hit_rows += hits
+
+    def _choose(self) -> tuple[int, int]:
+        served = self._serving.info
+        if served is None or is_rolled_back(self.table, served):
+            return self._wait_for_newest()
+        if self._paused():
+            chosen = served
+        elif self._options.get_option(REFRESH_ASYNC) and self._pending(served) <= self._options.get_option(
+            PENDING_SNAPSHOTS
+        ):
+            with self._changed:
+                chosen = self._serving.info or served
+        else:
+            return self._wait_for_newest()
+        self._check_staleness()
+        return chosen.snapshot_id, chosen.mark
+
+    def _paused(self) -> bool:
+        return covers(self._options.get_option(BLACKLIST), datetime.now())
+
+    def _pending(self, served: GenerationInfo) -> int:
+        if PENDING_SNAPSHOTS.key not in self._options:
+            return 0
+        newest = newest_target(self.table)
+        return 0 if newest is None else newest.id - served.snapshot_id
+
+    def _check_staleness(self) -> None:
+        limit = self._options.get_option(MAX_STALENESS)
+        if not limit:
+            return
+        with self._changed:
+            behind = time.monotonic() - self._serving.fresh_at
+            served = self._serving.snapshot_id
+            error = self._trouble()[0]
+            reason = "" if error is None else f"; the last refresh failed: {error}"
+        if behind > limit.total_seconds():
+            raise LookupCacheError(
+                f"the lookup on {self.spec.identifier} could only be answered from snapshot {served}, which "
+                f"has been out of date for {behind:.1f} s: more than lookup.refresh.max-staleness allows"
+                f"{reason}"
+            )
+
+    def _keep(self, snapshot_id: int, mark: int | None) -> int:
+        self._hold()  # before it is checked: what the owner removes afterwards is not this one
+        if snapshot_id == EMPTY:
+            return 0
+        if mark is None:
+            mark = mark_of(fingerprint(self.table.snapshot(snapshot_id)))
+        with self._changed:
+            there = self._hosts.have(snapshot_id, mark=mark)
+        if not there or (self._site.local and not is_there(self.directory, snapshot_id, mark)):
+            self._await_build(check_mark(self.table, snapshot_id, mark), serve=False)
+        return mark
+
+    def wait_for(self, snapshot_id: int | None, timeout: float | None = None) -> int:
+        """Wait until a snapshot (None: the newest there is now), or a newer one, is served; returns which is.
+
+        Raises LookupTimeoutError, or the error of the build if the newest cannot be built.
+        """
+        if snapshot_id is None:
+            return self._wait_for_newest(timeout)[0]
+        deadline = time.monotonic() + self._timeout(timeout)
+        with self._changed:
+            while (served := self._serving.snapshot_id) is None or served < snapshot_id:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise self._too_late(snapshot_id)
+                self._changed.wait(min(left, 0.2))
+            return served
+
+    def _wait_for_newest(self, timeout: float | None = None) -> tuple[int, int]:
+        newest = self._look()
+        if newest is None:
+            return EMPTY, 0
+        if not self._serving.is_at(newest):
+            self._await_build(newest, serve=True, timeout=timeout)
+        return newest.id, mark_of(fingerprint(newest))
+
+    def _timeout(self, given: float | None) -> float:
+        return self._options.get_option(TIMEOUT).total_seconds() if given is None else given
+
+    def _await_build(self, snapshot: Snapshot, *, serve: bool, timeout: float | None = None) -> None:
+        deadline = time.monotonic() + self._timeout(timeout)
+        mark = mark_of(fingerprint(snapshot))
+        with self._changed:
+            self._hosts.forget(snapshot.id)
+            self._ask_all(snapshot, serve)
+            self._awaited.append(snapshot.id)
+            bar = LoadBar(f"loading {self.spec.identifier}")
+            try:
+                while not self._hosts.have(snapshot.id, mark=mark) and self._is_coming():
+                    failed = self._hosts.failure(snapshot.id)
+                    if failed is not None:
+                        raise failed
+                    if self._hosts.have(snapshot.id):  # of another of its number
+                        check_mark(self.table, snapshot.id, mark)
+                        self._hosts.forget(snapshot.id)
+                        self._ask_all(snapshot, serve)
+                    left = deadline - time.monotonic()
+                    if left <= 0:
+                        raise self._too_late(snapshot.id)
+                    self._changed.wait(left)
+                    bar.show(*self._hosts.loaded())
+            finally:
+                bar.close()
+                self._awaited.remove(snapshot.id)
+                self._used_at = time.monotonic()
+
+    def _is_coming(self) -> bool:
+        if self._closed.is_set():
+            raise LookupCacheError(f"the lookup on {self.spec.identifier} was closed")
+        # Without an executor there is nobody to wait for: once there are some, their tasks wait themselves.
+        return bool(self._hosts.all()) or (self._owners is not None and self._owners.expected())
+
+    def _too_late(self, snapshot_id: int) -> LookupTimeoutError:
+        return LookupTimeoutError(
+            f"snapshot {snapshot_id} of {self.spec.identifier} was not cached in time (lookup.timeout)"
+            f"{self._missing_on(snapshot_id)}; what the owner of the cache reported is in "
+            f"{self.directory.log_path}"
+        )
+
+    def _missing_on(self, snapshot_id: int) -> str:
+        if self._site.local:
+            return ""
+        missing = [host.name for host in self._hosts.deciding() if not host.has(snapshot_id)]
+        return f" on {', '.join(missing)}" if missing else ": no executor has started its owner"
+
+    # --- what the owners say -------------------------------------------------------------------------
+
+    def _send(self, link: str, message: Message) -> bool:
+        return self._owners is not None and self._owners.send(link, message)
+
+    def _ask_all(self, snapshot: Snapshot, serve: bool) -> None:
+        if serve:
+            self._serving.aim(snapshot, again=True)
+        for host in self._hosts.all():
+            self._hosts.ask(host, snapshot.id, serve=serve)
+
+    def _hear(self, link: str, event: Message) -> None:
+        kind = event["event"]
+        with self._changed:
+            host = self._hosts.hear(link, event)
+            if host is not None and kind == "leading":
+                self._welcome(host)
+            failed = host is not None and kind in ("failed", "ended") and host.error is not None
+            trouble = self._trouble() if failed else (None, 0)
+            moved = self._serving.advance(self._hosts)
+            if kind == "built":
+                self._ask_for_target()  # which may have moved on meanwhile
+            self._changed.notify_all()
+        if kind == "warning" and event["category"] != MaskedDataWarning.__name__:
+            # That of masks was given where the lookup was asked for.
+            _log.warning("%s: %s", self.spec.identifier, event["message"])
+        if failed:
+            _log.warning(
+                "refreshing the lookup cache of %s to snapshot %s failed (%d in a row): %s",
+                self.spec.identifier,
+                event.get("snapshot"),
+                trouble[1],
+                trouble[0],
+            )
+        if moved or failed:
+            self._heartbeat_at = 0.0  # also the shell shall see it soon
+            self._site.publish(self.status())
+
+    def _welcome(self, host: Host) -> None:
+        # What batches are given now must come first: the tasks that land there need it.
+        for snapshot_id in self._awaited:
+            if not host.has(snapshot_id) and snapshot_id not in host.asked:
+                self._hosts.ask(host, snapshot_id, serve=self._serving.aims_at(snapshot_id))
+        served = self._serving.info
+        if served is not None and not host.has(served.snapshot_id) and served.snapshot_id not in host.asked:
+            self._hosts.ask(host, served.snapshot_id, serve=True)
+        self._heartbeat_at = 0.0
+
+    def _trouble(self) -> tuple[str | None, int]:
+        # What is wrong now, for people, and how often in a row.
+        found = self._hosts.troubles()
+        if not found:
+            return (None if self._look_error is None else str(self._look_error)), self._look_failures
+        where, error, failures = max(found, key=lambda trouble: trouble[2])
+        return (str(error) if self._site.local else f"{where}: {error}"), failures
+
+    # --- the timer -----------------------------------------------------------------------------------
+
+    def _tick_until_closed(self) -> None:
+        while True:
+            try:
+                self._tick()
+            except Exception as error:  # a table that cannot be read now may be readable later
+                _log.warning("looking for a new snapshot of %s failed: %s", self.spec.identifier, error)
+                with self._changed:
+                    self._look_error = LookupCacheError(f"looking for a new snapshot failed: {error}")
+                    self._look_failures += 1
+            if self._closed.wait(self._pause()):
+                return
+            if self._site.ended() or self._is_idle():
+                self.close()
+
+    def _is_idle(self) -> bool:
+        idle = time.monotonic() - self._used_at
+        return not self._awaited and idle > self._options.get_option(FILE_RETENTION).total_seconds()
+
+    def _pause(self) -> float:
+        # Until the next look at the table, or until a failed build is to be tried again.
+        due = [self._look_at, time.monotonic() + _HEARTBEAT_SECONDS]
+        with self._changed:
+            due += [host.retry_at for host in self._hosts.all() if host.error is not None and not host.asked]
+        return max(0.01, min(due) - time.monotonic())
+
+    def _tick(self) -> None:
+        started = time.monotonic()
+        if started >= self._look_at or self._target is None:
+            self._look_at = started + self._options.get_option(REFRESH_INTERVAL).total_seconds()
+            self._look()
+        self._ask_for_target()
+        if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
+            self._hold(report_of(self.status()))
+        retention = self._options.get_option(PIN_RETENTION).total_seconds()
+        if retention and time.monotonic() - self._pins_at > retention / _PIN_RENEWALS:
+            self._pins_at = time.monotonic()
+            self._pins.renew(retention)
+        self._site.publish(self.status())
+
+    def _look(self) -> Snapshot | None:
+        # The newest snapshot, which is the target from now on. One look at a time: what an earlier one saw
+        # must not take the place of what a later one saw.
+        with self._looking:
+            started = time.monotonic()
+            newest = newest_target(self.table)
+            with self._changed:
+                before, self._target = self._target, newest
+                self._look_error, self._look_failures = None, 0
+                if newest is None:
+                    self._serving.fresh_at = started
+                else:
+                    new = before is None or fingerprint(before) != fingerprint(newest)
+                    self._serving.notice(newest, new=new, seen_at=started)
+        return newest
+
+    def _ask_for_target(self) -> None:
+        with self._changed:
+            target = self._target
+            if target is None:
+                return
+            mark = fingerprint(target)
+            # What the table is at again, as after a failed commit was rolled back, fails no more.
+            for host in self._hosts.all():
+                if host.has(target.id, mark) and not host.asked:
+                    host.error, host.failures = None, 0
+            if self._serving.info is not None and self._paused():
+                return
+            # One at a time, the same for all hosts that decide: what comes meanwhile, the next takes in too.
+            deciding = self._hosts.deciding()
+            busy = any(any(host.asked.values()) for host in deciding)
+            asked = False
+            for host in self._hosts.all():
+                waits = busy if host in deciding else any(host.asked.values())
+                if not (waits or host.has(target.id, mark)) and time.monotonic() >= host.retry_at:
+                    self._hosts.ask(host, target.id, serve=True)
+                    asked = True
+            if asked or self._hosts.have(target.id, mark):
+                self._serving.aim(target, again=False)
+            self._serving.advance(self._hosts)
+
+    def _hold(self, standing: Mapping[str, Any] | None = None) -> None:
+        retention = self._options.get_option(FILE_RETENTION).total_seconds()
+        with self._changed:
+            oldest = time.monotonic() - retention
+            self._batch_pins = {pin: at for pin, at in self._batch_pins.items() if at > oldest}
+            held = {*self._batch_pins, *self._pins.snapshots()}
+            if self._serving.info is not None:
+                held.add(self._serving.info.snapshot_id)
+            self._heartbeat_at = time.monotonic()
+            if not self._site.local:
+                message = {"op": "hold", "name": self._name, "snapshots": sorted(held)}
+                self._hosts.tell_owners(message | ({} if standing is None else {"standing": standing}))
+        if self._site.local:
+            self.directory.hold(self._name, held)
+            if standing is not None:
+                note_standing(self.directory, self._name, standing)
+
+    # --- for people --------------------------------------------------------------------------------------
+
+    def status(self) -> LookupStatus:
+        """Say where the lookup stands."""
+        pins = self._pins.all()
+        with self._changed:
+            served, target = self._serving.info, self._target
+            lag = 0
+            if target is not None and not self._serving.is_at(target):
+                # The newest may be young where commits are many, and what is served old all the same.
+                waited = int(time.time() * 1000) - target.time_millis
+                lag = max(0, waited, round(self._serving.behind_seconds() * 1000))
+            hosts = tuple(host.status() for host in self._hosts.all())
+            loading = min((h for h in hosts if h.loading_rows is not None), key=_rows_loaded, default=None)
+            error, failures = self._trouble()
+            return LookupStatus(
+                table=self.spec.identifier,
+                keys=self.spec.keys,
+                directory=str(self.directory.path) if self._site.local or not hosts else hosts[0].directory,
+                target_snapshot=None if target is None else target.id,
+                served_snapshot=None if served is None else served.snapshot_id,
+                lag_millis=lag,
+                rows=0 if served is None else served.rows,
+                bytes=0 if served is None else max(served.bytes, sum(host.bytes for host in hosts)),
+                build_seconds=0.0 if served is None else served.build_seconds,
+                built_millis=0 if served is None else served.built_millis,
+                full_load=served is not None and served.full_load,
+                loading_rows=None if loading is None else loading.loading_rows,
+                expected_rows=None if loading is None else loading.expected_rows,
+                last_error=error,
+                failures=failures,
+                owner_pid=hosts[0].owner_pid if hosts else None,
+                owner_restarts=sum(host.owner_restarts for host in hosts),
+                pins=pins,
+                asked_rows=self._asked_rows,
+                hit_rows=self._hit_rows,
+                hosts=hosts,
+            )
+
+    def close(self) -> None:
+        """Stop refreshing and end the owner; the cache stays for the next job."""
+        self._closed.set()
+        with self._changed:
+            self._changed.notify_all()
+            self._hosts.tell_owners({"op": "close", "name": self._name})
+        if self._owners is not None:
+            self._owners.close()
+        if self._thread is not threading.current_thread():
+            self._thread.join(5)
+        # Those of a closed lookup are its own: the next one reads what is on disk.
+        self._pins = Pins(self.table, self.id)
+        if self._site.local:
+            self.directory.release(self._name)
+        self._site.withdraw(self.status())
+
+
+def _rows_loaded(host: HostStatus) -> int:
+    return host.loading_rows or 0

@@ -1,0 +1,1 @@
+"""The join: its plan in Spark, and the answers that tasks give."""

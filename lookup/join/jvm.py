@@ -1,0 +1,112 @@
+"""Lookups inside the JVM of the tasks, of caches in mapped files: no row goes to a Python worker and back.
+
+The rows that a cache holds are machine words, which the connector (`io.lockgate.spark.lookup`) reads as well
+as `row_codec` does. What it does not do is left to the workers: encrypted caches, nested columns, retries,
+groups of buckets, and RocksDB, which answers many keys at once much faster than
+one by one. A cache that outgrows mapped files while a stream runs is still answered, one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions
+
+from lockgate.lookup.codec.row_codec import WIDE_DECIMAL, is_variable
+from lockgate.lookup.driver.tables import newest_target
+from lockgate.lookup.spec.options import CACHE, IN_JVM, MEMORY_MAX
+from lockgate.lookup.spec.spec import cached_layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+    from lockgate.framework.options import TableOptions
+    from lockgate.framework.store.table import Table
+    from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
+
+_FUNCTION = "lookup"
+_WORD_BYTES = 8
+# Of a row's hash, key and ends of both, and of a string, as a guess.
+_OVERHEAD_WORDS = 5
+_STRING_WORDS = 4
+
+
+def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options: TableOptions) -> bool:
+    """Say whether the JVM can answer this lookup, and is likely to find the cache in mapped files."""
+    if not options.get_option(IN_JVM) or cached_layout(table, spec).keys:
+        return False
+    keys, columns = (
+        [_kind(kind) for kind in schema.types] for schema in (layout.key_schema, layout.row_schema)
+    )
+    # A key of microseconds is not one of milliseconds: the workers say so.
+    if None in keys + columns or "millis" in keys:
+        return False
+    if options.get_option(CACHE) == "auto":
+        return _guessed_bytes(table, layout) <= int(options.get_option(MEMORY_MAX))
+    return bool(options.get_option(CACHE) == "memory")
+
+
+def _guessed_bytes(table: Table, layout: CacheLayout) -> int:
+    newest = newest_target(table)
+    kinds = [*layout.key_schema.types, *layout.row_schema.types]
+    words = _OVERHEAD_WORDS + sum(_STRING_WORDS if is_variable(kind) else 1 for kind in kinds)
+    return 0 if newest is None else newest.total_record_count * words * _WORD_BYTES
+
+
+def _kind(kind: pa.DataType) -> str | None:
+    # The name by which the connector knows how a column is kept (RowShape.Kind); None: it does not know it.
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_signed_integer(kind):
+        return f"int{kind.bit_width}"
+    if pa.types.is_floating(kind):
+        return {32: "float32", 64: "float64"}.get(kind.bit_width)
+    if pa.types.is_date32(kind):
+        return "int32"
+    if pa.types.is_timestamp(kind):
+        return {"us": "int64", "ms": "millis"}.get(kind.unit)
+    if pa.types.is_decimal128(kind):
+        return "wide_decimal" if kind.precision > WIDE_DECIMAL else "decimal"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    return "bytes" if is_variable(kind) else None
+
+
+def jvm_function(
+    catalog: str,
+    place: str,
+    layout: CacheLayout,
+    key_types: Sequence[DataType],
+    answer_type: DataType,
+    wait_seconds: float,
+    *,
+    everywhere: bool,
+) -> Callable[..., Column]:
+    """The function of the batch's pin and mark and the key columns that gives a cache's answer to them.
+
+    `place` is a folder, or, with `everywhere`, what each host turns into a folder of its own (see
+    `cache_paths`). """
+    how = {
+        "place": place,
+        "everywhere": everywhere,
+        "wait_seconds": wait_seconds,
+        "keys": [_kind(kind) for kind in layout.key_schema.types],
+        "columns": [_kind(kind) for kind in layout.row_schema.types],
+        "answered": [layout.row_schema.get_field_index(name) for name in layout.columns],
+    }
+
+    def ask(pin: Column, mark: Column, *keys: Column) -> Column:
+        return functions.call_function(
+            f"`{catalog}`.{_FUNCTION}",
+            functions.lit(json.dumps(how)),
+            functions.lit(None).cast(answer_type),
+            pin,
+            mark,
+            *(key.cast(kind) for key, kind in zip(keys, key_types, strict=True)),
+        )
+
+    return ask

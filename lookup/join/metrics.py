@@ -1,0 +1,62 @@
+"""What a streaming query's progress says of its lookups, as observed metrics.
+
+In `StreamingQueryProgress.observedMetrics`, under the lookup's name, for each batch: `rows`, `matched`,
+`hit_rate`, `snapshot`, `lag_millis`, `cache_rows`, `cache_bytes`, `build_millis`,
+`failures` (refreshes that failed in a row), `warning`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions
+
+from lockgate.lookup.join.pin_table import STATE_MEMBERS
+from lockgate.lookup.join.strategy import SPARK_FROM
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from lockgate.lookup.spec.spec import LookupSpec
+
+TOO_LARGE = "the batch is about as large as the table: lookup.strategy=spark would be faster"
+TOO_SMALL = "the batch is small beside the table: lookup.strategy=lookup would be faster"
+
+
+def observed(
+    stream: DataFrame,
+    rows: DataFrame,
+    spec: LookupSpec,
+    matched: Column,
+    snapshot: Column,
+    pin: Column,
+    *,
+    by_spark: bool = False,
+) -> DataFrame:
+    """Observe `rows`, of which the aggregate `matched` counts those with a match; `pin` is the batch's.
+
+    The pin is the same for all rows, so it is no aggregate of theirs: that would cost more than the counting.
+    """
+    count = functions.count(functions.lit(1))
+    large = count >= pin["cache_rows"] * SPARK_FROM
+    if by_spark:
+        warning = functions.when((count > 0) & ~large, TOO_SMALL)
+    else:
+        warning = functions.when((count > 0) & large, TOO_LARGE)
+    return rows.observe(
+        _name(stream, spec),
+        count.alias("rows"),
+        matched.alias("matched"),
+        functions.try_divide(matched, count).alias("hit_rate"),
+        functions.max(snapshot).alias("snapshot"),
+        *(pin[member].alias(member) for member in STATE_MEMBERS),
+        warning.alias("warning"),
+    )
+
+
+def _name(stream: DataFrame, spec: LookupSpec) -> str:
+    # Two lookups of one query on one table need two names, the same ones at its next start.
+    name = f"lookup {spec.identifier}"
+    plan = stream._jdf.queryExecution().logical().toString()
+    taken = plan.count(f"CollectMetrics {name}")
+    return f"{name} {taken + 1}" if taken else name

@@ -1,0 +1,127 @@
+"""The system table `t$pin`: one row, the snapshot that a lookup on `t` answers this batch from.
+
+Beside it stands what the progress of a stream tells of the cache.
+
+Spark plans a scan of it once for each micro-batch, which is the one moment when the driver can choose for
+all of the batch's tasks.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, LookupCacheError
+from lockgate.framework.types import BIGINT, DataField, row
+from lockgate.lookup.driver.batch_pins import forget_ended
+from lockgate.lookup.driver.counting import pack
+from lockgate.lookup.driver.reports import REPORTS, report_of
+from lockgate.lookup.join.shuffle import pin_groups
+from lockgate.lookup.join.strategy import snapshot_for_spark
+from lockgate.lookup.spec.spec import LookupSpec, cache_id
+
+if TYPE_CHECKING:
+    from lockgate.framework.plugins import BridgeContext
+    from lockgate.framework.store.table import Table
+
+# The read option that carries the lookup's spec.
+SPEC_OPTION = "lookup.spec"
+# The read option that carries the id of the cache which the workers were told to ask.
+CACHE_OPTION = "lookup.cache-id"
+# The read option that says who answers: `cache`, or `spark`, for which nothing needs to be cached.
+ANSWER_OPTION = "lookup.answer"
+# The read option with the number of groups that `lookup.shuffle` makes of the buckets.
+GROUPS_OPTION = "lookup.groups"
+# The one column of the table, and the members of it; the mark tells the snapshot from others of its number.
+PIN_COLUMN = "pin"
+SNAPSHOT_MEMBER = "snapshot_id"
+MARK_MEMBER = "mark"
+STATE_MEMBERS = ("lag_millis", "cache_rows", "cache_bytes", "build_millis", "failures")
+_MEMBERS = (SNAPSHOT_MEMBER, *STATE_MEMBERS, MARK_MEMBER)
+
+
+class PinTable:
+    """Implements `lockgate.framework.plugins.SystemTable`."""
+
+    single_row = True
+
+    def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
+        """One struct: the snapshot's id, how far it is behind, rows, bytes, time to build, failures, mark."""
+        members = tuple(DataField(number, name, BIGINT) for number, name in enumerate(_MEMBERS, 1))
+        return [DataField(0, PIN_COLUMN, row(members))]
+
+    def rows(
+        self,
+        context: BridgeContext,
+        table: Table,
+        options: Mapping[str, str],
+        properties: Mapping[str, str | None],
+    ) -> pa.Table:
+        """Choose the batch's snapshot, waiting until it is cached; raises as `service.Lookup.pin` does.
+
+        Raises LookupCacheError if the dimension is another one than the join was planned with.
+        """
+        from lockgate.lookup.driver.cluster import site_for
+        from lockgate.lookup.driver.registry import lookup_for
+
+        if SPEC_OPTION not in options:
+            raise InputError(f"{table.identifier}$pin is read by lookup joins only")
+        spec = LookupSpec.from_json(json.loads(options[SPEC_OPTION]))
+        planned = options.get(CACHE_OPTION)
+        if planned is not None and planned != cache_id(table, spec):
+            raise _other_table(table)
+        catalog = context.catalog(context.request["catalog"])
+        # A plan knows the table that it was made with for some time after that was dropped.
+        if catalog.load_table(table.identifier).table_id != table.table_id:
+            raise _other_table(table)
+        query = properties.get("query_id")
+        batch = None if properties.get("batch_id") is None else int(properties["batch_id"] or 0)
+        if options.get(ANSWER_OPTION) == "spark":
+            return _row(*snapshot_for_spark(table, spec, query, batch), 0, 0)
+        _forget_ended_queries(context.spark, query)
+        site = functools.partial(site_for, context.spark)
+        if GROUPS_OPTION in options:
+            groups = int(options[GROUPS_OPTION])
+            lookup_id, report, mark = pin_groups(catalog, table, spec, groups, query, batch, site)
+        else:
+            lookup = lookup_for(catalog, table, spec, site)
+            snapshot_id, mark = lookup.choose(query, batch)
+            lookup_id, report = lookup.id, report_of(lookup.status(), query, batch, snapshot_id)
+        token = REPORTS.planned(lookup_id, report)
+        return _row(
+            pack(report.snapshot_id, token),
+            report.lag_millis,
+            report.cache_rows,
+            report.cache_bytes,
+            round(report.build_seconds * 1000),
+            report.failures,
+            mark,
+        )
+
+
+def _other_table(table: Table) -> LookupCacheError:
+    # The workers ask the cache of then, where a snapshot of this number may be another state.
+    return LookupCacheError(
+        f"the lookup on {table.identifier} was planned with another table, other columns or other keys: it "
+        "was dropped and created again, altered, or the keys held have changed; start the query again"
+    )
+
+
+def _forget_ended_queries(spark: Any, asking: str | None) -> None:
+    def runs(query_id: str) -> bool:
+        if query_id == asking:
+            return True
+        # Of all the sessions of this driver.
+        running = spark._jsparkSession.sharedState().activeStreamingQueries()
+        return bool(running.containsKey(spark._jvm.java.util.UUID.fromString(query_id)))
+
+    forget_ended(runs)
+
+
+def _row(*values: int) -> pa.Table:
+    kind = pa.struct([(name, pa.int64()) for name in _MEMBERS])
+    return pa.table({PIN_COLUMN: pa.array([dict(zip(_MEMBERS, values, strict=True))], kind)})

@@ -1,0 +1,292 @@
+"""The plan of a join by the cache.
+
+The row of `dim$pin`, a scalar subquery, gives the batch its snapshot; a function on the key columns alone
+asks the cache in the Python workers; its answer becomes columns beside the stream's own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import functions
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
+
+from lockgate.framework.spark.encryption import ENCRYPTED, column_marks, masked_columns
+from lockgate.framework.types import to_arrow, to_spark_json
+from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
+from lockgate.lookup.driver.counting import SNAPSHOT_MASK
+from lockgate.lookup.driver.reports import REPORTS
+from lockgate.lookup.driver.tables import directory_for, place_of
+from lockgate.lookup.join.jvm import answers_in_jvm, jvm_function
+from lockgate.lookup.join.metrics import observed
+from lockgate.lookup.join.pin_table import (
+    ANSWER_OPTION,
+    CACHE_OPTION,
+    GROUPS_OPTION,
+    MARK_MEMBER,
+    SNAPSHOT_MEMBER,
+    SPEC_OPTION,
+)
+from lockgate.lookup.join.shuffle import buckets_for, grouped
+from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, Asking, look_up_in_parts, together
+from lockgate.lookup.spec.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
+from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cache_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+    from lockgate.framework.options import TableOptions
+    from lockgate.framework.store.table import Table
+    from lockgate.framework.types import DataField
+    from lockgate.lookup.join.shuffle import Buckets
+
+# The driver has a batch's state built before there are tasks; so long they wait if it was lost since.
+_LOST_SECONDS = 60.0
+
+# Metadata of an answer, by which the connector knows it (`ColumnFlow`).
+_LOOKED_UP = "lockgate.looked-up"
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Join:
+    """One lookup join as it was asked for, checked.
+
+    `name` is the dimension's catalog, database and table; `keys` are the stream's columns, in the order of
+    the spec's; `names` are the new columns, in the order of the spec's `columns`.
+    """
+
+    stream: DataFrame
+    name: tuple[str, str, str]
+    keys: tuple[str, ...]
+    names: tuple[str, ...]
+    spec: LookupSpec
+    layout: CacheLayout
+    dimension: Table
+    how: str
+    snapshot_column: str | None
+
+    def fields(self) -> tuple[DataField, ...]:
+        """The dimension's columns that become the new ones."""
+        return tuple(self.dimension.schema.field(column) for column in self.spec.columns)
+
+
+def column_named(name: str) -> Column:
+    """The column of exactly this name, whatever is in it."""
+    return functions.col("`" + name.replace("`", "``") + "`")
+
+
+def next_number() -> int:
+    """A number that makes the names of a join's inner columns its own."""
+    return next(_numbers)
+
+
+def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> Column:
+    """The struct that gives each batch its snapshot, the same for all of its rows (see `pin_table`)."""
+    catalog, database, table = join.name
+    reader = (
+        join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
+        .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
+        .option(ANSWER_OPTION, "spark" if by_spark else "cache")
+    )
+    if groups is not None:
+        reader = reader.option(GROUPS_OPTION, str(groups))
+    return reader.table(f"`{catalog}`.`{database}`.`{table}$pin`").scalar()
+
+
+def by_cache(join: Join) -> DataFrame:
+    """Plan a join that the cache answers."""
+    warn_of_detached_owner(join.stream.sparkSession)
+    number = next_number()
+    pinned, matched = f"__lockgate_pin_{number}", f"__lockgate_match_{number}"
+    marked = f"__lockgate_mark_{number}"
+    stream, group, groups = join.stream, f"__lockgate_group_{number}", None
+    buckets = buckets_for(join.dimension, join.spec)
+    if buckets is not None:
+        groups = min(buckets.count, join.stream.sparkSession.sparkContext.defaultParallelism)
+        stream = _by_group(join, buckets, groups, group)
+    options = lookup_options(join.dimension.options, join.spec.options)
+    retried = retry_of(options) is not None
+    lookup = (
+        _jvm_function(join, options) if _in_jvm(join, options, groups) else _function(join, options, groups)
+    )
+    columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
+    pin = pin_of(join, by_spark=False, groups=groups)
+    rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
+    rows = rows.withColumn(matched, lookup(functions.col(pinned), functions.col(marked), *columns))
+    # Its values are not those of the key, which may be of an encrypted column.
+    rows = rows.withMetadata(matched, {_LOOKED_UP: True})
+    snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
+    if join.stream.isStreaming:
+        answer = functions.col(matched)
+        found = (
+            functions.count_if(functions.size(answer) > 0) if join.layout.many else functions.count(answer)
+        )
+        rows = observed(join.stream, rows, join.spec, found, snapshot, pin)
+    own = SNAPSHOT_FIELD.name
+    if join.layout.many:
+        spread = functions.inline if join.how == "inner" else functions.inline_outer
+        rows = rows.select("*", spread(functions.col(matched)))
+    else:
+        if join.how == "inner":
+            rows = rows.where(functions.col(matched).isNotNull())
+        members = [*join.names, *([own] if retried else [])]
+        rows = rows.withColumns({name: functions.col(matched).getField(name) for name in members})
+    if retried:
+        snapshot = functions.coalesce(functions.col(own), snapshot)
+    if join.snapshot_column is not None:
+        rows = rows.withColumn(join.snapshot_column, snapshot)
+    for name, metadata in _marks(join).items():
+        rows = rows.withMetadata(name, metadata)
+    return rows.drop(pinned, marked, matched, own, group)
+
+
+def _marks(join: Join) -> dict[str, dict[str, Any]]:
+    """Metadata of the new columns: which are masks, and which are values of encrypted columns."""
+    masked, encrypted = masked_columns(join.dimension), column_marks(join.dimension)
+    marks: dict[str, dict[str, Any]] = {}
+    for name, column in zip(join.names, join.spec.columns, strict=True):
+        if column in masked:
+            marks.setdefault(name, {})["lockgate.masked"] = masked[column]
+        if column in encrypted:
+            marks.setdefault(name, {})[ENCRYPTED] = json.dumps(encrypted[column])
+    return marks
+
+
+def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFrame:
+    kinds = dict(zip(join.spec.keys, key_types(join), strict=True))
+    stream_keys = dict(zip(join.spec.keys, join.keys, strict=True))
+    # Of the dimension's types, for a bucket is chosen by the bytes of the key.
+    columns = [column_named(stream_keys[key]).cast(kinds[key]) for key in buckets.keys]
+    bucket = functions.call_function(f"`{join.name[0]}`.bucket", functions.lit(buckets.count), *columns)
+    complete = functions.lit(True)
+    for column in columns:
+        complete = complete & column.isNotNull()
+    # Null keys match nothing anywhere: where they are already will do.
+    number = functions.when(complete, bucket % groups).otherwise(functions.spark_partition_id() % groups)
+    return join.stream.withColumn(group, number).repartitionById(groups, functions.col(group))
+
+
+def key_types(join: Join) -> list[DataType]:
+    """The dimension's types of the columns joined by."""
+    fields = [join.dimension.schema.field(column) for column in join.spec.keys]
+    return [field.dataType for field in StructType.fromJson(to_spark_json(fields)).fields]
+
+
+def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructType:
+    described = to_spark_json(fields)
+    for name, field in zip(names, described["fields"], strict=True):
+        # A row without a match is null in every column, whatever the dimension promises of its own rows.
+        field["name"], field["nullable"] = name, True
+    struct = _without_lengths(StructType.fromJson(described))
+    assert isinstance(struct, StructType)
+    return struct
+
+
+def _without_lengths(kind: DataType) -> DataType:
+    # Spark reads CHAR and VARCHAR columns as strings.
+    if isinstance(kind, CharType | VarcharType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(_without_lengths(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(
+            _without_lengths(kind.keyType), _without_lengths(kind.valueType), kind.valueContainsNull
+        )
+    if isinstance(kind, StructType):
+        fields = [
+            StructField(field.name, _without_lengths(field.dataType), field.nullable, field.metadata)
+            for field in kind.fields
+        ]
+        return StructType(fields)
+    return kind
+
+
+def _folder_of(dimension: Table, spec: LookupSpec) -> str:
+    return str(directory_for(dimension, spec).path)
+
+
+def _in_jvm(join: Join, options: TableOptions, groups: int | None) -> bool:
+    return (
+        groups is None
+        and retry_of(options) is None
+        and answers_in_jvm(join.dimension, join.spec, join.layout, options)
+    )
+
+
+def _jvm_function(join: Join, options: TableOptions) -> Callable[..., Column]:
+    REPORTS.counter(join.stream.sparkSession.sparkContext)  # which takes over what the JVM counts
+    struct = _struct_type(join.names, join.fields())
+    by_executors = executors_keep(join.stream.sparkSession)
+    return jvm_function(
+        join.name[0],
+        _finder(by_executors)(join.dimension, join.spec),
+        join.layout,
+        key_types(join),
+        ArrayType(struct) if join.layout.many else struct,
+        _wait_seconds(options, by_executors),
+        everywhere=by_executors,
+    )
+
+
+def _finder(by_executors: bool) -> Callable[[Table, LookupSpec], str]:
+    # Where the driver keeps the cache, it is its folder, whatever the executors have in their environment.
+    return place_of if by_executors else _folder_of
+
+
+def _wait_seconds(options: TableOptions, by_executors: bool) -> float:
+    return min(options.get_option(TIMEOUT).total_seconds(), math.inf if by_executors else _LOST_SECONDS)
+
+
+def _function(join: Join, options: TableOptions, groups: int | None) -> Callable[..., Column]:
+    fields = join.fields()
+    specs = [join.spec] if groups is None else grouped(join.spec, groups)
+    by_executors = executors_keep(join.stream.sparkSession)
+    find = _finder(by_executors)
+    asking = Asking(
+        places=tuple(find(join.dimension, each) for each in specs),
+        fields=tuple(
+            pa.field(name, to_arrow(field.type)) for name, field in zip(join.names, fields, strict=True)
+        ),
+        many=join.layout.many,
+        cache_bytes=options.get_option(CACHE_MEMORY),
+        retry=retry_of(options),
+        wait_seconds=_wait_seconds(options, by_executors),
+        everywhere=by_executors,
+    )
+    counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
+    struct = _struct_type(join.names, fields)
+    if asking.retry is not None:
+        struct = struct.add(SNAPSHOT_FIELD.name, LongType())
+
+    # What an iterator answers need not be parted as what it was asked.
+    def ask(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        for pins, marks, *arrays in together(batches):
+            if groups is None:
+                yield from look_up_in_parts(asking, counter, pins, arrays, marks=marks)
+            else:
+                yield from look_up_in_parts(asking, counter, pins, arrays[1:], arrays[0], marks)
+
+    make: Any = arrow_udf  # its overloads know only fixed numbers of columns
+    made = make(ask, ArrayType(struct) if join.layout.many else struct)
+    # Its result is used several times: a deterministic function would be evaluated for each.
+    unfolded: Callable[..., Column] = made.asNondeterministic()
+    return unfolded

@@ -1,0 +1,102 @@
+"""`lookup.shuffle`: the stream's rows go to tasks by the table's buckets, and each cache holds some buckets.
+
+The caches are those of groups of buckets: bucket b is in group b modulo their number. A task gets the rows of
+one group, and asks the cache of that one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from lockgate.errors import InputError
+from lockgate.lookup.driver.batch_pins import shared_pins
+from lockgate.lookup.driver.owner_sites import LocalSite
+from lockgate.lookup.driver.registry import lookup_for
+from lockgate.lookup.driver.reports import report_of
+from lockgate.lookup.spec.options import SHUFFLE, lookup_options
+from lockgate.lookup.spec.spec import cache_id
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
+    from lockgate.lookup.driver.batch_pins import Pins
+    from lockgate.lookup.driver.owner_sites import Site
+    from lockgate.lookup.spec.spec import LookupSpec
+    from lockgate.lookup.spec.status import BatchReport
+
+# Held for as long as the driver runs: they know which batch has which snapshot.
+_pins: dict[tuple[str, str], Pins] = {}
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """How a table's rows are spread: so many buckets, by these columns of the dimension."""
+
+    count: int
+    keys: tuple[str, ...]
+
+
+def buckets_for(table: Table, spec: LookupSpec) -> Buckets | None:
+    """The buckets to shuffle by, None unless `lookup.shuffle` is set.
+
+    Raises InputError for a table without fixed buckets, or one whose bucket key the join does not cover.
+    """
+    if not lookup_options(table.options, spec.options).get_option(SHUFFLE):
+        return None
+    count = int(table.schema.options.get("bucket", "-1"))
+    keys = table.schema.bucket_keys
+    if count < 1 or not keys:
+        raise InputError(
+            "lookup.shuffle needs a table with a fixed number of buckets and a bucket key; "
+            f"{spec.identifier} has bucket={count}"
+        )
+    missing = [key for key in keys if key not in spec.keys]
+    if missing:
+        raise InputError(
+            f"lookup.shuffle needs a join by the whole bucket key of {spec.identifier} ({', '.join(keys)}); "
+            f"on= lacks {', '.join(missing)}"
+        )
+    return Buckets(count, keys)
+
+
+def grouped(spec: LookupSpec, groups: int) -> list[LookupSpec]:
+    """The lookups of the groups, in their order."""
+    return [replace(spec, group=(number, groups)) for number in range(groups)]
+
+
+def pin_groups(
+    catalog: Catalog,
+    table: Table,
+    spec: LookupSpec,
+    groups: int,
+    query_id: str | None,
+    batch_id: int | None,
+    site: Callable[[], Site] = LocalSite,
+) -> tuple[str, BatchReport, int]:
+    """Choose one snapshot for a batch that all groups' caches have; as `service.Lookup.pin` does for one.
+
+    Returns the id of the first group's cache, the batch's report, with rows and bytes of all groups, and the
+    snapshot's mark.
+    """
+    pins = shared_pins(table, cache_id(table, spec))
+    _pins[table.location, cache_id(table, spec)] = pins
+    lookups = [lookup_for(catalog, table, each, site) for each in grouped(spec, groups)]
+    known = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
+    mark = None if known is None else pins.mark(query_id or "", batch_id or 0)
+    if known is None:
+        known, mark = min(lookup.choose(None, None) for lookup in lookups)
+        if query_id is not None and batch_id is not None:
+            pins.record(query_id, batch_id, known, mark)
+    mark = max(lookup.provide(known, mark) for lookup in lookups)
+    reports = [report_of(lookup.status(), query_id, batch_id, known) for lookup in lookups]
+    together = replace(
+        reports[0],
+        lag_millis=max(report.lag_millis for report in reports),
+        cache_rows=sum(report.cache_rows for report in reports),
+        cache_bytes=sum(report.cache_bytes for report in reports),
+        build_seconds=max(report.build_seconds for report in reports),
+        failures=max(report.failures for report in reports),
+    )
+    return lookups[0].id, together, mark

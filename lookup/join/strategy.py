@@ -1,0 +1,146 @@
+"""Who does a join: the cache, or Spark itself on the same snapshot.
+
+The cache costs what the batch's rows cost; Spark's own join costs what both sides cost, with less for each
+row. So the cache wins until the batch is about as large as the table.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lockgate.lookup.cache.builder import check_mark, fingerprint
+from lockgate.lookup.cache.directory import mark_of
+from lockgate.lookup.driver.batch_pins import Pins, shared_pins
+from lockgate.lookup.driver.registry import serving
+from lockgate.lookup.driver.tables import newest_target
+from lockgate.lookup.spec.options import SCAN_PARTITIONS, STRATEGY, lookup_options
+from lockgate.lookup.spec.row_filter import chosen_at
+from lockgate.lookup.spec.spec import cache_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.table import Table
+    from lockgate.lookup.spec.spec import LookupSpec
+
+# Held for as long as the driver runs: they know which batch has which snapshot.
+_pins: dict[tuple[str, str], Pins] = {}
+
+_log = logging.getLogger("lockgate.lookup")
+
+BATCH_ID = "streaming.sql.batchId"
+QUERY_ID = "sql.streaming.queryId"
+
+# Spark's own join was the faster one in batches of at least this share of the table's rows.
+SPARK_FROM = 0.5
+# What Spark says of the size of something that it knows nothing of: spark.sql.defaultSizeInBytes.
+_UNKNOWN_BYTES = 2**62
+_OVERHEAD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Who does a join, and what that was decided by: rows of the batch (None: unknown) and of the table."""
+
+    by_spark: bool
+    batch_rows: int | None = None
+    table_rows: int | None = None
+
+
+def choose(stream: DataFrame, table: Table, spec: LookupSpec) -> Choice:
+    """Choose by `lookup.strategy`; `auto` compares the batch with the table, in a stream it is the cache."""
+    strategy = lookup_options(table.options, spec.options).get_option(STRATEGY)
+    if strategy != "auto":
+        return Choice(strategy == "spark")
+    if stream.isStreaming:
+        # The plan is made once, before there is a batch: the cache, which no batch can make slow.
+        return Choice(by_spark=False)
+    newest = newest_target(table)
+    table_rows = 0 if newest is None else _rows_of(table, spec, newest)
+    rows = batch_rows(stream)
+    choice = Choice(rows is not None and is_large(rows, table_rows), rows, table_rows)
+    _log.debug("%s: %s", spec.identifier, choice)
+    return choice
+
+
+def _rows_of(table: Table, spec: LookupSpec, newest: Snapshot) -> int:
+    partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
+    if not partitions:
+        return newest.total_record_count
+    return table.scan(chosen_at(table, spec, newest).where, snapshot_id=newest.id, own_schema=False).row_count
+
+
+def is_large(batch_rows: int, table_rows: int) -> bool:
+    """Say whether a batch is so large, beside the table, that Spark's own join is the faster one."""
+    return batch_rows > 0 and batch_rows >= SPARK_FROM * table_rows
+
+
+def batch_rows(batch: DataFrame) -> int | None:
+    """Estimate the rows of a batch DataFrame without running it; None if nothing is known of them.
+
+    What Spark's statistics say (exact for what is cached and for local rows, else by bytes), or how many rows
+    the batch before had, in `foreachBatch` on a source that does not tell its size.
+    """
+    plan = _jvm_plan(batch)
+    statistics = plan.stats()
+    counted = statistics.rowCount()
+    if counted.isDefined():
+        return int(str(counted.get()))
+    size = int(str(statistics.sizeInBytes()))
+    if size < _UNKNOWN_BYTES:
+        width = _OVERHEAD_BYTES + sum(field.dataType().defaultSize() for field in plan.schema().fields())
+        return int(size // width)
+    return _rows_before(batch)
+
+
+def _jvm_plan(batch: DataFrame) -> Any:
+    # Of a new query: that of the DataFrame may have been planned before it was cached.
+    return batch.select("*")._jdf.queryExecution().optimizedPlan()
+
+
+def _rows_before(batch: DataFrame) -> int | None:
+    query_id, batch_id = streaming_batch(batch)
+    if query_id is None or not batch_id:
+        return None
+    session: Any = batch.sparkSession
+    # The session of a batch is a copy, which does not list the query it works for.
+    number = session._jvm.java.util.UUID.fromString(query_id)
+    query = session._jsparkSession.sharedState().activeStreamingQueries().get(number)
+    progress = None if query is None else query.lastProgress()
+    rows = 0 if progress is None else int(progress.numInputRows())
+    return rows or None
+
+
+def streaming_batch(batch: DataFrame) -> tuple[str | None, int | None]:
+    """The query and number of the micro-batch that this thread works on, as in `foreachBatch`."""
+    context = batch.sparkSession.sparkContext
+    query_id, number = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
+    return (None, None) if query_id is None or number is None else (query_id, int(number))
+
+
+def snapshot_for_spark(
+    table: Table, spec: LookupSpec, query_id: str | None, batch_id: int | None
+) -> tuple[int, int, int, int, int]:
+    """Choose the snapshot that Spark joins a batch with, and protect it until the batch is committed.
+
+    Where a lookup serves the same rows already, its snapshot is taken: a batch never sees an older one than
+    the batch before, whoever answered that. Returns the snapshot (0: there is none) and what `$pin` says of
+    it: lag in milliseconds, rows, bytes (0: nothing is cached) and milliseconds to build.
+    """
+    lookup_id = cache_id(table, spec)
+    known = None
+    if query_id is not None and batch_id is not None:
+        pins = _pins.setdefault((table.location, lookup_id), shared_pins(table, lookup_id))
+        known = pins.get(query_id, batch_id)
+    newest = newest_target(table)
+    if known is None:
+        known = serving(lookup_id) or (0 if newest is None else newest.id)
+        if query_id is not None and batch_id is not None:
+            pins.record(query_id, batch_id, known, known and mark_of(fingerprint(table.snapshot(known))))
+    elif query_id is not None and batch_id is not None and known:
+        check_mark(table, known, pins.mark(query_id, batch_id))
+    rows = 0 if newest is None else newest.total_record_count
+    return known, 0, rows, 0, 0

@@ -1,0 +1,250 @@
+"""What a task asks of a cache: the answer to its keys, once more for those missed, and the counting of it."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockgate.errors import LookupCacheError
+from lockgate.lookup.cache.cached_state import AnswerTooLarge
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.driver.counting import unpack
+from lockgate.lookup.join.worker import answer
+from lockgate.lookup.spec.cache_paths import local_path
+from lockgate.lookup.spec.options import Retry
+
+if TYPE_CHECKING:
+    from lockgate.lookup.codec.byte_rows import Bools
+    from lockgate.lookup.driver.counting import Counter
+
+# The member of the answer's structs that says which snapshot a row is of, where rows may differ in it.
+SNAPSHOT_FIELD = pa.field("__lockgate_snapshot", pa.int64())
+
+_MOST_BATCHES = 64
+# Of the rows of one answer: beyond it the keys are answered in parts, so that many rows of a key, asked for
+# by many rows of the stream, need not all be in memory at once.
+_MOST_BYTES = 64 << 20
+# Rows of the stream that are asked for at once.
+MOST_ROWS = 1 << 16
+# When a worker first missed a key of a batch, by cache and batch.
+_first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a task must know to ask a cache.
+
+    `places` are the caches, one for each group of buckets: folders, or, with `everywhere`, what each host
+    turns into a folder of its own (see `cache_paths`). A state that is not there, as where an executor has
+    just come or somebody removed the folder, is waited for `wait_seconds` at most. `fields` name and type the
+    members of the answer, in the order of the cache's columns; `many` says whether a key may have several
+    rows. With `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
+    """
+
+    places: tuple[str, ...]
+    fields: tuple[pa.Field, ...]
+    many: bool
+    cache_bytes: int
+    retry: Retry | None = None
+    wait_seconds: float = 0.0
+    everywhere: bool = False
+
+
+def together(batches: Iterable[tuple[pa.Array, ...]], most_rows: int = MOST_ROWS) -> Iterator[list[pa.Array]]:
+    """Put Spark's batches of a task together, whole, as long as they have no more than `most_rows`.
+
+    Many keys at once lie closer to each other in the cache, and share what a question costs by itself.
+    """
+    held: list[tuple[pa.Array, ...]] = []
+    rows = 0
+    for batch in batches:
+        if held and rows + len(batch[0]) > most_rows:
+            yield _concatenated(held)
+            held, rows = [], 0
+        held.append(batch)
+        rows += len(batch[0])
+    if held:
+        yield _concatenated(held)
+
+
+def _concatenated(batches: list[tuple[pa.Array, ...]]) -> list[pa.Array]:
+    return (
+        list(batches[0])
+        if len(batches) == 1
+        else [pa.concat_arrays(each) for each in zip(*batches, strict=True)]
+    )
+
+
+def look_up_in_parts(
+    asking: Asking,
+    counter: Counter | None,
+    pins: pa.Array,
+    keys: Sequence[pa.Array],
+    groups: pa.Array | None = None,
+    marks: pa.Array | None = None,
+) -> Iterator[pa.Array]:
+    """Answer one batch of keys as `look_up` does, in several arrays if one would be very large."""
+    try:
+        found = look_up(asking, counter, pins, keys, groups, marks)
+    except AnswerTooLarge as large:
+        size = -(-len(pins) // large.parts)
+        if size == len(pins):
+            size = -(-len(pins) // 2)
+    else:
+        yield found
+        return
+    for start in range(0, len(pins), size):
+        part = [array.slice(start, size) for array in (pins, *keys)]
+        some = None if groups is None else groups.slice(start, size)
+        yield from look_up_in_parts(asking, counter, part[0], part[1:], some, marks)
+
+
+def look_up(
+    asking: Asking,
+    counter: Counter | None,
+    pins: pa.Array,
+    keys: Sequence[pa.Array],
+    groups: pa.Array | None = None,
+    marks: pa.Array | None = None,
+) -> pa.Array:
+    """Answer one batch of keys, all of one pin (see `pin_table`): one struct a key, or a list of structs.
+
+    `groups` are the keys' groups of buckets, where there are several; `marks`, all the same, tell the
+    snapshot from others of its number. Raises LookupCacheError if the pinned snapshot is not cached here, and
+    AnswerTooLarge if the answer to several keys must be asked for in parts.
+    """
+    started = time.perf_counter_ns()
+    snapshot_id, token = unpack(pins[0].as_py()) if len(pins) else (0, 0)
+    mark = marks[0].as_py() if marks is not None and len(marks) else 0
+    parts = _parts(groups)
+    answers, retried = [], 0
+    for group, where in parts:
+        chosen = keys if where is None else [key.take(where) for key in keys]
+        found, again = _answer(asking, asking.places[group], (snapshot_id, token, mark), chosen)
+        answers.append(found)
+        retried += again
+    found = answers[0] if len(parts) == 1 else _in_order(parts, answers)
+    if counter is not None and len(pins):
+        matched = int(np.count_nonzero(_matched(found, many=asking.many)))
+        # The time that a retry waits is not the cache's.
+        counter.add({token: (len(pins), matched, retried, time.perf_counter_ns() - started)})
+    return found
+
+
+def _parts(groups: pa.Array | None) -> list[tuple[int, pa.Array | None]]:
+    # The rows of each group; a task has those of one, unless somebody merges Spark's partitions.
+    if groups is None or len(groups) == 0:
+        return [(0, None)]
+    numbers = np.asarray(groups)
+    there = np.unique(numbers).tolist()
+    if len(there) == 1:
+        return [(there[0], None)]
+    return [(group, pa.array(np.flatnonzero(numbers == group))) for group in there]
+
+
+def _in_order(parts: Sequence[tuple[int, pa.Array | None]], answers: Sequence[pa.Array]) -> pa.Array:
+    order = np.concatenate([np.asarray(where) for _, where in parts])
+    return pa.concat_arrays(answers).take(pa.array(np.argsort(order)))
+
+
+def _answer(
+    asking: Asking, place: str, pin: tuple[int, int, int], keys: Sequence[pa.Array]
+) -> tuple[pa.Array, int]:
+    path = str(local_path(place)) if asking.everywhere else place
+    found = _ask(asking, path, pin[0], keys, asking.wait_seconds, pin[2])
+    if asking.retry is None:
+        return found, 0
+    found = _with_snapshot(found, pin[0], many=asking.many)
+    return _ask_again(asking, asking.retry, path, pin, keys, found)
+
+
+def _ask(
+    asking: Asking,
+    path: str,
+    snapshot_id: int,
+    keys: Sequence[pa.Array],
+    wait_seconds: float = 0.0,
+    mark: int = 0,
+) -> pa.Array:
+    return answer(
+        path,
+        snapshot_id,
+        keys,
+        asking.fields,
+        asking.many,
+        asking.cache_bytes,
+        wait_seconds,
+        _MOST_BYTES,
+        mark,
+    )
+
+
+def _matched(found: pa.Array, *, many: bool) -> Bools:
+    if many:
+        return np.asarray(pc.fill_null(pc.list_value_length(found), 0)) > 0
+    return np.asarray(found.is_valid())
+
+
+def _with_snapshot(found: pa.Array, snapshot_id: int, *, many: bool) -> pa.Array:
+    rows = found.values if many else found
+    kind = rows.type
+    members = [*(rows.field(n) for n in range(kind.num_fields)), pa.array(np.full(len(rows), snapshot_id))]
+    fields = [*(kind.field(n) for n in range(kind.num_fields)), SNAPSHOT_FIELD]
+    extended = pa.StructArray.from_arrays(members, fields=fields, mask=None if many else rows.is_null())
+    return pa.ListArray.from_arrays(found.offsets, extended) if many else extended
+
+
+def _ask_again(
+    asking: Asking,
+    retry: Retry,
+    path: str,
+    pin: tuple[int, int, int],
+    keys: Sequence[pa.Array],
+    found: pa.Array,
+) -> tuple[pa.Array, int]:
+    # Only what has a key and no match, only of newer states, until the batch's attempts are used up: a task's
+    # later keys do not wait again for what its first ones waited for.
+    asked, token, _ = pin
+    valid = np.ones(len(found), bool)
+    for key in keys:
+        valid &= np.asarray(key.is_valid())
+    before = _matched(found, many=asking.many)
+    missed = np.flatnonzero(valid & ~before)
+    first = _first_miss(path, token) if len(missed) else 0.0
+    directory = CacheDirectory(Path(path))
+    for attempt in range(1, retry.attempts + 1):
+        if len(missed) == 0:
+            break
+        time.sleep(max(0.0, first + attempt * retry.delay_seconds - time.monotonic()))
+        newest = directory.current()
+        if newest is None or newest <= asked:
+            continue
+        try:
+            again = _ask(asking, path, newest, [key.take(pa.array(missed)) for key in keys])
+        except LookupCacheError:  # a newer one has replaced it meanwhile: that is asked next
+            continue
+        asked = newest
+        found = _replaced(found, missed, _with_snapshot(again, newest, many=asking.many))
+        missed = missed[~_matched(again, many=asking.many)]
+    return found, int(np.count_nonzero(_matched(found, many=asking.many) & ~before))
+
+
+def _first_miss(path: str, token: int) -> float:
+    at = _first_misses.setdefault((path, token), time.monotonic())
+    while len(_first_misses) > _MOST_BATCHES:
+        _first_misses.popitem(last=False)
+    return at
+
+
+def _replaced(found: pa.Array, where: np.ndarray, rows: pa.Array) -> pa.Array:
+    at = np.arange(len(found))
+    at[where] = len(found) + np.arange(len(where))
+    return pa.concat_arrays([found, rows]).take(pa.array(at))

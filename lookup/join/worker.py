@@ -1,0 +1,131 @@
+"""Looking up inside Spark's Python workers, which are reused for many tasks and may vanish at any time."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from lockgate.errors import LookupCacheError
+from lockgate.lookup.cache.cached_state import Generation
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.codec.byte_rows import offsets_of
+from lockgate.lookup.codec.sealing import CacheCipher
+from lockgate.lookup.owner.key_server import fetch_cipher
+from lockgate.lookup.owner.waiting import await_state, is_there
+
+# States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
+_MOST_OPEN = 16
+
+# By folder, snapshot and the snapshot's mark: a number alone can come again.
+_Key = tuple[str, int, int]
+_open: OrderedDict[_Key, tuple[tuple[int, int], Generation]] = OrderedDict()
+_ciphers: dict[str, tuple[str, CacheCipher]] = {}
+_lock = threading.Lock()
+
+
+def generation(
+    path: str, snapshot_id: int, cache_bytes: int, wait_seconds: float = 0.0, mark: int = 0
+) -> Generation:
+    """Return the state at a snapshot, opened once in this process.
+
+    `mark` tells it from others of its number (`directory.mark_of`; 0: any). It is waited for as
+    `waiting.await_state` does; with `wait_seconds` 0, raises LookupCacheError if it is not cached. Raises
+    UnsafePathError if the cache's folder could be another user's.
+    """
+    directory = CacheDirectory(Path(path))
+    key = (path, snapshot_id, mark)
+    if wait_seconds and key not in _open:
+        await_state(directory, snapshot_id, wait_seconds, mark)
+    with _lock:
+        stamp = _stamp(directory, snapshot_id)
+        known = _open.get(key)
+        if known is not None and (stamp in (None, known[0]) or not is_there(directory, snapshot_id, mark)):
+            # Removed from disk meanwhile, or replaced by another of its number: what is open stays readable.
+            _open.move_to_end(key)
+            return known[1]
+        with contextlib.suppress(FileNotFoundError):  # which the next step says better
+            directory.check(snapshot_id)
+        fresh = Generation(directory, snapshot_id, cache_bytes, _cipher(directory))
+        if mark not in (0, fresh.info.mark):
+            fresh.close()
+            raise LookupCacheError(
+                f"the lookup cache {path} holds another snapshot {snapshot_id} than this query was planned "
+                "with, which was rolled back meanwhile: run the query again"
+            )
+        if known is not None:
+            known[1].close()
+        _open[key] = (stamp or (0, 0), fresh)
+        _open.move_to_end(key)
+        _close_removed(key)
+        while len(_open) > _MOST_OPEN:
+            _open.popitem(last=False)[1][1].close()
+        return fresh
+
+
+def _close_removed(asked: _Key) -> None:
+    # The owner removed what no batch needs any more, but the disk has it back only when nobody holds it open.
+    for key in [key for key in _open if key != asked]:
+        if _stamp(CacheDirectory(Path(key[0])), key[1]) is None:
+            _open.pop(key)[1].close()
+
+
+def _cipher(directory: CacheDirectory) -> CacheCipher | None:
+    if not directory.layout().keys:
+        return None
+    content = directory.key()
+    known = _ciphers.get(str(directory.path))
+    if known is None or content is None or known[0] != content["check"]:
+        fetched = fetch_cipher(directory)
+        content = directory.key() or {"check": ""}
+        known = _ciphers[str(directory.path)] = str(content["check"]), fetched
+    return known[1]
+
+
+def _stamp(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | None:
+    # Tells a state from another of the same number, built after it.
+    try:
+        status = (directory.generation_path(snapshot_id) / "GENERATION.json").stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def answer(
+    path: str,
+    snapshot_id: int,
+    keys: Sequence[pa.Array],
+    fields: Sequence[pa.Field],
+    many: bool,
+    cache_bytes: int,
+    wait_seconds: float = 0.0,
+    most_bytes: int | None = None,
+    mark: int = 0,
+) -> pa.Array:
+    """Answer a batch of keys with one struct a key, null where nothing matches, or with a list of structs.
+
+    `fields` name and type the structs' members, in the order of the cache's columns. Snapshot 0 has no rows.
+    Raises AnswerTooLarge if the answer to several keys would have more than `most_bytes`.
+    """
+    count = len(keys[0])
+    kind = pa.struct(fields)
+    if count == 0 or snapshot_id == 0:
+        return pa.nulls(count, pa.list_(kind) if many else kind)
+    state = generation(path, snapshot_id, cache_bytes, wait_seconds, mark)
+    if not many:
+        rows, found = state.aligned(keys, most_bytes)
+        return _struct(rows, fields, pa.array(~found))
+    rows, counts = state.matches(keys, most_bytes)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets_of(counts).astype(np.int32)), _struct(rows, fields, None)
+    )
+
+
+def _struct(rows: pa.RecordBatch, fields: Sequence[pa.Field], missing: pa.Array | None) -> pa.Array:
+    columns = [column.cast(field.type) for column, field in zip(rows.columns, fields, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=list(fields), mask=missing)

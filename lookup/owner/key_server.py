@@ -1,0 +1,134 @@
+"""How Spark's Python workers get the key of an encrypted cache: from its owner, over a local socket.
+
+The owner has the key from the driver, over the pipe between them, and keeps it in memory. Its socket lies in
+the cache's folder, which only the user can enter, and answers only processes of that user; it ends with the
+owner. So the key is never in a plan, a conf, an argument, an environment variable, a file or a log, and
+nobody gets it when no driver that holds the table's keys is running.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from lockgate.errors import LookupCacheError, WrongKeyError
+from lockgate.framework.io.peer import is_own_peer
+from lockgate.framework.io.private_folder import check_own_folder, check_private_socket
+from lockgate.lookup.cache.cache_key import cipher_of
+from lockgate.lookup.cache.directory import CacheDirectory
+from lockgate.lookup.codec.sealing import KEY_BYTES, CacheCipher
+from lockgate.lookup.spec.cache_paths import ADVICE
+
+# A killed owner is replaced within a second or two; one that starts on a busy host takes longer.
+WAIT_SECONDS = 60.0
+_ANSWER_SECONDS = 10.0
+_LONGEST_ADDRESS = 100
+
+
+class KeyServer:
+    """Hands the key of one cache to processes of this user; `secret` returns it, None if it has none yet."""
+
+    def __init__(self, directory: CacheDirectory, secret: Callable[[], bytes | None]) -> None:
+        self._secret = secret
+        directory.check()
+        folder = directory.path / "keys"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        check_own_folder(folder, ADVICE)
+        _sweep(folder)
+        # Not by the process's number, which two containers that share the folder may both have.
+        self._path = folder / f"{uuid.uuid4().hex[:12]}.sock"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with _address(self._path) as address:
+            self._socket.bind(address)
+        self._path.chmod(0o600)
+        self._socket.listen(16)
+        threading.Thread(target=self._serve, name="lockgate-keys", daemon=True).start()
+
+    def close(self) -> None:
+        """End the service."""
+        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            with connection, contextlib.suppress(Exception):  # the asker tries again
+                connection.settimeout(_ANSWER_SECONDS)
+                if is_own_peer(connection):
+                    connection.sendall(self._secret() or b"")
+
+
+def fetch_cipher(directory: CacheDirectory, wait_seconds: float = WAIT_SECONDS) -> CacheCipher:
+    """Ask the owners of a cache for its key; LookupCacheError if none answers in time.
+
+    Raises UnsafePathError if the folder, or a socket in it, could be another user's.
+    """
+    directory.check()
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        content = directory.key()
+        for path in sorted((directory.path / "keys").glob("*.sock")):
+            secret = _ask(path)
+            if content is not None and len(secret) == KEY_BYTES:
+                # An owner that still has the key of a cache that was made anew is passed over.
+                with contextlib.suppress(WrongKeyError):
+                    return cipher_of(secret, content)
+        if time.monotonic() > deadline:
+            raise LookupCacheError(
+                f"the lookup cache {directory.path} is encrypted and no owner of it hands out its key on "
+                "this host: the driver that started the lookup has ended, or runs on another host"
+            )
+        time.sleep(0.05)
+
+
+def _ask(path: Path) -> bytes:
+    answer = b""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_ANSWER_SECONDS)
+        check_private_socket(path)
+        with _address(path) as address:
+            connection.connect(address)
+        if not is_own_peer(connection):
+            return b""
+        while len(answer) < KEY_BYTES and (part := connection.recv(KEY_BYTES - len(answer))):
+            answer += part
+    return answer
+
+
+@contextlib.contextmanager
+def _address(path: Path) -> Iterator[str]:
+    # The name of a socket has at most about 100 bytes; a longer one is reached through its open folder.
+    if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        short = f"/proc/self/fd/{folder}"
+        if not os.path.isdir(short):  # noqa: PTH112 - no Path for a link that the kernel makes up
+            raise LookupCacheError(f"the path of the lookup cache {path} is too long: use lookup.cache-dir")
+        yield f"{short}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def _sweep(folder: Path) -> None:
+    # Killed owners leave their sockets.
+    for path in folder.glob("*.sock"):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_ANSWER_SECONDS)
+            try:
+                with _address(path) as address:
+                    connection.connect(address)
+            except ConnectionRefusedError:
+                path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""What one lookup asks for: table, columns, condition, options and partitions."""

@@ -1,0 +1,242 @@
+"""The options of lookups; registered with the options of tables, which can carry their own defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from lockgate.errors import OptionError, nearest
+from lockgate.framework.options import (
+    Option,
+    TableOptions,
+    at_least,
+    one_of,
+    parse_bool,
+    parse_duration,
+    parse_size,
+    register_option,
+)
+from lockgate.lookup.spec.cache_paths import local_root, parse_folder
+from lockgate.lookup.spec.partitions import PartitionChoice, parse_partitions
+from lockgate.lookup.spec.periods import NO_PERIODS, parse_periods
+
+CACHE = Option(
+    "lookup.cache",
+    one_of("auto", "full", "memory"),
+    "auto",
+    "how rows are cached: in RocksDB (full), in mapped files (memory), whichever suits the size (auto)",
+)
+STRATEGY = Option(
+    "lookup.strategy",
+    one_of("auto", "lookup", "spark"),
+    "auto",
+    "who joins: the cache (lookup), Spark itself on the same snapshot (spark), whichever is faster (auto)",
+)
+CACHE_DIR = Option(
+    "lookup.cache-dir", parse_folder, "", "folder of the caches; default: a private one for temporary files"
+)
+CACHE_MEMORY = Option(
+    "lookup.cache-max-memory-size",
+    parse_size,
+    0,
+    "memory of each Python worker for copied blocks; 0: maps files",
+)
+CACHE_DISK = Option(
+    "lookup.cache-max-disk-size", parse_size, 0, "most that all caches of the folder may take; 0: no limit"
+)
+MEMORY_MAX = Option(
+    "lookup.memory-max-size",
+    parse_size,
+    2 << 30,
+    "largest cache that lookup.cache=auto keeps in mapped files, whose pages all workers of a host share",
+)
+IN_JVM = Option(
+    "lookup.in-jvm",
+    parse_bool,
+    True,
+    "true: caches in mapped files are asked inside the JVM of the tasks; false: by Python workers",
+)
+BOOTSTRAP_PARALLELISM = Option(
+    "lookup.bootstrap-parallelism",
+    at_least(1),
+    4,
+    "threads that encode and sort while a table is read whole; no more than there are processors",
+)
+FILE_RETENTION = Option(
+    "lookup.cache-file-retention",
+    parse_duration,
+    timedelta(hours=1),
+    "time for which the state that a batch query was planned with is kept",
+)
+REFRESH_ASYNC = Option(
+    "lookup.refresh.async",
+    parse_bool,
+    True,
+    "true: answer from the newest state already cached; false: wait until the newest snapshot is cached",
+)
+REFRESH_INTERVAL = Option(
+    "lookup.refresh.interval",
+    parse_duration,
+    timedelta(milliseconds=500),
+    "time between looks for a new snapshot",
+)
+FULL_LOAD_THRESHOLD = Option(
+    "lookup.refresh.full-load-threshold",
+    at_least(1),
+    2**31 - 1,
+    "snapshots behind from which the table is loaded again instead of following its changes",
+)
+PENDING_SNAPSHOTS = Option(
+    "lookup.refresh.async.pending-snapshot-count",
+    at_least(1),
+    2**31 - 1,
+    "snapshots that an asynchronous refresh may lag behind; a batch beyond it waits for the newest",
+)
+MAX_STALENESS = Option(
+    "lookup.refresh.max-staleness",
+    parse_duration,
+    timedelta(0),
+    "a batch that could only be answered from a state this long out of date fails; 0: no limit",
+)
+BLACKLIST = Option(
+    "lookup.refresh.time-periods-blacklist",
+    parse_periods,
+    NO_PERIODS,
+    "times without refresh: `yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm`, comma-separated, in local time",
+)
+PIN_RETENTION = Option(
+    "lookup.pin-retention",
+    parse_duration,
+    timedelta(days=7),
+    "age at which the pin of a batch is dropped if no living driver renews it; 0: never",
+)
+UNUSED_RETENTION = Option(
+    "lookup.cache-unused-retention",
+    parse_duration,
+    timedelta(days=7),
+    "time after which a cache that no lookup used is removed by the next owner in the same folder",
+)
+SCAN_PARTITIONS = Option(
+    "scan.partitions",
+    parse_partitions,
+    PartitionChoice(),
+    "partitions that lookups read: `dt=2024-01-01;dt=2024-01-02`, `max_pt()`, `max_two_pt()`, `dt=max_pt()`",
+)
+PARTITION_INTERVAL = Option(
+    "lookup.dynamic-partition.refresh-interval",
+    parse_duration,
+    timedelta(0),
+    "least time between looks for a new partition of max_pt(); 0: at every snapshot",
+)
+SHUFFLE = Option(
+    "lookup.shuffle",
+    parse_bool,
+    False,
+    "true: bring the stream's rows to tasks by the table's buckets, each with a cache of these only",
+)
+RETRY_PREDICATE = Option(
+    "lookup.retry-predicate",
+    one_of("", "lookup_miss"),
+    "",
+    "lookup_miss: keys without a match are asked again, of newer states, before their rows go out",
+)
+RETRY_STRATEGY = Option(
+    "lookup.retry-strategy",
+    one_of("fixed_delay"),
+    "fixed_delay",
+    "how a retry waits: lookup.fixed-delay before each attempt",
+)
+FIXED_DELAY = Option(
+    "lookup.fixed-delay", parse_duration, timedelta(seconds=1), "time before each attempt of a retry"
+)
+MAX_ATTEMPTS = Option(
+    "lookup.max-attempts", at_least(1), 3, "attempts of a retry; then the rows go out unmatched"
+)
+TIMEOUT = Option(
+    "lookup.timeout", parse_duration, timedelta(minutes=30), "time a batch waits for the state it needs"
+)
+
+ALL: tuple[Option[Any], ...] = (
+    CACHE,
+    STRATEGY,
+    CACHE_DIR,
+    CACHE_MEMORY,
+    CACHE_DISK,
+    MEMORY_MAX,
+    IN_JVM,
+    BOOTSTRAP_PARALLELISM,
+    FILE_RETENTION,
+    REFRESH_ASYNC,
+    REFRESH_INTERVAL,
+    FULL_LOAD_THRESHOLD,
+    PENDING_SNAPSHOTS,
+    MAX_STALENESS,
+    BLACKLIST,
+    PIN_RETENTION,
+    UNUSED_RETENTION,
+    SCAN_PARTITIONS,
+    PARTITION_INTERVAL,
+    SHUFFLE,
+    RETRY_PREDICATE,
+    RETRY_STRATEGY,
+    FIXED_DELAY,
+    MAX_ATTEMPTS,
+    TIMEOUT,
+)
+# As Flink's LOOKUP hint, and older versions of Paimon, spell them.
+_ALIASES = {
+    option.key.removeprefix("lookup."): option.key
+    for option in (RETRY_PREDICATE, RETRY_STRATEGY, FIXED_DELAY, MAX_ATTEMPTS)
+} | {"lookup.dynamic-partition": SCAN_PARTITIONS.key}
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How keys without a match are asked again: so often, so long after each other."""
+
+    delay_seconds: float
+    attempts: int
+
+
+def register() -> None:
+    """Make the options of lookups known to tables."""
+    for option in ALL:
+        register_option(option)
+
+
+def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableOptions:
+    """Join a table's own `lookup.*` options with those of one lookup, which win.
+
+    Raises OptionError for an unknown key (with the nearest names) or a malformed value.
+    """
+    known = {option.key: option for option in ALL}
+    given = {_ALIASES.get(key, key): value for key, value in given.items()}
+    for key, value in given.items():
+        if key not in known:
+            raise OptionError(f"unknown lookup option {key!r}{nearest(key, known)}")
+        known[key].value_of(str(value))
+    inherited = {key: value for key, value in table.items() if key in known}
+    return TableOptions({**inherited, **given}, strict=False)
+
+
+def option_texts(given: Mapping[str, Any]) -> dict[str, str]:
+    """Options of a call as text, whatever they were given as; raises OptionError for None."""
+    for key, value in given.items():
+        if value is None:
+            raise OptionError(f"option {key!r} has no value: leave it out")
+    return {key: str(value) for key, value in given.items()}
+
+
+def retry_of(options: TableOptions) -> Retry | None:
+    """How keys without a match are asked again; None if they are not."""
+    if not options.get_option(RETRY_PREDICATE):
+        return None
+    return Retry(options.get_option(FIXED_DELAY).total_seconds(), options.get_option(MAX_ATTEMPTS))
+
+
+def cache_root(options: TableOptions) -> Path:
+    """The folder of the caches: the option, or one under the system's folder for temporary files, by user."""
+    return local_root(options.get_option(CACHE_DIR))

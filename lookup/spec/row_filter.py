@@ -1,0 +1,116 @@
+"""Which rows of a table a cache holds: under a condition, of chosen partitions, of one group of buckets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from lockgate.framework.store.rows.bucket import assign_buckets
+from lockgate.lookup.spec.options import PARTITION_INTERVAL, SCAN_PARTITIONS, lookup_options
+from lockgate.pushdown import AlwaysFalse, AlwaysTrue, Predicate, all_of, describe, filter_table
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.table import Table
+    from lockgate.lookup.codec.byte_rows import Bools
+    from lockgate.lookup.spec.spec import LookupSpec
+
+# A decoded stripe takes 100 MB and more; what is read is encoded by several threads, which takes longer.
+_DECODING_THREADS = 1
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rows that a cache holds at one snapshot.
+
+    `where` is what they meet, and `mark` names the chosen partitions: a cache whose mark changes holds other
+    rows, which no change of the table tells.
+    """
+
+    where: Predicate | None
+    mark: str = ""
+
+
+class RowChoice:
+    """Chooses the rows of one cache."""
+
+    def __init__(self, table: Table, spec: LookupSpec) -> None:
+        self._table = table
+        self._spec = spec
+        options = lookup_options(table.options, spec.options)
+        self._partitions = options.get_option(SCAN_PARTITIONS)
+        self._interval = options.get_option(PARTITION_INTERVAL).total_seconds()
+        self._known: Chosen | None = None
+        self._known_at = 0.0
+
+    def at(self, snapshot: Snapshot) -> Chosen:
+        """What is chosen at a snapshot; within the interval of `max_pt()`, what was chosen last."""
+        if not self._partitions:
+            return Chosen(self._spec.where)
+        young = time.monotonic() - self._known_at < self._interval
+        if self._known is None or not (young or self._partitions.fixed):
+            self._known = chosen_at(self._table, self._spec, snapshot)
+            self._known_at = time.monotonic()
+        return self._known
+
+    def read(self, chosen: Chosen, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
+        """Read at least the chosen rows of a snapshot, by the schema of the table, which may be newer."""
+        if self._spec.group is None:
+            return self._table.read_batches(
+                columns=columns,
+                predicate=chosen.where,
+                snapshot_id=snapshot_id,
+                own_schema=False,
+                threads=_DECODING_THREADS,
+            )
+        plan = self._table.scan(chosen.where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
+        number, count = self._spec.group
+        buckets = int(self._table.schema.options["bucket"])
+        entries = self._table.manifests.live_files(self._table.snapshot(snapshot_id))
+        # After a change of the number of buckets a partition's files may still be of the old one.
+        if {entry.total_buckets for entry in entries} <= {buckets}:
+            mine = tuple(split for split in plan.splits if split.bucket % count == number)
+            plan = replace(plan, splits=mine)
+        return self._table.read_batches(plan, threads=_DECODING_THREADS)
+
+    def matching(self, rows: pa.Table, chosen: Chosen) -> pa.Array | None:
+        """Which of `rows` the cache holds, one boolean each; None: all."""
+        kept: Bools | None = None
+        if chosen.where is not None:
+            numbered = rows.append_column("_row", pa.array(np.arange(rows.num_rows)))
+            kept = np.zeros(rows.num_rows, bool)
+            kept[np.asarray(filter_table(numbered, chosen.where).column("_row"))] = True
+        if self._spec.group is not None:
+            mine = self._in_group(rows)
+            kept = mine if kept is None else kept & mine
+        return None if kept is None else pa.array(kept)
+
+    def _in_group(self, rows: pa.Table) -> Bools:
+        assert self._spec.group is not None
+        number, count = self._spec.group
+        schema = self._table.schema
+        keys = schema.bucket_keys
+        buckets = assign_buckets(rows, keys, schema.types_of(keys), int(schema.options["bucket"]))
+        mine: Bools = buckets % count == number
+        return mine
+
+
+def chosen_at(table: Table, spec: LookupSpec, snapshot: Snapshot | None) -> Chosen:
+    """What a lookup chooses at a snapshot, None being the state before the first."""
+    options = lookup_options(table.options, spec.options)
+    partitions = options.get_option(SCAN_PARTITIONS)
+    if not partitions:
+        return Chosen(spec.where)
+    there = set()
+    if snapshot is not None and not partitions.fixed:
+        there = {entry.partition for entry in table.manifests.live_files(snapshot)}
+    predicate = partitions.predicate(table.schema, there)
+    if isinstance(predicate, AlwaysFalse):
+        return Chosen(predicate, "none")
+    where = all_of(AlwaysTrue() if spec.where is None else spec.where, predicate)
+    return Chosen(where, describe(predicate))

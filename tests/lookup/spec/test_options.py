@@ -1,0 +1,57 @@
+"""Options are known to tables, documented, and joined with those of a call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockgate.errors import OptionError
+from lockgate.framework.options import KNOWN, TableOptions
+from lockgate.lookup.spec import cache_paths
+from lockgate.lookup.spec.options import (
+    ALL,
+    CACHE_DIR,
+    REFRESH_ASYNC,
+    cache_root,
+    lookup_options,
+    option_texts,
+    register,
+)
+
+DOCS = Path(__file__).parents[3] / "docs" / "lookup.md"
+
+
+def test_every_option_is_documented_and_known_to_tables() -> None:
+    register()
+    text = DOCS.read_text(encoding="utf-8")
+    for option in ALL:
+        assert f"`{option.key}`" in text, option.key
+        assert KNOWN[option.key] is option
+    with pytest.raises(OptionError, match=r"lookup\.refresh\.async"):
+        TableOptions({"lookup.refresh.async": "often"})
+
+
+def test_the_call_wins_over_the_table() -> None:
+    table = {"lookup.refresh.async": "false", "lookup.cache-dir": "/table", "bucket": "1"}
+    joined = lookup_options(table, {"lookup.cache-dir": "/call"})
+    assert joined.get_option(REFRESH_ASYNC) is False
+    assert cache_root(joined) == Path("/call")
+    assert "bucket" not in joined
+    assert CACHE_DIR.default == ""
+
+
+def test_the_folder_without_the_option_is_the_users_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cache_paths.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(cache_paths.os, "getuid", lambda: 1234)
+    assert cache_root(TableOptions({})) == tmp_path / "lockgate-lookup-1234"
+
+
+def test_options_of_a_call_may_be_values() -> None:
+    assert option_texts({"a": 1, "b": False, "c": "d"}) == {"a": "1", "b": "False", "c": "d"}
+    with pytest.raises(OptionError, match=r"'lookup\.cache-dir' has no value: leave it out"):
+        option_texts({"lookup.cache-dir": None})
+    with pytest.raises(OptionError, match="not an address"):
+        lookup_options({}, {"lookup.cache-dir": "s3a://bucket/caches"})
