@@ -15,7 +15,7 @@ from typing import Any
 from harness import emit, interleaved, ratio
 from sessions import open_lake
 
-from lockgate.framework.spark.gateway import jar as connector_jar
+from lockgate.framework.spark.bridge.gateway import jar as connector_jar
 
 BUILDER = Path(__file__).resolve().parents[2] / "framework" / "spark" / "java" / "build_connector.py"
 _CALLS = 500
@@ -54,12 +54,12 @@ def calls(folder: Path, repetitions: int) -> None:
     """Time both in turn, from a thread of the JVM that does nothing else."""
     from pyspark.java_gateway import ensure_callback_server_started
 
-    from lockgate.framework.spark import brain
+    from lockgate.framework.spark.bridge import dispatcher
 
     lake = open_lake(folder, jars=[timer_jar(folder)])
     context: Any = lake.spark.sparkContext
     ensure_callback_server_started(context._gateway)
-    brain._OWN["bench.echo"] = lambda _, request: request["operation"]
+    dispatcher._OWN["bench.echo"] = lambda _, request: request["operation"]
     timer, callback = context._jvm.io.lockgate.benchmarks.CallTimer, Callback()
     ways = {
         "bridge": lambda: timer.bridge("bench.echo", _CALLS),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, nearest
 from lockgate.framework.spark import session
-from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.bridge.dispatcher import brain
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 
 if TYPE_CHECKING:

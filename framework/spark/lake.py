@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import ProcedureError, nearest
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.plugins import plugins
-from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.bridge.dispatcher import brain
 from lockgate.framework.spark.catalogs import OpenCatalog
 from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdown
 from lockgate.framework.spark.inspect import Statement, inspect_sql

@@ -25,7 +25,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import resolve
 from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
-from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.bridge.dispatcher import brain
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

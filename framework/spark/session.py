@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, UnprotectedKeysWarning
 from lockgate.framework.keys import KeyProvider
-from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.gateway import jar, register
 from lockgate.framework.spark.catalog_rights import name_of
-from lockgate.framework.spark.gateway import jar, register
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 
 if TYPE_CHECKING:

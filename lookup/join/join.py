@@ -100,7 +100,7 @@ def _full_name(table: str) -> tuple[str, str, str]:
 
 
 def _catalog_of(spark: SparkSession, name: str) -> Catalog:
-    from lockgate.framework.spark.brain import brain
+    from lockgate.framework.spark.bridge.dispatcher import brain
     from lockgate.framework.spark.session import loaded_catalog
 
     session: Any = spark._jsparkSession

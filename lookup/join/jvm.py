@@ -89,7 +89,7 @@ def jvm_function(
     """The function of the batch's pin and mark and the key columns that gives a cache's answer to them.
 
     `place` is a folder, or, with `everywhere`, what each host turns into a folder of its own (see
-    `cache_paths`). """
+    `cache_paths`)."""
     how = {
         "place": place,
         "everywhere": everywhere,

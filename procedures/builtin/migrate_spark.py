@@ -55,7 +55,7 @@ def _read(spark: Any, source: Source, files: Sequence[Inspected], keys: KeyProvi
 
 
 def _strict_scope(keys: KeyProvider | None) -> str:
-    from lockgate.framework.spark.brain import brain
+    from lockgate.framework.spark.bridge.dispatcher import brain
     from lockgate.framework.spark.catalogs import strict
 
     return strict(brain().scopes.register(keys or NoKeys()))

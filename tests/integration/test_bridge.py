@@ -20,8 +20,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
 import lockgate
-from lockgate.framework.spark import brain as brain_module
-from lockgate.framework.spark import gateway
+from lockgate.framework.spark.bridge import dispatcher as brain_module
+from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.bridge.server import BridgeServer
 
 if TYPE_CHECKING:

@@ -137,7 +137,8 @@ def test_partitions_overwritten_from_themselves(
 @pytest.fixture
 def before_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], None]:
     """Let something happen after the next write has its files, and before it commits them."""
-    from lockgate.framework.spark import brain, write_operations
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import writes as write_operations
 
     def arrange(happens: Callable[[], None]) -> None:
         def late(context: Any, request: dict[str, Any]) -> Any:
@@ -145,7 +146,7 @@ def before_commit(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Non
             happens()
             return write_operations.commit(context, request)
 
-        monkeypatch.setitem(brain._OWN, "write.commit", late)
+        monkeypatch.setitem(dispatcher._OWN, "write.commit", late)
 
     return arrange
 

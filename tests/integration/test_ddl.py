@@ -250,14 +250,15 @@ def test_replacing_a_table_by_its_own_rows_needs_its_keys(
 def test_a_change_of_the_table_meanwhile_is_a_conflict(
     lake: Lake, spark: SparkSession, database: str, sales: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.framework.spark import brain, replace_operations
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import replacements as replace_operations
 
     def late(context: Any, request: dict[str, Any]) -> Any:
         monkeypatch.undo()
         spark.sql(f"DELETE FROM {sales} WHERE shop = 'b'")
         return replace_operations.commit_staged(context, request)
 
-    monkeypatch.setitem(brain._OWN, "table.commit_staged", late)
+    monkeypatch.setitem(dispatcher._OWN, "table.commit_staged", late)
     with pytest.raises(AnalysisException, match="repeat the statement"):
         spark.sql(f"CREATE OR REPLACE TABLE {sales} AS SELECT id FROM {sales}")
     assert sorted(row.id for row in spark.table(sales).collect()) == [1, 3, 4]

@@ -13,8 +13,8 @@ from plain_search import found_in
 
 import lockgate
 from lockgate.errors import MaskedDataWarning, PlaintextWarning
-from lockgate.framework.spark.brain import brain
-from lockgate.framework.spark.plaintext_choice import SESSION_CONF
+from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.operations.plaintext_choice import SESSION_CONF
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:

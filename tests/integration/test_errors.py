@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from lockgate.errors import BridgeError, InputError, NotFoundError, OptionError
-from lockgate.framework.spark.brain import Brain, brain
+from lockgate.framework.spark.bridge.dispatcher import Brain, brain
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
-from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.operations.context import Context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -149,7 +149,8 @@ def test_files_of_older_schemas(spark: SparkSession, events: str) -> None:
 def test_a_commit_in_between_is_a_conflict(
     lake: Lake, spark: SparkSession, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.framework.spark import brain, write_operations
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import writes as write_operations
 
     real = write_operations.commit
 
@@ -165,7 +166,7 @@ def test_a_commit_in_between_is_a_conflict(
         other.commit([gone], kind="OVERWRITE")
         return real(context, request)
 
-    monkeypatch.setitem(brain._OWN, "write.commit", late)
+    monkeypatch.setitem(dispatcher._OWN, "write.commit", late)
     with pytest.raises(AnalysisException, match="another commit replaced it"):
         spark.sql(f"UPDATE {events} SET name = 'x' WHERE id >= 1")
     assert spark.table(events).where("name = 'x'").count() == 0

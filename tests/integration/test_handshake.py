@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lockgate.errors import BridgeError, VersionMismatchError
-from lockgate.framework.spark import gateway
+from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from lockgate.errors import IntegrityError, PlaintextWarning
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
 from lockgate.framework.orc.integrity import ATTRIBUTE, forget_tags
-from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.bridge.dispatcher import brain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

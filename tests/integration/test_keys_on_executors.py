@@ -94,7 +94,7 @@ def test_no_plaintext_lies_in_the_files(lake: Lake, people: str) -> None:
 
 def test_sparks_own_reader_is_served_by_the_same_keys(lake: Lake, spark: SparkSession, people: str) -> None:
     """`orc.key.provider=lockgate:<scope>` lets Spark's own ORC source, as migrations use it, ask for keys."""
-    from lockgate.framework.spark.brain import brain
+    from lockgate.framework.spark.bridge.dispatcher import brain
 
     _, database, name = people.split(".")
     table = lake.catalog.load_table(f"{database}.{name}")

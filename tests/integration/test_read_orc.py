@@ -15,8 +15,8 @@ from pyspark.errors import AnalysisException
 from lockgate.errors import InputError, IntegrityError, MaskedDataWarning, NotFoundError, WrongKeyError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider, NoKeys, create_key_file
 from lockgate.framework.orc import write_table
-from lockgate.framework.spark import key_operations
-from lockgate.framework.spark.brain import brain
+from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.operations import keys as key_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,7 +185,7 @@ def test_no_secret_in_confs_plans_or_event_log(
         unwrapped.append(base64.b64decode(reply["plain"]))
         return reply
 
-    from lockgate.framework.spark import brain as module
+    from lockgate.framework.spark.bridge import dispatcher as module
 
     monkeypatch.setitem(module._OWN, "keys.unwrap", unwrap)
     fresh = MemoryKeyProvider({"pii@0": b"0123456789abcdef", "fin@0": bytes(range(32))})

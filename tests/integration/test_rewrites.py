@@ -90,7 +90,8 @@ def test_a_missing_key_is_an_error_before_the_first_file(
 
 
 def _spy_on_writes(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    from lockgate.framework.spark import brain, write_operations
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import writes as write_operations
 
     begun: list[object] = []
 
@@ -98,7 +99,7 @@ def _spy_on_writes(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         begun.append(request)
         return write_operations.OPERATIONS["write.begin"](context, request)  # type: ignore[arg-type]
 
-    monkeypatch.setitem(brain._OWN, "write.begin", begin)
+    monkeypatch.setitem(dispatcher._OWN, "write.begin", begin)
     return begun
 
 

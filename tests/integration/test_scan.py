@@ -193,8 +193,7 @@ def test_an_empty_table(spark: SparkSession, table: Named) -> None:
 def test_long_messages_go_through_files(
     spark: SparkSession, parts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.framework.spark import gateway
-    from lockgate.framework.spark.bridge import transport
+    from lockgate.framework.spark.bridge import gateway, transport
     from lockgate.framework.spark.bridge.server import BridgeServer
 
     server = gateway._server

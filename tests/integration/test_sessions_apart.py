@@ -187,7 +187,7 @@ UNWRAP = {"name": "pii", "version": 0, "algorithm": "AES_CTR_128", "encrypted": 
 
 
 def scope_of(lake: Lake) -> str:
-    from lockgate.framework.spark.brain import brain
+    from lockgate.framework.spark.bridge.dispatcher import brain
 
     return brain().scopes.register(lake.catalog.load_table("db.t").keys)  # type: ignore[arg-type]
 

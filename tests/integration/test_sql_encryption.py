@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException
 import lockgate
 from lockgate.errors import KeyMissingError, MaskedDataWarning
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.spark import key_operations
+from lockgate.framework.spark.operations import keys as key_operations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ def test_a_key_under_another_name(lake: Lake, lake_folder: Path, people: str) ->
 
 
 def test_a_strict_scope_refuses_a_missing_key() -> None:
-    from lockgate.framework.spark.brain import Brain
+    from lockgate.framework.spark.bridge.dispatcher import Brain
     from lockgate.framework.spark.catalogs import strict
 
     made = Brain()
@@ -156,7 +156,7 @@ def test_a_strict_scope_refuses_a_missing_key() -> None:
 @pytest.fixture
 def local_keys(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The plain local keys that executors are given while the test runs."""
-    from lockgate.framework.spark import brain
+    from lockgate.framework.spark.bridge import dispatcher
 
     seen: list[bytes] = []
 
@@ -170,7 +170,7 @@ def local_keys(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         return answer
 
     for name in ("keys.create", "keys.unwrap"):
-        monkeypatch.setitem(brain._OWN, name, spy(key_operations.OPERATIONS[name]))
+        monkeypatch.setitem(dispatcher._OWN, name, spy(key_operations.OPERATIONS[name]))
     return seen
 
 
@@ -250,7 +250,7 @@ def spy(operation):
         return reply
     return answer
 for name in ("keys.create", "keys.unwrap"):
-    brain._OWN[name] = spy(key_operations.OPERATIONS[name])
+    dispatcher._OWN[name] = spy(key_operations.OPERATIONS[name])
 lake = lockgate.connect(folder + "/warehouse", keys="file:" + folder + "/keys.json",
     master="local-cluster[2,1,1024]", conf={
         "spark.ui.enabled": "false", "spark.log.level": "INFO", "spark.sql.shuffle.partitions": "2",

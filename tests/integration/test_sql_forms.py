@@ -188,7 +188,8 @@ def test_a_replaced_table_keeps_its_past(lake: Lake, spark: SparkSession, events
 def test_readers_during_a_replacement(
     lake: Lake, spark: SparkSession, events: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.framework.spark import brain, replace_operations
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import replacements as replace_operations
 
     seen: list[list[tuple[Any, ...]]] = []
 
@@ -198,7 +199,7 @@ def test_readers_during_a_replacement(
         seen.append(rows(spark.table(events)))
         return done
 
-    monkeypatch.setitem(brain._OWN, "table.commit_staged", watched)
+    monkeypatch.setitem(dispatcher._OWN, "table.commit_staged", watched)
     spark.sql(f"CREATE OR REPLACE TABLE {events} AS SELECT 7 AS other")
     assert seen == [[(1, "a"), (2, "c"), (3, "d"), (4, "e")], [(7,)]]
 

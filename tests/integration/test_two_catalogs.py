@@ -91,7 +91,8 @@ def test_a_key_rolled_while_a_session_runs(lake: Lake, tmp_path: Path) -> None:
 
 def test_a_key_rolled_while_a_job_runs(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some files of one write are under the old version, some under the new: all of them are readable."""
-    from lockgate.framework.spark import brain, key_operations
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import keys as key_operations
 
     spark = lake.spark
     keys = tmp_path / "midway.json"
@@ -107,7 +108,7 @@ def test_a_key_rolled_while_a_job_runs(lake: Lake, tmp_path: Path, monkeypatch: 
             add_key_version(keys, "pii")
         return key_operations.OPERATIONS["keys.create"](context, request)  # type: ignore[arg-type]
 
-    monkeypatch.setitem(brain._OWN, "keys.create", create)
+    monkeypatch.setitem(dispatcher._OWN, "keys.create", create)
     rows = spark.range(0, 60, 1, 6).selectExpr("id", "concat('s', id) AS ssn")
     rows.writeTo("midway.db.t").append()
     assert _versions(midway, "db.t") == {"pii@0", "pii@1"}

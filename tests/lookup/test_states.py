@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import LockgateError, LookupCacheError, SnapshotNotFoundError, UnsafePathError
-from lockgate.framework.spark.gateway import jar
+from lockgate.framework.spark.bridge.gateway import jar
 from lockgate.framework.spark.java.build_connector import find_spark_jars
 from lockgate.framework.store import Catalog, Schema
 from lockgate.lookup.cache.builder import fingerprint

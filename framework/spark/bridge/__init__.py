@@ -1,8 +1,8 @@
 """The private way between the connector in the JVM and the driver's Python that answers it.
 
 `transport` has the frames, `server` the socket and its threads, `protocol` what a message holds, `sessions`
-the way back to Spark. Messages are answered by `lockgate.framework.spark.brain`;
-`lockgate.framework.spark.gateway` makes the two sides known to each other.
+the way back to Spark. Messages are answered by `lockgate.framework.spark.bridge.dispatcher`;
+`lockgate.framework.spark.bridge.gateway` makes the two sides known to each other.
 """
 
 from lockgate.framework.spark.bridge.protocol import Question

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from lockgate.errors import BridgeError, LockgateError
-from lockgate.framework.spark.brain import Brain
 from lockgate.framework.spark.bridge import server as server_module
 from lockgate.framework.spark.bridge import transport
+from lockgate.framework.spark.bridge.dispatcher import Brain
 from lockgate.framework.spark.bridge.server import BridgeServer
 
 NOBODY = 65534

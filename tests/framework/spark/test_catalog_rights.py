@@ -9,7 +9,7 @@ import pytest
 
 from lockgate.errors import KeyDeniedError, NotFoundError, OptionError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.spark.brain import Brain
+from lockgate.framework.spark.bridge.dispatcher import Brain
 from lockgate.framework.spark.bridge.protocol import Question
 from lockgate.framework.spark.catalogs import KeyScopes
 

@@ -11,8 +11,8 @@ import pytest
 
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.plugins import Event, KeyUnwrapped, hookimpl, plugins
-from lockgate.framework.spark import key_operations
 from lockgate.framework.spark.catalogs import KeyScopes
+from lockgate.framework.spark.operations import keys as key_operations
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import NotFoundError, SnapshotNotFoundError, UnsupportedError
-from lockgate.framework.spark.brain import Brain
+from lockgate.framework.spark.bridge.dispatcher import Brain
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.history.expire import expire_snapshots
 

@@ -49,7 +49,8 @@ def stream(spark: SparkSession, folder: Path, table: str) -> Any:
 
 
 def die(folder: Path) -> dict[str, Any]:
-    from lockgate.framework.spark import brain, write_operations
+    from lockgate.framework.spark.bridge import dispatcher
+    from lockgate.framework.spark.operations import writes as write_operations
 
     lake = connect(folder, "local[2]")
     spark = lake.spark
@@ -67,7 +68,7 @@ def die(folder: Path) -> dict[str, Any]:
             os.kill(os.getpid(), signal.SIGKILL)
         return reply
 
-    brain._OWN["write.commit"] = commit_and_die
+    dispatcher._OWN["write.commit"] = commit_and_die
     stream(spark, folder, "plain").awaitTermination()
     return {}
 

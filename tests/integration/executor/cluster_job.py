@@ -57,7 +57,7 @@ def without_plugin(folder: Path) -> dict[str, Any]:
     from pyspark.sql import SparkSession
 
     import lockgate
-    from lockgate.framework.spark.gateway import jar
+    from lockgate.framework.spark.bridge.gateway import jar
 
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.jars", str(jar()))
     for key, value in _confs(folder).items():

@@ -23,8 +23,8 @@ from lockgate.framework.options import (
     SEQUENCE_ORDER,
     TARGET_FILE_SIZE,
 )
-from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.encryption import java_options, require_write_keys
+from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.manifests.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER

@@ -12,7 +12,7 @@ from lockgate.errors import NamespaceNotFoundError, NotFoundError, TableNotFound
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockgate.framework.spark.brain import Brain
+    from lockgate.framework.spark.bridge.dispatcher import Brain
     from lockgate.framework.spark.bridge.sessions import Asker
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.replace import Replacement

@@ -17,9 +17,9 @@ from lockgate.errors import (
 from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
-from lockgate.framework.spark.context import Context, split_name
 from lockgate.framework.spark.encryption import ENCRYPTED, column_marks, masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
+from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.store.manifests.references import held_snapshot
 from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.rename import is_hidden

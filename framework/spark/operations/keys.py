@@ -9,7 +9,7 @@ from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
 from lockgate.framework.plugins import KeyUnwrapped, publish
 from lockgate.framework.spark.catalogs import is_strict
-from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.operations.context import Context
 
 
 def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:

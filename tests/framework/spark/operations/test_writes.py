@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import CommitConflictError, TableNotFoundError, UnsupportedError
-from lockgate.framework.spark import begun_writes
-from lockgate.framework.spark.brain import Brain
+from lockgate.framework.spark.bridge import begun_writes
+from lockgate.framework.spark.bridge.dispatcher import Brain
 from lockgate.framework.store import Catalog, Schema
 
 SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64()), ("v", pa.string())]))

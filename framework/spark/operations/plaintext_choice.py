@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockgate.framework.options import ON_PLAINTEXT
-from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.operations.context import Context
 
 # The option of a table goes before it, that of a warehouse after it.
 SESSION_CONF = f"spark.lockgate.{ON_PLAINTEXT.key}"

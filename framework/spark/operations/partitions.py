@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.types import value_from_json, value_to_json
 
 

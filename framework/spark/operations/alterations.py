@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.spark.catalog_operations import describe
-from lockgate.framework.spark.context import Context
-from lockgate.framework.spark.plaintext_choice import session_choice
+from lockgate.framework.spark.operations.catalogs import describe
+from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.plaintext_choice import session_choice
 from lockgate.framework.store.ddl.schema_changes import (
     FIRST,
     AddColumn,

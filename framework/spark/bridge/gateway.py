@@ -18,9 +18,9 @@ from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockgate.framework.spark.brain import Brain
+    from lockgate.framework.spark.bridge.dispatcher import Brain
 
-JAR = Path(__file__).resolve().parent / "lockgate-spark.jar"
+JAR = Path(__file__).resolve().parents[1] / "lockgate-spark.jar"
 
 
 def jar() -> Path:

@@ -11,8 +11,8 @@ import uuid
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError
-from lockgate.framework.spark.catalog_operations import describe, requested_schema
-from lockgate.framework.spark.context import Context
+from lockgate.framework.spark.operations.catalogs import describe, requested_schema
+from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.rename import can_move, staged_identifier
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.spark.context import Context
-from lockgate.framework.spark.scan_operations import selected_by
+from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.scans import selected_by
 from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
 from lockgate.pushdown import Aggregate, Function, Predicate, all_of, describe_json, from_json
 

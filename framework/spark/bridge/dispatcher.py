@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, LockgateError, nearest
 from lockgate.framework.plugins import plugins
-from lockgate.framework.spark import (
-    aggregate_operations,
-    alter_operations,
-    catalog_operations,
-    flow_operations,
-    key_operations,
-    partition_operations,
-    replace_operations,
-    scan_operations,
-    write_operations,
-)
-from lockgate.framework.spark.begun_writes import BegunWrites
+from lockgate.framework.spark.bridge.begun_writes import BegunWrites
 from lockgate.framework.spark.bridge.protocol import Question, decode_question, encode_answer, encode_error
 from lockgate.framework.spark.bridge.sessions import Sessions
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
-from lockgate.framework.spark.context import Context
 from lockgate.framework.spark.explain import ScanReports
+from lockgate.framework.spark.operations import aggregates as aggregate_operations
+from lockgate.framework.spark.operations import alterations as alter_operations
+from lockgate.framework.spark.operations import catalogs as catalog_operations
+from lockgate.framework.spark.operations import flow_operations
+from lockgate.framework.spark.operations import keys as key_operations
+from lockgate.framework.spark.operations import partitions as partition_operations
+from lockgate.framework.spark.operations import replacements as replace_operations
+from lockgate.framework.spark.operations import scans as scan_operations
+from lockgate.framework.spark.operations import writes as write_operations
+from lockgate.framework.spark.operations.context import Context
 
 if TYPE_CHECKING:
     from lockgate.framework.store.replace import Replacement

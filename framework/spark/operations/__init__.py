@@ -1,0 +1,1 @@
+"""The operations that the connector may ask for, one module a subject."""
