@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lockgate.procedures.builtin.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
-from lockgate.procedures.builtin.compact import Compact
-from lockgate.procedures.builtin.expire_plaintext import ExpirePlaintext
-from lockgate.procedures.builtin.expire_snapshots import ExpireSnapshots
-from lockgate.procedures.builtin.migrate_table import MigrateTable
-from lockgate.procedures.builtin.remove_orphan_files import RemoveOrphanFiles
-from lockgate.procedures.builtin.rollback import Rollback, RollbackToTimestamp
-from lockgate.procedures.builtin.tags import CreateTag, DeleteTag, RenameTag, ReplaceTag
+from lockgate.procedures.builtin.compact.compact import Compact
+from lockgate.procedures.builtin.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
+from lockgate.procedures.builtin.history.expire_plaintext import ExpirePlaintext
+from lockgate.procedures.builtin.history.expire_snapshots import ExpireSnapshots
+from lockgate.procedures.builtin.history.remove_orphan_files import RemoveOrphanFiles
+from lockgate.procedures.builtin.history.rollback import Rollback, RollbackToTimestamp
+from lockgate.procedures.builtin.history.tags import CreateTag, DeleteTag, RenameTag, ReplaceTag
+from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
 from lockgate.procedures.procedure import Procedure
 
 

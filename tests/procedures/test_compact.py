@@ -31,8 +31,8 @@ from lockgate.framework.orc import EncryptedOrcFile, audit_file
 from lockgate.framework.store import Catalog, CommitKind, ManifestEntry, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.procedures import ProcedureResult
-from lockgate.procedures.builtin import compact as compact_module
-from lockgate.procedures.builtin.compaction import rewrite
+from lockgate.procedures.builtin.compact import compact as compact_module
+from lockgate.procedures.builtin.compact.compaction import rewrite
 
 Run = Callable[..., ProcedureResult]
 

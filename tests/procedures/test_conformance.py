@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lockgate.procedures import Parameter, Procedure
-from lockgate.procedures.builtin.compact import Compact
-from lockgate.procedures.builtin.expire_snapshots import ExpireSnapshots
-from lockgate.procedures.builtin.migrate_table import MigrateTable
+from lockgate.procedures.builtin.compact.compact import Compact
+from lockgate.procedures.builtin.history.expire_snapshots import ExpireSnapshots
+from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
 from lockgate.procedures.conformance import ProcedureConformance
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plugin" / "lockgate_row_count.py"

@@ -320,7 +320,7 @@ def test_holders_are_named(catalog: Catalog) -> None:
 
 
 def test_rows_written_meanwhile_survive(catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockgate.procedures.builtin import compact
+    from lockgate.procedures.builtin.compact import compact
 
     written_before(catalog, ())
     table = catalog.load_table("db.t")
@@ -344,7 +344,7 @@ def test_rows_written_meanwhile_survive(catalog: Catalog, run: Run, monkeypatch:
 def test_another_compaction_gets_in_the_way(
     catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate.procedures.builtin import compact
+    from lockgate.procedures.builtin.compact import compact
 
     written_before(catalog, ())
     rewrite = compact.rewrite

@@ -13,7 +13,7 @@ import pytest
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.procedures import ProcedureContext
-from lockgate.procedures.builtin.compact import Compact
+from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.pushdown import Comparison, Op, Or, Predicate, col, filter_table
 
 SCHEMA = pa.schema(

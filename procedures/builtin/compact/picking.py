@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from lockgate.framework.store import ManifestEntry
 from lockgate.framework.store.scan.split import Section, key_sections
-from lockgate.procedures.builtin.compaction import BucketJob
+from lockgate.procedures.builtin.compact.compaction import BucketJob
 
 # As Paimon's `num-sorted-run.compaction-trigger` and `compaction.min.file-num`.
 MINOR_TRIGGER = 5

@@ -22,7 +22,7 @@ from lockgate.framework.store.metadata.paths import new_data_file_name
 from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes, truncate_max
 from lockgate.framework.store.schema.schema import wall_clock_millis
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
-from lockgate.procedures.builtin.migrate_source import (
+from lockgate.procedures.builtin.migrate.source import (
     Source,
     SourceFile,
     has_date,

@@ -15,7 +15,7 @@ from lockgate.framework.store.history.orphans import OrphanResult, remove_orphan
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.types import micros_of
-from lockgate.procedures.builtin.compact import Compact
+from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 # Others may rewrite the same files meanwhile.

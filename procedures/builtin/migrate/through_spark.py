@@ -10,8 +10,8 @@ from lockgate.framework.keys import KeyProvider, NoKeys
 from lockgate.framework.orc import verify_file
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
 from lockgate.framework.types import to_spark_json
-from lockgate.procedures.builtin.migrate_files import Inspected, link_or_copy
-from lockgate.procedures.builtin.migrate_source import Source
+from lockgate.procedures.builtin.migrate.files import Inspected, link_or_copy
+from lockgate.procedures.builtin.migrate.source import Source
 from lockgate.procedures.procedure import ProcedureContext
 
 

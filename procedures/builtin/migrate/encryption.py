@@ -8,7 +8,7 @@ from lockgate.errors import InputError
 from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import spell, split
-from lockgate.procedures.builtin.migrate_files import Inspected
+from lockgate.procedures.builtin.migrate.files import Inspected
 
 
 def encryption_options(inspected: Sequence[Inspected], options: Mapping[str, str]) -> dict[str, str]:

@@ -15,8 +15,8 @@ from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Schema, Table, TableSchema
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.procedures.arguments import parse_options
-from lockgate.procedures.builtin.migrate_encryption import encryption_options
-from lockgate.procedures.builtin.migrate_files import (
+from lockgate.procedures.builtin.migrate.encryption import encryption_options
+from lockgate.procedures.builtin.migrate.files import (
     Inspected,
     adopt,
     inspect,
@@ -24,8 +24,8 @@ from lockgate.procedures.builtin.migrate_files import (
     rewrite_in_python,
     why_rewritten,
 )
-from lockgate.procedures.builtin.migrate_source import Source, find_source, target_name
-from lockgate.procedures.builtin.migrate_spark import rewrite_by_spark
+from lockgate.procedures.builtin.migrate.source import Source, find_source, target_name
+from lockgate.procedures.builtin.migrate.through_spark import rewrite_by_spark
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 S = TypeVar("S")

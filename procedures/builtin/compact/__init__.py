@@ -1,0 +1,1 @@
+"""Compaction: small and overlapping files written as fewer and larger ones."""

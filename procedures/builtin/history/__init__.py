@@ -1,0 +1,1 @@
+"""Procedures on a table's history: tags, branches, rollback, expiry, orphan files."""

@@ -1,0 +1,1 @@
+"""Migration: tables and folders of ORC files taken over by Lockgate."""
