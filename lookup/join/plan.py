@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from lockgate.framework.spark.encryption import ENCRYPTED, column_marks, masked_columns
+from lockgate.framework.store.visibility import ENCRYPTED, column_marks, masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
 from lockgate.lookup.driver.counting import SNAPSHOT_MASK

@@ -20,8 +20,8 @@ from lockgate.errors import (
     nearest,
     warn_user,
 )
-from lockgate.framework.spark.encryption import encrypted_columns, masked_columns, usable_keys
 from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.visibility import encrypted_columns, masked_columns, usable_keys
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.codec.byte_rows import Rows

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 import lockgate
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.spark.encryption import ENCRYPTED
+from lockgate.framework.store.visibility import ENCRYPTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,6 @@ from lockgate.errors import (
 from lockgate.framework.options import TARGET_FILE_SIZE
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
-from lockgate.framework.spark.encryption import ENCRYPTED, column_marks, masked_columns
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.store.manifests.references import held_snapshot
@@ -27,6 +26,7 @@ from lockgate.framework.store.scan.selection import snapshot_at, snapshot_called
 from lockgate.framework.store.schema.defaults import default_sql
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.store.visibility import ENCRYPTED, column_marks, masked_columns
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 

@@ -18,13 +18,13 @@ from lockgate.framework import options as known
 from lockgate.framework.options import ON_PLAINTEXT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import split
-from lockgate.framework.spark.encryption import encrypted_columns
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.plaintext_choice import session_choice
 from lockgate.framework.store.ddl.encryption_entries import Entry, with_entries
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.ddl.validation import check_schema
 from lockgate.framework.store.replace import Replacement
+from lockgate.framework.store.visibility import encrypted_columns
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table

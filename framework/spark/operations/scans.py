@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
 from lockgate.framework.spark.catalogs import strict
-from lockgate.framework.spark.encryption import masked_columns, require_keys, usable_keys
 from lockgate.framework.spark.operations.catalogs import system_table
 from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.spark.operations.file_formats import check_formats
 from lockgate.framework.store.schema.nested_fields import fields_inside
+from lockgate.framework.store.visibility import masked_columns, require_keys, usable_keys
 from lockgate.framework.types import Kind, to_spark_type, value_to_json
 from lockgate.pushdown import (
     AlwaysTrue,

@@ -23,12 +23,13 @@ from lockgate.framework.options import (
     SEQUENCE_ORDER,
     TARGET_FILE_SIZE,
 )
-from lockgate.framework.spark.encryption import java_options, require_write_keys
+from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.manifests.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.store.scan.pruning import PartitionPruner
+from lockgate.framework.store.visibility import require_write_keys
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 

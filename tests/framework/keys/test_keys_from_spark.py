@@ -17,9 +17,9 @@ from lockgate.framework.keys import EnvelopeKeyProvider, create_key_file, provid
 from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
 from lockgate.framework.spark.bridge.dispatcher import Brain
 from lockgate.framework.spark.catalogs import strict
-from lockgate.framework.spark.encryption import masked_columns
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.ddl.alter import RemoveOption, SetOption
+from lockgate.framework.store.visibility import masked_columns
 
 STORE = Path(__file__).parents[2] / "fixtures" / "keys" / "kms.jceks"
 SCHEMES = ["file", "path", "jceks", "kms", "envelope-file", "envelope-kms", "envelope-aws"]

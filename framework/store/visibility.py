@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import KeyMissingError
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options import ORC_ENCRYPT, ORC_MASK
+from lockgate.framework.options import ORC_ENCRYPT
 from lockgate.framework.store.formats import FileFormat, format_of
 
 if TYPE_CHECKING:
@@ -125,22 +125,3 @@ def require_write_keys(table: Table) -> None:
     """Raise KeyMissingError unless every key that `orc.encrypt` names is at hand."""
     for key in sorted({key for keys in encrypted_columns(table).values() for key in keys}):
         (table.keys or NoKeys()).current_key(key)
-
-
-def java_options(table: Table) -> tuple[str | None, str | None]:
-    """Return `orc.encrypt` and `orc.mask` as Java's parser wants them: no blanks, odd names in backticks."""
-    from lockgate.framework.orc import parse_encryption
-    from lockgate.framework.orc.format.column_paths import ColumnTree, spell
-
-    schema = table.schema.arrow_schema
-    found = parse_encryption(
-        table.options.get_option(ORC_ENCRYPT) or None, table.options.get_option(ORC_MASK) or None, schema
-    )
-    tree = ColumnTree(schema)
-
-    def path(option: str, name: str) -> str:
-        return spell(tree.find(option, name).path)
-
-    encrypt = [f"{spell((key,))}:{path('orc.encrypt', name)}" for name, key in found.keys.items()]
-    mask = [f"{mask}:{path('orc.mask', name)}" for name, mask in found.masks.items()]
-    return ";".join(encrypt) or None, ";".join(mask) or None
