@@ -33,7 +33,7 @@ def test_the_package_itself_loads_nothing() -> None:
         "lockgate.procedures.plugin",
         "lockgate.lookup.plugin",
         "lockgate.pushdown",
-        "lockgate.cli",
+        "lockgate.cli.main",
     ],
 )
 def test_no_part_loads_spark_or_rocksdb(module: str) -> None:

@@ -93,7 +93,7 @@ def test_its_entry_points(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
     text = archive.read(name).decode()
-    assert "lockgate = lockgate.cli:main" in text
+    assert "lockgate = lockgate.cli.main:main" in text
     assert "procedures = lockgate.procedures.plugin" in text
     assert "lookup = lockgate.lookup.plugin" in text
 

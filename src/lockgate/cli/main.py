@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.cli_common import KEYS_HELP, WholeNames
-from lockgate.cli_keys import add_keys
-from lockgate.cli_lookup import add_lookup
-from lockgate.cli_orc import add_orc
+from lockgate.cli.common import KEYS_HELP, WholeNames
+from lockgate.cli.keys import add_keys
+from lockgate.cli.lookup import add_lookup
+from lockgate.cli.orc import add_orc
 from lockgate.errors import InputError, LockgateError, NotFoundError
 from lockgate.framework.version import VERSION
 
@@ -204,7 +204,3 @@ def _call(options: argparse.Namespace) -> int:
     else:
         print(result)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockgate.cli_common import KEYS_HELP, add_command, answer
+from lockgate.cli.common import KEYS_HELP, add_command, answer
 from lockgate.errors import AlreadyExistsError, InputError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pytest
 
-from lockgate.cli import main
+from lockgate.cli.main import main
 from lockgate.framework.keys import KeyFileProvider, create_key_file
 from lockgate.framework.orc import inspect_file, write_table
 

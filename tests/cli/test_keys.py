@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockgate.cli import main
+from lockgate.cli.main import main
 from lockgate.framework.keys import (
     KeyAlgorithm,
     KeyFileProvider,

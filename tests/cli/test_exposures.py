@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockgate.cli import main
+from lockgate.cli.main import main
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption

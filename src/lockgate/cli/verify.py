@@ -8,9 +8,9 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lockgate.cli_common import KEYS_HELP, add_command, answer, existing
-from lockgate.cli_exposures import is_table, look
-from lockgate.cli_progress import Progress
+from lockgate.cli.common import KEYS_HELP, add_command, answer, existing
+from lockgate.cli.exposures import is_table, look
+from lockgate.cli.progress import Progress
 from lockgate.errors import CorruptFileError, LockgateError, MaskedDataWarning
 
 if TYPE_CHECKING:

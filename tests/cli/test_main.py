@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pytest
 
-from lockgate.cli import main
+from lockgate.cli.main import main
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.version import VERSION
 
@@ -141,7 +141,7 @@ def test_help_shows_the_parameters(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_it_starts_without_spark() -> None:
-    code = "import sys; from lockgate.cli import main; main(['call', 'compact', '--help'])"
+    code = "import sys; from lockgate.cli.main import main; main(['call', 'compact', '--help'])"
     hooked = f"import atexit, sys; atexit.register(lambda: print('pyspark' in sys.modules)); {code}"
     done = subprocess.run([sys.executable, "-c", hooked], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockgate import cli_progress
-from lockgate.cli_progress import Progress, WatchedSource, watched
+from lockgate.cli import progress as cli_progress
+from lockgate.cli.progress import Progress, WatchedSource, watched
 from lockgate.framework.orc.sources.source import open_source
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockgate.cli_common import add_command, add_keys_option, answer, existing
-from lockgate.cli_exposures import is_table, look
-from lockgate.cli_progress import watched
-from lockgate.cli_verify import add_verify
+from lockgate.cli.common import add_command, add_keys_option, answer, existing
+from lockgate.cli.exposures import is_table, look
+from lockgate.cli.progress import watched
+from lockgate.cli.verify import add_verify
 from lockgate.errors import AlreadyExistsError, InputError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockgate.cli_common import add_command, answer
+from lockgate.cli.common import add_command, answer
 from lockgate.errors import LookupCacheError, NotFoundError
 
 if TYPE_CHECKING:

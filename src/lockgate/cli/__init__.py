@@ -1,0 +1,1 @@
+"""The command `lockgate`: keys, ORC files, tables and procedures from the shell, without Spark."""
