@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from lockgate.errors import InputError, OptionError, nearest
-from lockgate.framework.options import PARTITION_DEFAULT_NAME, TableOptions
+from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, TableOptions
 from lockgate.framework.store import Table, TableSchema
 from lockgate.framework.types import DataType, Kind, value_from_json
 

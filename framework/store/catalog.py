@@ -19,7 +19,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import MovesFolders, join, resolve
 from lockgate.framework.io.named_errors import named_errors
-from lockgate.framework.options import ON_PLAINTEXT
+from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, publish
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.ddl.alter import altered

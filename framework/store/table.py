@@ -13,7 +13,7 @@ import pyarrow as pa
 from lockgate.errors import InputError, LockgateError, UnsafePathError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.io.named_errors import named_errors
-from lockgate.framework.options import TableOptions
+from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
 from lockgate.framework.store.metadata.consumer import Consumers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import KeyMissingError
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options import ORC_ENCRYPT
+from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.store.formats import FileFormat, format_of
 
 if TYPE_CHECKING:

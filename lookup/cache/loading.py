@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedError
-from lockgate.framework.options import TableOptions
+from lockgate.framework.options.table_options import TableOptions
 from lockgate.lookup.cache.backends import Piece, Storage, Store, open_store
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.external_sort import RunHooks, Runs, ahead

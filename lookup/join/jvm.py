@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-    from lockgate.framework.options import TableOptions
+    from lockgate.framework.options.table_options import TableOptions
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from lockgate.framework.options import TableOptions
+    from lockgate.framework.options.table_options import TableOptions
     from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField
     from lockgate.lookup.join.shuffle import Buckets

@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.errors import OptionError, nearest
-from lockgate.framework.options import (
-    Option,
-    TableOptions,
-    at_least,
-    one_of,
-    parse_bool,
-    parse_duration,
-    parse_size,
-    register_option,
-)
+from lockgate.framework.options.option import Option, at_least, one_of, parse_bool, parse_duration, parse_size
+from lockgate.framework.options.table_options import TableOptions, register_option
 from lockgate.lookup.spec.cache_paths import local_root, parse_folder
 from lockgate.lookup.spec.partitions import PartitionChoice, parse_partitions
 from lockgate.lookup.spec.periods import NO_PERIODS, parse_periods

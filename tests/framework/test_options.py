@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lockgate.errors import OptionError
-from lockgate.framework import options as o
+from lockgate.framework.options import table_options as o
+from lockgate.framework.options.option import Option, parse_duration
 
 
 def test_defaults_and_typed_values() -> None:
@@ -67,12 +68,12 @@ def test_changes_are_validated_and_none_removes() -> None:
     [("500", 0.5), ("500 ms", 0.5), ("3 s", 3), ("10min", 600), ("1 h", 3600), ("2 days", 172800)],
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert o.parse_duration(text) == timedelta(seconds=seconds)
+    assert parse_duration(text) == timedelta(seconds=seconds)
 
 
 def test_an_option_is_defined_once() -> None:
     with pytest.raises(OptionError, match="defined twice"):
-        o.register_option(o.Option("bucket", str, "", "another"))
+        o.register_option(Option("bucket", str, "", "another"))
 
 
 def test_every_option_has_a_line_of_documentation() -> None:
@@ -82,7 +83,7 @@ def test_every_option_has_a_line_of_documentation() -> None:
 
 def test_every_option_is_in_the_documentation() -> None:
     documented = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
-    defined = {value.key for value in vars(o).values() if isinstance(value, o.Option)}
+    defined = {value.key for value in vars(o).values() if isinstance(value, Option)}
     assert [key for key in sorted(defined) if f"| `{key}` |" not in documented] == []
 
 

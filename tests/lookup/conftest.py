@@ -13,7 +13,7 @@ from lookup_world import World
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.keys import KeyProvider
-from lockgate.framework.options import TableOptions
+from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import Schema, TableSchema
 

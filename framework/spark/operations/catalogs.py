@@ -14,7 +14,7 @@ from lockgate.errors import (
     TableNotFoundError,
     nearest,
 )
-from lockgate.framework.options import TARGET_FILE_SIZE
+from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
-from lockgate.framework import options as known
-from lockgate.framework.options import ON_PLAINTEXT
+from lockgate.framework.options import table_options as known
+from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.spark.operations.context import Context

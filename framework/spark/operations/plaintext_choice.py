@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockgate.framework.options import ON_PLAINTEXT
+from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.spark.operations.context import Context
 
 # The option of a table goes before it, that of a warehouse after it.

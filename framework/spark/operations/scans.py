@@ -131,7 +131,7 @@ def _split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | No
 
 def _suits_driver(planned: ScanPlan, max_size: int | None) -> bool:
     """Tell whether so little is left to read that the driver need not leave it to a task."""
-    from lockgate.framework.options import SOURCE_SPLIT_DRIVER_MAX_SIZE
+    from lockgate.framework.options.table_options import SOURCE_SPLIT_DRIVER_MAX_SIZE
 
     most = SOURCE_SPLIT_DRIVER_MAX_SIZE.default if max_size is None else max_size
     return (

@@ -14,7 +14,7 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
-from lockgate.framework.options import (
+from lockgate.framework.options.table_options import (
     FILE_COMPRESSION,
     ORC_COMPRESS,
     ORC_HIDE_CARDINALITY,

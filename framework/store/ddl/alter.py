@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError, ColumnNotFoundError, InputError, UnsupportedError
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.store.ddl.column_options import (
     columns_in_lists,
     drop_from_options,

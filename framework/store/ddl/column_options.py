@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
+from lockgate.framework.options.option import parse_names
 from lockgate.framework.store.schema.nested_fields import ELEMENT, KEY, VALUE
 from lockgate.framework.types import DataField, Kind
 
@@ -39,9 +40,7 @@ def drop_from_options(options: dict[str, str], fields: Sequence[DataField], path
 
 def columns_in_lists(options: dict[str, str]) -> dict[str, str]:
     """Return the columns that rows are placed or ordered by, each with the option that says so."""
-    return {
-        name: option for option in _LISTS if option in options for name in known.parse_names(options[option])
-    }
+    return {name: option for option in _LISTS if option in options for name in parse_names(options[option])}
 
 
 def _orc_path(fields: Sequence[DataField], path: Names) -> Names:
@@ -81,7 +80,7 @@ def _change_entries(options: dict[str, str], change: Callable[[Names], Names | N
 def _change_lists(options: dict[str, str], change: Callable[[str], str]) -> None:
     for option in _LISTS:
         if option in options:
-            options[option] = ",".join(change(name) for name in known.parse_names(options[option]))
+            options[option] = ",".join(change(name) for name in parse_names(options[option]))
 
 
 def _change_prefixed(options: dict[str, str], old: str, new: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.orc import Mask, parse_encrypt, parse_mask
 from lockgate.framework.orc.format.column_paths import spell, split
 

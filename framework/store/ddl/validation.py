@@ -14,8 +14,9 @@ from lockgate.errors import (
     UnsupportedTypeError,
     nearest,
 )
-from lockgate.framework import options as known
-from lockgate.framework.options import TableOptions
+from lockgate.framework.options import table_options as known
+from lockgate.framework.options.option import Option
+from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.metadata.generations import check_not_set
 from lockgate.framework.store.metadata.paths import can_be_partition
 from lockgate.framework.store.rows.file_statistics import StatsMode
@@ -144,9 +145,7 @@ def _check_sequence(schema: TableSchema) -> None:
         raise OptionError(f"option {known.SEQUENCE_FIELD.key!r}: {reason}")
 
 
-def _keys(
-    given: Sequence[str], options: dict[str, str], option: known.Option[tuple[str, ...]]
-) -> tuple[str, ...]:
+def _keys(given: Sequence[str], options: dict[str, str], option: Option[tuple[str, ...]]) -> tuple[str, ...]:
     text = options.pop(option.key, None)
     named = () if text is None else option.value_of(text)
     if given and named and tuple(given) != named:
@@ -154,7 +153,7 @@ def _keys(
     return tuple(given) or named
 
 
-def _only(options: TableOptions, option: known.Option[str], supported: str) -> str:
+def _only(options: TableOptions, option: Option[str], supported: str) -> str:
     value = options.get_option(option) if option.key in options else supported
     if value.lower() != supported:
         raise OptionError(f"option {option.key!r} cannot be {value!r}: only {supported!r} is supported")

@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifests.references import (
     IndexManifest,

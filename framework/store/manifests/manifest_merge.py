@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lockgate.framework.options import MANIFEST_MERGE_MIN_COUNT, MANIFEST_TARGET_SIZE, TableOptions
+from lockgate.framework.options.table_options import (
+    MANIFEST_MERGE_MIN_COUNT,
+    MANIFEST_TARGET_SIZE,
+    TableOptions,
+)
 from lockgate.framework.store.manifests.manifest import (
     FileKind,
     ManifestEntry,

@@ -17,7 +17,7 @@ import numpy as np
 
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.io import join
-from lockgate.framework.options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
+from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME, PARTITION_LEGACY_NAME
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.trust import NO_ROOTS, ExternalRoots, check_file_name, check_number
 from lockgate.framework.store.schema.schema import TableSchema

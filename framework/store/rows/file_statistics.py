@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import OptionError
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError, nearest
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.store.rows.grouping import Codes, group_codes, last_of_each
 from lockgate.framework.store.rows.row_order import by_sequence
 from lockgate.framework.store.schema.schema import TableSchema

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.formats import format_of
 from lockgate.framework.store.manifests.column_bounds import (

@@ -20,8 +20,8 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
-from lockgate.framework import options as known
-from lockgate.framework.options import Option, at_least, one_of
+from lockgate.framework.options import table_options as known
+from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.references import held_snapshot

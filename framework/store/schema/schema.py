@@ -22,9 +22,9 @@ from lockgate.errors import (
     UnsupportedFormatError,
     nearest,
 )
-from lockgate.framework import options as known
 from lockgate.framework.io.limits import too_large
-from lockgate.framework.options import TableOptions
+from lockgate.framework.options import table_options as known
+from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.types import (
     DataField,
     DataType,

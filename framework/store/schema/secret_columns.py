@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE, spell, split
 from lockgate.framework.types import DataField, DataType

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lockgate.errors import UnsupportedError, UnsupportedFormatError
-from lockgate.framework.options import (
+from lockgate.framework.options.table_options import (
     BUCKET_FUNCTION,
     CHANGELOG_PRODUCER,
     FILE_FORMAT,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, LockgateError
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.orc import OrcWriter
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource
 from lockgate.framework.store.manifests.simple_stats import EMPTY_STATS

@@ -24,7 +24,7 @@ from lockgate.errors import (
     TableNotFoundError,
     UnsupportedFormatError,
 )
-from lockgate.framework import options as known
+from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import RowsCommitted, publish
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifests.manifest_files import partitions_in

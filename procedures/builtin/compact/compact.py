@@ -7,7 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options import NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
+from lockgate.framework.options.table_options import NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
 from lockgate.framework.orc import Audit, parse_encrypt
 from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
 from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_columns_of, snapshot_shows

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lockgate.errors import KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
 from lockgate.framework.io import FileSystem, LocalFileSystem
 from lockgate.framework.keys import KeyProvider
-from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
+from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask
 from lockgate.framework.orc.format.column_paths import spell, split
 from lockgate.framework.store import CommitMessage, DataFileMeta, FileSource, SimpleStats, Table, TableSchema

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from lockgate.errors import AlreadyExistsError, InputError, ProcedureError
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
-from lockgate.framework.options import ORC_ENCRYPT, ORC_INTEGRITY
+from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store import CommitMessage, Schema, Table, TableSchema
 from lockgate.framework.store.ddl.validation import first_schema

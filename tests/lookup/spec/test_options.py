@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.errors import OptionError
-from lockgate.framework.options import KNOWN, TableOptions
+from lockgate.framework.options.table_options import KNOWN, TableOptions
 from lockgate.lookup.spec import cache_paths
 from lockgate.lookup.spec.options import (
     ALL,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError
-from lockgate.framework.options import KNOWN
+from lockgate.framework.options.table_options import KNOWN
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
 from lockgate.framework.store.scan.selection import Between

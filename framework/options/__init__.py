@@ -1,0 +1,1 @@
+"""Options: their mechanism, and the options of tables."""

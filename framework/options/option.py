@@ -1,0 +1,115 @@
+"""Options: a key, how its text is parsed, a default, and what it does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from lockgate.errors import OptionError
+
+T = TypeVar("T")
+
+_SIZE_UNITS = {"": 1, "b": 1, "kb": 2**10, "k": 2**10, "mb": 2**20, "m": 2**20, "gb": 2**30, "g": 2**30}
+_SIZE_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "bytes": 1}
+_TIME_UNITS = {"ms": 0.001, "": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "m": 60.0}
+_TIME_UNITS |= {"minute": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+_QUANTITY = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size such as `128 mb`; a bare number counts bytes."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _SIZE_UNITS:
+        raise ValueError("expected a size such as '128 mb'")
+    return int(match[1]) * _SIZE_UNITS[match[2].lower()]
+
+
+def parse_some_size(text: str) -> int:
+    """Return the bytes of a size, of which there must be some."""
+    size = parse_size(text)
+    if size < 1:
+        raise ValueError("expected 1 byte or more")
+    return size
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the time of a duration such as `1 h` or `500 ms`; a bare number counts milliseconds."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("expected a duration such as '1 h'")
+    unit = match[2].lower()
+    if unit not in _TIME_UNITS:
+        unit = unit.removesuffix("s")
+    if unit not in _TIME_UNITS:
+        raise ValueError("expected a duration such as '1 h'")
+    return timedelta(seconds=int(match[1]) * _TIME_UNITS[unit])
+
+
+def parse_bool(text: str) -> bool:
+    """Return the truth of `true` or `false`."""
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.strip().lower() == "true"
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Return the names of a comma-separated list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    """Make a parser that accepts exactly `allowed`, in any case."""
+
+    def parse(text: str) -> str:
+        if text.strip().lower() not in allowed:
+            raise ValueError(f"expected one of: {', '.join(allowed)}")
+        return text.strip().lower()
+
+    return parse
+
+
+def parse_whole(text: str) -> int:
+    """Return a whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Make a parser of whole numbers from `least` on."""
+
+    def parse(text: str) -> int:
+        value = parse_whole(text)
+        if value < least:
+            raise ValueError(f"expected {least} or more")
+        return value
+
+    return parse
+
+
+def _bucket_count(text: str) -> int:
+    value = parse_whole(text)
+    if value < -2 or value == 0:
+        raise ValueError("expected a positive number of buckets, or -1 for an append table without buckets")
+    return value
+
+
+@dataclass(frozen=True)
+class Option(Generic[T]):
+    """One option: its key, how its text is parsed, its default (already parsed) and what it does."""
+
+    key: str
+    parse: Callable[[str], T]
+    default: T
+    doc: str
+
+    def value_of(self, text: str) -> T:
+        """Parse `text`; OptionError says what was expected."""
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise OptionError(f"option {self.key!r} cannot be {text!r}: {error}") from None
