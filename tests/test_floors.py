@@ -9,6 +9,8 @@ over, may point upward with them.
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +30,7 @@ FLOORS = (
     {"framework.store"},
     {"framework.spark"},
     {"procedures", "lookup"},
-    {"cli_common", "cli_progress"},
-    {"cli_exposures"},
-    {"cli_keys", "cli_lookup", "cli_verify"},
-    {"cli_orc"},
+    {"keys", "orc", "plugins", "tables"},
     {"cli", ""},
 )
 # Within one floor, what may use what; nothing else there may.
@@ -40,15 +39,44 @@ BESIDE = {
     ("framework.orc", "framework.keys"),
     ("cli", ""),
 }
+# Within a part: each room may import the rooms before it. What stands beside the rooms, in the part's own
+# folder, is above or below them all, and a module there is named as a room of its own.
+ROOMS = {
+    "framework.options": ("option", "table_options"),
+    "framework.orc": (
+        "sources",
+        "format",
+        "encryption",
+        "masks",
+        "integrity",
+        "isolation",
+        "read",
+        "write",
+        "tools",
+    ),
+    "framework.store": (
+        "schema",
+        "metadata",
+        "manifests",
+        "formats",
+        "rows",
+        "ddl",
+        "scan",
+        "write",
+        "history",
+    ),
+    "framework.spark": ("operations", "bridge"),
+    "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
+    "procedures.builtin": ("compact", "history", "migrate"),
+    "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),
+}
 # The contract of plugins names types of all floors, for annotations only.
 ANNOTATIONS_ONLY = {"framework.plugins"}
 
 PYSPARK = {
     "framework/spark",
-    *(
-        f"lookup/{name}.py"
-        for name in ("counting", "join", "jvm", "metrics", "plan", "spark_filter", "spark_join")
-    ),
+    "lookup/driver/counting.py",
+    *(f"lookup/join/{name}.py" for name in ("join", "jvm", "metrics", "plan", "spark_filter", "spark_join")),
 }
 ROCKSDICT = {"lookup"}
 
@@ -79,7 +107,9 @@ def module_of(path: Path) -> str:
 
 
 def sources() -> list[Path]:
-    own = sorted((ROOT / "src" / "lockgate").glob("*.py"))
+    own = sorted(
+        [*(ROOT / "src" / "lockgate").glob("*.py"), *(ROOT / "src" / "lockgate" / "cli").glob("*.py")]
+    )
     return own + [
         path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if is_package(path)
     ]
@@ -190,12 +220,84 @@ def test_heavy_packages_stay_in_their_parts(package: str, homes: set[str]) -> No
     assert not wrong, f"{package} is imported outside {sorted(homes)}: {wrong}"
 
 
-def test_every_package_says_what_it_exports() -> None:
+def room_of(module: str) -> tuple[str, str] | None:
+    """Return the part and the room of a module; a module beside the rooms is a room of its own."""
+    below = module.removeprefix("lockgate.")
+    for part in ROOMS:
+        if below.startswith(f"{part}."):
+            return part, below.removeprefix(f"{part}.").split(".")[0]
+    return None
+
+
+def arrows_between_rooms() -> dict[str, dict[tuple[str, str], list[str]]]:
+    """Return, by part, which room imports which, with the lines that do; annotations load nothing."""
+    found: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for path, each in ALL:
+        here, there = room_of(module_of(path)), room_of(each.module)
+        if here and there and each.runs and here[0] == there[0] and here[1] != there[1]:
+            arrows = found.setdefault(here[0], {})
+            arrows.setdefault((here[1], there[1]), []).append(
+                f"{each.path}:{each.line} imports {each.module}"
+            )
+    return found
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_no_import_leads_upward_between_rooms(part: str) -> None:
+    order = ROOMS[part]
+    wrong = [
+        line
+        for (here, there), lines in arrows_between_rooms().get(part, {}).items()
+        if here in order and there in order and order.index(there) >= order.index(here)
+        for line in lines
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("part", ROOMS)
+def test_no_circle_between_rooms(part: str) -> None:
+    """Modules beside the rooms count too: one of them may not be above a room and below it."""
+    arrows = arrows_between_rooms().get(part, {})
+    below = {here: {there for start, there in arrows if start == here} for here, _ in arrows}
+
+    def visit(room: str, trail: tuple[str, ...]) -> None:
+        if room in trail:
+            circle = [*trail[trail.index(room) :], room]
+            lines = [arrows[step][0] for step in itertools.pairwise(circle)]
+            pytest.fail(f"circle: {' -> '.join(circle)}\n" + "\n".join(lines))
+        for target in sorted(below.get(room, ())):
+            visit(target, (*trail, room))
+
+    for room in sorted(below):
+        visit(room, ())
+
+
+def test_every_room_is_on_a_floor() -> None:
+    for part, order in ROOMS.items():
+        folder = ROOT / "src" / "lockgate" / Path(*part.split("."))
+        rooms = {path.parent.name for path in folder.glob("*/__init__.py")}
+        assert rooms <= set(order), f"{part}: put {sorted(rooms - set(order))} on a floor"
+
+
+def test_every_room_says_in_one_sentence_what_is_in_it() -> None:
+    for path in sources():
+        part = ".".join(path.parent.relative_to(ROOT).parts)
+        if (
+            path.name == "__init__.py"
+            and part.rpartition(".")[0] in ROOMS
+            and "__all__" not in path.read_text()
+        ):
+            assert re.fullmatch(r'"""[A-Z][^"]*\."""\n', path.read_text()), path
+
+
+def test_every_part_says_what_it_exports() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in sources()
         if path.name == "__init__.py"
-        and path.parent.name not in ("framework", "builtin")
+        and len(path.relative_to(ROOT).parts) < 4
+        and path.parent.name not in ("builtin", "framework", "options", "cli")
+        and ".".join(path.parent.relative_to(ROOT).parts[:-1]) not in ROOMS
         and "__all__" not in path.read_text()
     ]
     assert not silent
