@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import lockgate
 from flights.data import FlightsData
 from lockgate import Lake
-from lockgate.framework.keys import create_key_file
+from lockgate.keys import create_key_file
 
 KEY = "fleet"
 # Which planes an airline owns is public; what they are made of is treated here as if it were not.

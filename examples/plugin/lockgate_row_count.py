@@ -1,7 +1,6 @@
 """A procedure that counts the rows of each partition: all there is to a plugin."""
 
-from lockgate.framework.plugins import hookimpl
-from lockgate.procedures import Parameter, Procedure
+from lockgate.plugins import Parameter, Procedure, hookimpl
 
 
 class RowCount(Procedure):

@@ -11,6 +11,7 @@ from lockgate.framework.version import VERSION
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
     from lockgate.framework.spark.attaching import attach
+    from lockgate.framework.spark.bridge.gateway import jar
     from lockgate.framework.spark.inspect import inspect_sql
     from lockgate.framework.spark.lake import Lake
     from lockgate.framework.spark.session import configure, connect
@@ -31,6 +32,7 @@ __all__ = [
     "connect",
     "create_key_file",
     "inspect_sql",
+    "jar",
     "lookup_join",
 ]
 
@@ -45,6 +47,7 @@ _HOMES = {
     "connect": "lockgate.framework.spark.session",
     "create_key_file": "lockgate.framework.keys",
     "inspect_sql": "lockgate.framework.spark.inspect",
+    "jar": "lockgate.framework.spark.bridge.gateway",
     "lookup_join": "lockgate.lookup",
 }
 

@@ -1,0 +1,17 @@
+"""Names that are loaded when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """Make the `__getattr__` of a module whose names are at home in others."""
+
+    def attribute(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return attribute

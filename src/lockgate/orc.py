@@ -1,0 +1,95 @@
+"""Encrypted ORC files: read, written, inspected, checked, and put under other keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazily
+
+if TYPE_CHECKING:
+    from lockgate.framework.orc import (
+        MASKED,
+        Audit,
+        ColumnStatistics,
+        EncryptedColumn,
+        EncryptedOrcFile,
+        Encryption,
+        Inspection,
+        IntegrityReport,
+        Isolation,
+        Mask,
+        OrcWriter,
+        ReadReport,
+        WrittenFile,
+        audit_file,
+        decrypt_file,
+        encrypt_file,
+        inspect_file,
+        parse_encrypt,
+        parse_encryption,
+        parse_mask,
+        rekey,
+        verify_file,
+        with_field_ids,
+        write_batches,
+        write_table,
+    )
+
+__all__ = [
+    "MASKED",
+    "Audit",
+    "ColumnStatistics",
+    "EncryptedColumn",
+    "EncryptedOrcFile",
+    "Encryption",
+    "Inspection",
+    "IntegrityReport",
+    "Isolation",
+    "Mask",
+    "OrcWriter",
+    "ReadReport",
+    "WrittenFile",
+    "audit_file",
+    "decrypt_file",
+    "encrypt_file",
+    "inspect_file",
+    "parse_encrypt",
+    "parse_encryption",
+    "parse_mask",
+    "rekey",
+    "verify_file",
+    "with_field_ids",
+    "write_batches",
+    "write_table",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Audit": "lockgate.framework.orc",
+        "ColumnStatistics": "lockgate.framework.orc",
+        "EncryptedColumn": "lockgate.framework.orc",
+        "EncryptedOrcFile": "lockgate.framework.orc",
+        "Encryption": "lockgate.framework.orc",
+        "Inspection": "lockgate.framework.orc",
+        "IntegrityReport": "lockgate.framework.orc",
+        "Isolation": "lockgate.framework.orc",
+        "MASKED": "lockgate.framework.orc",
+        "Mask": "lockgate.framework.orc",
+        "OrcWriter": "lockgate.framework.orc",
+        "ReadReport": "lockgate.framework.orc",
+        "WrittenFile": "lockgate.framework.orc",
+        "audit_file": "lockgate.framework.orc",
+        "decrypt_file": "lockgate.framework.orc",
+        "encrypt_file": "lockgate.framework.orc",
+        "inspect_file": "lockgate.framework.orc",
+        "parse_encrypt": "lockgate.framework.orc",
+        "parse_encryption": "lockgate.framework.orc",
+        "parse_mask": "lockgate.framework.orc",
+        "rekey": "lockgate.framework.orc",
+        "verify_file": "lockgate.framework.orc",
+        "with_field_ids": "lockgate.framework.orc",
+        "write_batches": "lockgate.framework.orc",
+        "write_table": "lockgate.framework.orc",
+    },
+)
