@@ -29,7 +29,7 @@ class Counts:
         found = {f"python_{name}": value for name, value in _of_process("self").items()}
         found |= {f"jvm_{name}": value for name, value in _of_process(str(self._pid)).items()}
         found["java_threads"] = int(self._threads.getThreadCount())
-        found["bridge_connections"] = int(self._jvm.io.lockgate.spark.Bridge.python().connections())
+        found["bridge_connections"] = int(self._jvm.io.lockgate.spark.bridge.Bridge.python().connections())
         return found
 
     def settled(self, seconds: float = SETTLE_SECONDS) -> dict[str, int]:

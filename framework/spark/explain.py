@@ -117,7 +117,7 @@ def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> Pus
     Raises InputError for a statement that would take effect while it is analysed, such as CALL.
     """
     jvm: Any = spark.sparkContext._jvm
-    explainer = jvm.io.lockgate.spark.Explainer
+    explainer = jvm.io.lockgate.spark.sql.Explainer
     from lockgate.framework.spark.inspect import inspect_sql
 
     statement = inspect_sql(sql, spark=spark)

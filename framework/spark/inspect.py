@@ -71,7 +71,7 @@ def inspect_sql(text: str, *, spark: SparkSession | None = None) -> Statement:
         raise BridgeError("no Spark session is running: call lockgate.connect(...) first")
     jvm: Any = session.sparkContext._jvm
     try:
-        found = json.loads(jvm.io.lockgate.spark.SqlInspector.inspect(session._jsparkSession, text))
+        found = json.loads(jvm.io.lockgate.spark.sql.SqlInspector.inspect(session._jsparkSession, text))
     except ParseException as error:
         raise InputError(f"not a SQL statement: {error}") from None
     except (PySparkException, Py4JJavaError) as error:

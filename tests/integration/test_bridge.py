@@ -46,7 +46,7 @@ def jvm(spark: SparkSession) -> Any:
 
 def ask(spark: SparkSession, name: str, **request: object) -> Any:
     """Ask as the connector does, from the JVM's thread of this Python thread."""
-    bridge = jvm(spark).io.lockgate.spark.Bridge
+    bridge = jvm(spark).io.lockgate.spark.bridge.Bridge
     return json.loads(str(bridge.ask(name, bridge.JSON.readTree(json.dumps(request))).toString()))
 
 
@@ -133,7 +133,7 @@ def test_the_secret_is_in_no_log(spark: SparkSession, caplog: pytest.LogCaptureF
     assert isinstance(server, BridgeServer)
     assert server.secret not in caplog.text
     assert server.secret not in repr(server)
-    assert server.secret not in str(jvm(spark).io.lockgate.spark.Bridge.python())
+    assert server.secret not in str(jvm(spark).io.lockgate.spark.bridge.Bridge.python())
 
 
 # --- who asks ------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ def test_nothing_of_one_question_is_left_for_the_next(
 
 
 def connections(spark: SparkSession) -> int:
-    return int(jvm(spark).io.lockgate.spark.Bridge.python().connections())
+    return int(jvm(spark).io.lockgate.spark.bridge.Bridge.python().connections())
 
 
 def test_questions_within_questions_do_not_wait_for_each_other(
@@ -375,7 +375,7 @@ def test_a_python_side_that_ended_is_a_plain_error(
 
 def test_an_impostor_is_not_asked(spark: SparkSession, tmp_path: Path) -> None:
     """A folder that is not this user's alone, and a socket that answers nonsense."""
-    bridge = jvm(spark).io.lockgate.spark.Bridge
+    bridge = jvm(spark).io.lockgate.spark.bridge.Bridge
     version, protocol = bridge.version(), bridge.protocol()
     with pytest.raises(Py4JJavaError, match="IOException"):
         bridge.register(str(tmp_path / "missing"), "x" * 64, version, protocol)

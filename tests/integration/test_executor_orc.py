@@ -48,7 +48,7 @@ def _read(
         "splits": [{"partition": partition or {}, "bucket": 0, "merge": False, "files": [file]}],
     }
     text = json.dumps(table)
-    reader = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
+    reader = spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance
     return json.loads(reader.read(spark._jsparkSession, text, text, json.dumps(plan)))
 
 

@@ -77,7 +77,7 @@ class Reader:
         if keys is not None:
             plan["key_scope"] = brain().scopes.register(keys)
         jvm: Any = self._spark.sparkContext._jvm
-        conformance = jvm.io.lockgate.spark.orc.Conformance
+        conformance = jvm.io.lockgate.spark.merge.Conformance
         read = conformance.read(self._spark._jsparkSession, self._type, self._type, json.dumps(plan))
         return json.loads(read)  # type: ignore[no-any-return]
 

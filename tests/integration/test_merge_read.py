@@ -40,7 +40,7 @@ FIXTURES = sorted((Path(__file__).parents[1] / "fixtures" / "merge").glob("*.jso
 
 
 def _conformance(spark: SparkSession) -> Any:
-    return spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
+    return spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance
 
 
 # Rows of a page of each input, and rows of a batch of the answer: a key's rows may be in several pages.

@@ -63,7 +63,7 @@ def test_folders_of_partitions(spark: SparkSession) -> None:
         for case in cases
         if not case["type"].startswith("TIME(")
     ]
-    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
+    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance
     folders = json.loads(conformance.partitionFolders(json.dumps(with_spark_types(cases))))
     assert folders == [case["folder"] for case in cases]
 
@@ -76,7 +76,7 @@ def test_statistics_of_columns(spark: SparkSession, tmp_path: Path) -> None:
         mode = StatsMode.parse(case["mode"])
         kept = {"bounds": mode.bounds, "length": mode.length} if mode.counts else None
         asked.append({"spark": case["spark"], "kept": kept, "values": [[value] for value in case["values"]]})
-    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
+    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance
     found = json.loads(conformance.statistics(spark._jsparkSession, json.dumps(asked), str(tmp_path)))
     for case, each in zip(cases, found, strict=True):
         if case["mode"] == "none":
@@ -114,7 +114,7 @@ def test_files_left_out_by_statistics(spark: SparkSession, path: Path, tmp_path:
     field = {"name": "v", "type": to_spark_type(kind), "nullable": True, "metadata": {}}
     schema = json.dumps({"type": "struct", "fields": [field]})
     asked = [case["predicate"] for case in vector["asked"]]
-    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.orc.Conformance
+    conformance: Any = spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance
     left_out = 0
     for number, values in enumerate(vector["files"]):
         file = tmp_path / f"{number}.orc"

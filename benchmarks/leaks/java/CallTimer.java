@@ -2,7 +2,7 @@ package io.lockgate.benchmarks;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.Bridge;
+import io.lockgate.spark.bridge.Bridge;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;

@@ -111,7 +111,7 @@ def _bridge(spark: SparkSession) -> Any:
             "Lockgate needs the driver in this process; a Spark Connect session has its driver elsewhere"
         )
     jvm: Any = spark.sparkContext._jvm
-    bridge = jvm.io.lockgate.spark.Bridge
+    bridge = jvm.io.lockgate.spark.bridge.Bridge
     # py4j takes an unknown class for a package.
     if type(bridge).__name__ != "JavaClass":
         raise BridgeError(

@@ -1,7 +1,7 @@
 """The merge: what becomes of the rows of one key in several files.
 
 How rows merge is written once, as a `MergePlan`; this module interprets it on Arrow tables, the connector's
-`KeyMerge` interprets the same plan on pages of columns, from which it picks rows without copying them, and
+`RowMerge` interprets the same plan on pages of columns, from which it picks rows without copying them, and
 both pass the fixtures in `tests/fixtures/merge`.
 
 Source: Paimon's specification, page "DataFile", and `DeduplicateMergeFunction`.

@@ -51,7 +51,7 @@ class PlainBrain:
         self.keys: dict[str, Any] = {}
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self._server = BridgeServer(self.reply, lambda: None)
-        bridge = spark.sparkContext._jvm.io.lockgate.spark.Bridge
+        bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge
         complaint = bridge.register(str(self._server.folder), self._server.secret, VERSION, BRIDGE_PROTOCOL)
         assert complaint is None, complaint
 

@@ -3,8 +3,21 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.catalog.AppendTable;
+import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.catalog.PrimaryKeyTable;
+import io.lockgate.spark.catalog.Procedures;
+import io.lockgate.spark.catalog.StagedReplacement;
+import io.lockgate.spark.catalog.SystemTable;
+import io.lockgate.spark.catalog.TableChanges;
+import io.lockgate.spark.files.BucketFunction;
 import io.lockgate.spark.lookup.LookupFunction;
-import io.lockgate.spark.orc.BucketFunction;
+import io.lockgate.spark.rules.DriverReads;
+import io.lockgate.spark.rules.IncrementalQueries;
+import io.lockgate.spark.rules.Rewrites;
+import io.lockgate.spark.rules.RuntimeBlooms;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -157,7 +170,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     if (spec.path("system").asBoolean()) {
       return new SystemTable(request, spec);
     }
-    return spec.get("primary_key").isEmpty() ? new AppendTable(request, spec) : new KeyTable(request, spec);
+    return spec.get("primary_key").isEmpty() ? new AppendTable(request, spec) : new PrimaryKeyTable(request, spec);
   }
 
   @Override

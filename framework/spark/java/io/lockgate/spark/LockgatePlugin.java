@@ -2,13 +2,14 @@ package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.DriverLink;
 import io.lockgate.spark.bridge.ExecutorQuestions;
+import io.lockgate.spark.keys.CipherWarmUp;
+import io.lockgate.spark.keys.KeyService;
 import io.lockgate.spark.lookup.Executors;
 import io.lockgate.spark.lookup.Gauges;
 import io.lockgate.spark.lookup.OwnerProcesses;
-import io.lockgate.spark.orc.CipherWarmUp;
-import io.lockgate.spark.orc.KeyService;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.apache.spark.SparkContext;

@@ -2,8 +2,8 @@ package io.lockgate.spark.lookup;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import io.lockgate.spark.Bridge;
-import io.lockgate.spark.orc.Conformance;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.merge.Conformance;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HexFormat;

@@ -2,8 +2,6 @@ package io.lockgate.spark.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.Bridge;
-import io.lockgate.spark.Failure;
 import io.lockgate.spark.lookup.Executors;
 import java.util.Set;
 import java.util.regex.Pattern;

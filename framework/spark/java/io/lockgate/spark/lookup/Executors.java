@@ -4,7 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.Bridge;
+import io.lockgate.spark.bridge.Bridge;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Set;

@@ -4,7 +4,7 @@ import com.codahale.metrics.Gauge;
 import com.codahale.metrics.MetricRegistry;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import io.lockgate.spark.Bridge;
+import io.lockgate.spark.bridge.Bridge;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 

@@ -1,6 +1,6 @@
 package io.lockgate.spark.lookup;
 
-import io.lockgate.spark.Failure;
+import io.lockgate.spark.bridge.Failure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -2,7 +2,7 @@ package io.lockgate.spark.lookup;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import io.lockgate.spark.Bridge;
+import io.lockgate.spark.bridge.Bridge;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.apache.spark.SparkContext;

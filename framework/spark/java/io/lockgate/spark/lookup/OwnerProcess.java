@@ -1,7 +1,7 @@
 package io.lockgate.spark.lookup;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.lockgate.spark.Bridge;
+import io.lockgate.spark.bridge.Bridge;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;

@@ -2,7 +2,7 @@ package io.lockgate.spark.lookup;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.Bridge;
+import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.DriverLink;
 import java.io.IOException;
 import java.util.Map;

@@ -1,8 +1,8 @@
 package io.lockgate.spark.lookup;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.lockgate.spark.Bridge;
-import io.lockgate.spark.Failure;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.files.PrivateFolders;
 import java.io.FileNotFoundException;
 import java.io.IOException;

@@ -1,0 +1,115 @@
+package io.lockgate.spark.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.util.Properties;
+import java.util.Set;
+
+/** How Java asks the driver's Python, and where that makes itself known. */
+public final class Bridge {
+  public static final ObjectMapper JSON = new ObjectMapper();
+
+  /**
+   * Questions that change nothing, so that waiting for the answer may end by an interrupt, as when a stream is stopped. All
+   * others are waited for: after a commit that nobody waits for, Spark would have its files removed.
+   */
+  private static final Set<String> INTERRUPTIBLE =
+      Set.of("scan.filters", "scan.plan", "scan.aggregates", "scan.selective", "system.rows", "table.load", "table.list");
+
+  private static final Properties VERSION = readVersion();
+  private static volatile PythonSide python;
+
+  private Bridge() {}
+
+  /**
+   * Take the Python that listens in {@code folder} and knows {@code secret} for the driver's, unless it is of another version;
+   * returns what is wrong, or null.
+   */
+  public static synchronized String register(String folder, String secret, String version, int protocol) throws IOException {
+    if (!version.equals(version()) || protocol != protocol()) {
+      return "the connector jar is of version " + version() + " (protocol " + protocol() + ")";
+    }
+    PythonSide before = python;
+    if (before == null || !before.is(folder, secret)) {
+      python = new PythonSide(folder, secret);
+      if (before != null) {
+        before.close();
+      }
+    }
+    return null;
+  }
+
+  /** The Python that answers, or null. */
+  public static PythonSide python() {
+    return python;
+  }
+
+  /** Whether Python has made itself known. */
+  public static boolean isAttached() {
+    return python != null;
+  }
+
+  public static String version() {
+    return VERSION.getProperty("version", "unknown");
+  }
+
+  public static int protocol() {
+    return Integer.parseInt(VERSION.getProperty("protocol", "-1"));
+  }
+
+  public static ObjectNode object() {
+    return JSON.createObjectNode();
+  }
+
+  /** Ask Python; an error it answers is thrown as an AnalysisException with its message. */
+  public static JsonNode ask(String operation, ObjectNode request) {
+    PythonSide asked = python;
+    if (asked == null) {
+      throw failure("Lockgate is not attached to this Spark session: call lockgate.attach(spark) first");
+    }
+    JsonNode reply = reply(asked, operation, request);
+    JsonNode error = reply.get("error");
+    if (error != null) {
+      throw Failure.thrown(error.path("message").asText(), error.path("type").asText(), null);
+    }
+    return reply.path("ok");
+  }
+
+  private static JsonNode reply(PythonSide asked, String operation, ObjectNode request) {
+    ObjectNode message = object().put("operation", operation);
+    message.set("request", request);
+    long asker = Askers.note(message);
+    try {
+      return JSON.readTree(asked.ask(JSON.writeValueAsBytes(message), INTERRUPTIBLE.contains(operation)));
+    } catch (ClosedByInterruptException e) {
+      // Spark knows by this class that a stream or a job was stopped.
+      throw new UncheckedIOException("interrupted while Lockgate's Python side answered '" + operation + "'", e);
+    } catch (IOException | RuntimeException e) {
+      throw Failure.thrown("Lockgate's Python side did not answer '" + operation + "': " + e.getMessage(), "BridgeError", e);
+    } finally {
+      Askers.forget(asker);
+    }
+  }
+
+  /** An AnalysisException with a plain message; it is checked in Java, so it goes past the compiler. */
+  public static RuntimeException failure(String message) {
+    return Failure.thrown(message, null, null);
+  }
+
+  private static Properties readVersion() {
+    Properties properties = new Properties();
+    try (InputStream in = Bridge.class.getResourceAsStream("/io/lockgate/spark/version.properties")) {
+      if (in != null) {
+        properties.load(in);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return properties;
+  }
+}

@@ -1,0 +1,52 @@
+package io.lockgate.spark.bridge;
+
+import org.apache.spark.QueryContext;
+import org.apache.spark.SparkRuntimeException;
+import org.apache.spark.sql.AnalysisException;
+import scala.Option;
+
+/** An error of Lockgate as Spark and PySpark show it cleanly: the message alone, without a Java stack. */
+public final class Failure extends AnalysisException {
+  private final String pythonType;
+
+  private Failure(String message, String pythonType, Throwable cause) {
+    super(
+        message,
+        Option.empty(),
+        Option.empty(),
+        Option.apply(cause),
+        Option.empty(),
+        scala.collection.immutable.Map$.MODULE$.<String, String>empty(),
+        new QueryContext[0]);
+    this.pythonType = pythonType;
+  }
+
+  /** The name of the Python class of the error, or null. */
+  public String pythonType() {
+    return pythonType;
+  }
+
+  static RuntimeException thrown(String message, String pythonType, Throwable cause) {
+    return Failure.<RuntimeException>pastTheCompiler(new Failure(message, pythonType, cause));
+  }
+
+  /** An error about a row, met in a task: Spark shows its message without the job's story around it. */
+  public static SparkRuntimeException ofRow(String message) {
+    return inTask(message, null);
+  }
+
+  /** An error that a task met in what it reads, shown like one about a row. */
+  public static SparkRuntimeException inTask(String message, Throwable cause) {
+    return new SparkRuntimeException(
+        "USER_RAISED_EXCEPTION",
+        new scala.collection.immutable.Map.Map1<>("errorMessage", message),
+        cause,
+        new QueryContext[0],
+        "");
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> RuntimeException pastTheCompiler(Throwable failure) throws E {
+    throw (E) failure;
+  }
+}

@@ -1,0 +1,257 @@
+package io.lockgate.spark.bridge;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.math.BigDecimal;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.connector.expressions.LiteralValue;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.util.SchemaUtils;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * Spark's internal values as JSON and back, without loss: decimals are plain strings, dates days, timestamps
+ * microseconds, binaries base64, NaN and the infinities strings. An array is an array, a struct an object, a map an object if
+ * its keys are strings and else a list of pairs.
+ */
+public final class Values {
+  private static final String DEFAULT = "CURRENT_DEFAULT";
+  private static final JsonNodeFactory MAKE = JsonNodeFactory.instance;
+
+  private Values() {}
+
+  public static JsonNode typeToJson(DataType type) {
+    try {
+      return Bridge.JSON.readTree(type.json());
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** The type of a column that is to be stored; a collation cannot be, and a type's JSON says nothing of it. */
+  public static JsonNode storedTypeToJson(String column, DataType type) {
+    if (SchemaUtils.hasNonUTF8BinaryCollation(type)) {
+      throw Bridge.failure("Column '" + column + "' cannot be stored with a collation: declare it as STRING, "
+          + "and write COLLATE where it is compared or sorted");
+    }
+    return typeToJson(type);
+  }
+
+  public static StructType schemaFromJson(JsonNode schema) {
+    return (StructType) DataType.fromJson(schema.isTextual() ? schema.asText() : schema.toString());
+  }
+
+  /** The fields of a schema as the columns of a table. */
+  public static Column[] columns(StructType schema) {
+    return Arrays.stream(schema.fields()).map(Values::column).toArray(Column[]::new);
+  }
+
+  private static Column column(StructField field) {
+    String comment = field.getComment().getOrElse(() -> null);
+    if (!field.metadata().contains(DEFAULT)) {
+      return Column.create(field.name(), field.dataType(), field.nullable(), comment, field.metadata().json());
+    }
+    // Rows that are there before a column is have null in it, whatever its default.
+    ColumnDefaultValue value =
+        new ColumnDefaultValue(field.metadata().getString(DEFAULT), new LiteralValue<>(null, field.dataType()));
+    String metadata = new MetadataBuilder().withMetadata(field.metadata()).remove(DEFAULT).build().json();
+    return Column.create(field.name(), field.dataType(), field.nullable(), comment, value, metadata);
+  }
+
+  public static JsonNode toJson(Object value, DataType type) {
+    if (value == null || type instanceof NullType) {
+      return MAKE.nullNode();
+    }
+    if (type instanceof BooleanType) {
+      return MAKE.booleanNode((Boolean) value);
+    }
+    if (type instanceof FloatType || type instanceof DoubleType) {
+      double number = ((Number) value).doubleValue();
+      if (!Double.isFinite(number)) {
+        return MAKE.textNode(Double.toString(number));
+      }
+      return type instanceof FloatType ? MAKE.numberNode((Float) value) : MAKE.numberNode(number);
+    }
+    if (type instanceof DecimalType) {
+      return MAKE.textNode(((Decimal) value).toJavaBigDecimal().toPlainString());
+    }
+    if (type instanceof BinaryType) {
+      return MAKE.binaryNode((byte[]) value);
+    }
+    if (value instanceof Number number) {
+      return MAKE.numberNode(number.longValue());
+    }
+    if (type instanceof ArrayType array) {
+      return arrayToJson((ArrayData) value, array.elementType());
+    }
+    if (type instanceof MapType map) {
+      return mapToJson((MapData) value, map);
+    }
+    if (type instanceof StructType struct) {
+      return rowToJson((InternalRow) value, struct);
+    }
+    return MAKE.textNode(value.toString());
+  }
+
+  public static ObjectNode rowToJson(InternalRow row, StructType schema) {
+    ObjectNode out = MAKE.objectNode();
+    StructField[] fields = schema.fields();
+    for (int i = 0; i < fields.length; i++) {
+      DataType type = fields[i].dataType();
+      out.set(fields[i].name(), row.isNullAt(i) ? MAKE.nullNode() : toJson(row.get(i, type), type));
+    }
+    return out;
+  }
+
+  private static ArrayNode arrayToJson(ArrayData array, DataType element) {
+    ArrayNode out = MAKE.arrayNode();
+    for (int i = 0; i < array.numElements(); i++) {
+      out.add(array.isNullAt(i) ? MAKE.nullNode() : toJson(array.get(i, element), element));
+    }
+    return out;
+  }
+
+  private static JsonNode mapToJson(MapData map, MapType type) {
+    ArrayNode keys = arrayToJson(map.keyArray(), type.keyType());
+    ArrayNode values = arrayToJson(map.valueArray(), type.valueType());
+    ObjectNode object = MAKE.objectNode();
+    ArrayNode pairs = MAKE.arrayNode();
+    for (int i = 0; i < keys.size(); i++) {
+      object.set(keys.get(i).asText(), values.get(i));
+      pairs.add(MAKE.arrayNode().add(keys.get(i)).add(values.get(i)));
+    }
+    return type.keyType() instanceof StringType ? object : pairs;
+  }
+
+  /** Rows given as lists of values in the order of the schema. */
+  public static InternalRow[] rowsFromJson(JsonNode rows, StructType schema) {
+    InternalRow[] out = new InternalRow[rows.size()];
+    for (int i = 0; i < out.length; i++) {
+      out[i] = rowFromJson(rows.get(i), schema);
+    }
+    return out;
+  }
+
+  private static InternalRow rowFromJson(JsonNode row, StructType schema) {
+    StructField[] fields = schema.fields();
+    Object[] values = new Object[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      values[i] = fromJson(row.isArray() ? row.get(i) : row.get(fields[i].name()), fields[i].dataType());
+    }
+    return new GenericInternalRow(values);
+  }
+
+  static Object fromJson(JsonNode value, DataType type) {
+    if (value == null || value.isNull()) {
+      return null;
+    }
+    if (type instanceof BooleanType) {
+      return value.asBoolean();
+    }
+    if (type instanceof ByteType) {
+      return (byte) value.asInt();
+    }
+    if (type instanceof ShortType) {
+      return (short) value.asInt();
+    }
+    if (type instanceof IntegerType || type instanceof DateType) {
+      return value.asInt();
+    }
+    if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
+      return value.asLong();
+    }
+    if (type instanceof FloatType) {
+      return value.isTextual() ? Float.parseFloat(value.asText()) : value.floatValue();
+    }
+    if (type instanceof DoubleType) {
+      return value.isTextual() ? Double.parseDouble(value.asText()) : value.doubleValue();
+    }
+    if (type instanceof DecimalType decimal) {
+      return Decimal.apply(new BigDecimal(value.asText()), decimal.precision(), decimal.scale());
+    }
+    if (type instanceof BinaryType) {
+      return bytes(value);
+    }
+    if (type instanceof ArrayType array) {
+      return arrayFromJson(value, array.elementType());
+    }
+    if (type instanceof MapType map) {
+      return mapFromJson(value, map);
+    }
+    if (type instanceof StructType struct) {
+      return rowFromJson(value, struct);
+    }
+    if (type instanceof StringType) {
+      return UTF8String.fromString(value.asText());
+    }
+    throw Bridge.failure("Values of type " + type.sql() + " cannot come from Python");
+  }
+
+  private static byte[] bytes(JsonNode value) {
+    try {
+      return value.binaryValue();
+    } catch (IOException e) {
+      throw new IllegalArgumentException("not base64", e);
+    }
+  }
+
+  private static GenericArrayData arrayFromJson(JsonNode values, DataType element) {
+    Object[] out = new Object[values.size()];
+    for (int i = 0; i < out.length; i++) {
+      out[i] = fromJson(values.get(i), element);
+    }
+    return new GenericArrayData(out);
+  }
+
+  private static MapData mapFromJson(JsonNode value, MapType type) {
+    List<Object> keys = new ArrayList<>();
+    List<Object> values = new ArrayList<>();
+    if (value.isObject()) {
+      for (Map.Entry<String, JsonNode> entry : value.properties()) {
+        keys.add(fromJson(MAKE.textNode(entry.getKey()), type.keyType()));
+        values.add(fromJson(entry.getValue(), type.valueType()));
+      }
+    } else {
+      for (JsonNode pair : value) {
+        keys.add(fromJson(pair.get(0), type.keyType()));
+        values.add(fromJson(pair.get(1), type.valueType()));
+      }
+    }
+    return new ArrayBasedMapData(new GenericArrayData(keys.toArray()), new GenericArrayData(values.toArray()));
+  }
+}

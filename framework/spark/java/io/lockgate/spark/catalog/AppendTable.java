@@ -1,0 +1,24 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.files.FileColumns;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+
+/** A table without a primary key: each row lies in one file, which is written anew if one of its rows changes. */
+public final class AppendTable extends LockgateTable {
+  public AppendTable(ObjectNode request, JsonNode spec) {
+    super(request, spec);
+  }
+
+  @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    if (structType().getFieldIndex(FileColumns.PATH).isDefined()) {
+      throw Bridge.failure(
+          info.command() + " needs the name " + FileColumns.PATH + ", which a column of " + name() + " has: rename the column");
+    }
+    return () -> new FileRewrite(this, info.command());
+  }
+}

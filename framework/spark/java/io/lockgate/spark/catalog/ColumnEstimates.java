@@ -1,0 +1,72 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StructType;
+
+/** What Spark's optimizer may believe of columns: asked for only where it counts costs, for it takes a look at every file. */
+final class ColumnEstimates {
+  private ColumnEstimates() {}
+
+  /** Tells whether the session's optimizer uses statistics of columns. */
+  static boolean areWanted() {
+    SQLConf conf = SQLConf.get();
+    return conf.cboEnabled() || conf.planStatsEnabled();
+  }
+
+  static Map<NamedReference, ColumnStatistics> of(JsonNode columns, StructType schema) {
+    Map<NamedReference, ColumnStatistics> out = new HashMap<>();
+    columns
+        .properties()
+        .forEach(
+            entry ->
+                out.put(
+                    LockgateTable.references(java.util.List.of(entry.getKey()))[0],
+                    new Estimate(entry.getValue(), schema.apply(entry.getKey()).dataType())));
+    return out;
+  }
+
+  private record Estimate(JsonNode known, DataType type) implements ColumnStatistics {
+    private OptionalLong number(String name) {
+      return known.hasNonNull(name) ? OptionalLong.of(known.get(name).asLong()) : OptionalLong.empty();
+    }
+
+    private Optional<Object> bound(String name) {
+      if (!known.hasNonNull(name)) {
+        return Optional.empty();
+      }
+      long value = known.get(name).asLong();
+      return Optional.of(
+          type instanceof DecimalType decimal ? Decimal.apply(value, decimal.precision(), decimal.scale()) : (Object) value);
+    }
+
+    @Override
+    public OptionalLong nullCount() {
+      return number("nulls");
+    }
+
+    @Override
+    public OptionalLong distinctCount() {
+      return number("distinct");
+    }
+
+    @Override
+    public Optional<Object> min() {
+      return bound("min");
+    }
+
+    @Override
+    public Optional<Object> max() {
+      return bound("max");
+    }
+  }
+}

@@ -1,0 +1,218 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.bridge.Bridge;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.WeakHashMap;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.HashExpression;
+import org.apache.spark.sql.catalyst.expressions.Md5;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.Sha1;
+import org.apache.spark.sql.catalyst.expressions.Sha2;
+import org.apache.spark.sql.catalyst.expressions.WindowSpecDefinition;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.plans.logical.Expand;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeRows;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Which columns of a plan carry values of encrypted columns, by where their values come from.
+ *
+ * <p>A column carries what the columns carry that it is computed from, but for counts, hashes and what is true or false.
+ */
+final class ColumnFlow {
+  static final String MARK = "lockgate.encrypted";
+  private static final String LOOKED_UP = "lockgate.looked-up";
+
+  /** What the columns carry of the batches that streams give to functions, where plans begin with rows that are there. */
+  private static final Map<Sink, Map<ExprId, Set<JsonNode>>> BATCHES = Collections.synchronizedMap(new WeakHashMap<>());
+
+  private final Map<ExprId, Set<JsonNode>> marks = new HashMap<>();
+
+  private ColumnFlow() {}
+
+  /** The marks of each output column of a plan that has any, by the column's name. */
+  static Map<String, Set<JsonNode>> of(LogicalPlan plan) {
+    ColumnFlow flow = new ColumnFlow();
+    flow.visit(plan);
+    Map<String, Set<JsonNode>> found = new LinkedHashMap<>();
+    for (Attribute column : output(plan)) {
+      Set<JsonNode> own = flow.of(column);
+      if (!own.isEmpty()) {
+        found.computeIfAbsent(column.name(), name -> new LinkedHashSet<>()).addAll(own);
+      }
+    }
+    return found;
+  }
+
+  /** Keeps what the columns of a stream's batch carry, for the queries that its sink makes of it. */
+  static void note(Sink sink, LogicalPlan batch) {
+    ColumnFlow flow = new ColumnFlow();
+    flow.visit(batch);
+    Map<ExprId, Set<JsonNode>> found = new HashMap<>();
+    output(batch).forEach(column -> found.put(column.exprId(), flow.of(column)));
+    BATCHES.put(sink, found);
+  }
+
+  private static List<Attribute> output(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.output());
+  }
+
+  private void visit(LogicalPlan plan) {
+    CollectionConverters.asJava(plan.children()).forEach(this::visit);
+    if (plan instanceof InMemoryRelation cached) {
+      LogicalPlan origin = cached.cacheBuilder().logicalPlan();
+      visit(origin);
+      pass(output(origin), output(plan));
+      return;
+    }
+    if (plan instanceof Union) {
+      CollectionConverters.asJava(plan.children()).forEach(child -> pass(output(child), output(plan)));
+      return;
+    }
+    CollectionConverters.asJava(plan.expressions()).forEach(this::define);
+    if (plan instanceof MergeRows merge) {
+      instructed(merge.matchedInstructions(), plan);
+      instructed(merge.notMatchedInstructions(), plan);
+      instructed(merge.notMatchedBySourceInstructions(), plan);
+    } else if (plan instanceof Expand expand) {
+      rows(expand.projections(), plan);
+    } else {
+      made(plan);
+    }
+  }
+
+  private void instructed(Seq<MergeRows.Instruction> instructions, LogicalPlan plan) {
+    CollectionConverters.asJava(instructions).forEach(each -> rows(each.outputs(), plan));
+  }
+
+  /** Each row that a plan makes of another has an expression for each of its columns. */
+  private void rows(Seq<Seq<Expression>> rows, LogicalPlan plan) {
+    List<Attribute> columns = output(plan);
+    for (Seq<Expression> row : CollectionConverters.asJava(rows)) {
+      List<Expression> values = CollectionConverters.asJava(row);
+      for (int i = 0; i < Math.min(columns.size(), values.size()); i++) {
+        add(columns.get(i).exprId(), of(values.get(i)));
+      }
+    }
+  }
+
+  /** Columns of one plan are those of another, one by one. */
+  private void pass(List<Attribute> from, List<Attribute> to) {
+    for (int i = 0; i < Math.min(from.size(), to.size()); i++) {
+      add(to.get(i).exprId(), of(from.get(i)));
+    }
+  }
+
+  /** Columns that no name was given to by an expression: of generators, of functions in Python, of whole rows. */
+  private void made(LogicalPlan plan) {
+    if (plan instanceof LogicalRDD rows) {
+      noted(rows);
+    }
+    if (plan.children().isEmpty()) {
+      return; // what is said of the columns of a leaf is in their metadata
+    }
+    Set<JsonNode> all = new LinkedHashSet<>();
+    Set<ExprId> known = new LinkedHashSet<>();
+    for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
+      output(child).forEach(column -> known.add(column.exprId()));
+    }
+    CollectionConverters.asJava(plan.expressions()).forEach(each -> all.addAll(of(each)));
+    for (Attribute column : output(plan)) {
+      if (!known.contains(column.exprId()) && !marks.containsKey(column.exprId())) {
+        add(column.exprId(), all);
+      }
+    }
+  }
+
+  private void noted(LogicalRDD rows) {
+    synchronized (BATCHES) {
+      for (Map<ExprId, Set<JsonNode>> batch : BATCHES.values()) {
+        output(rows).forEach(column -> add(column.exprId(), batch.getOrDefault(column.exprId(), Set.of())));
+      }
+    }
+  }
+
+  private void define(Expression expression) {
+    CollectionConverters.asJava(expression.children()).forEach(this::define);
+    if (expression instanceof PlanExpression<?> inner && inner.plan() instanceof LogicalPlan plan) {
+      visit(plan);
+    }
+    if (expression instanceof Alias alias && !alias.metadata().contains(LOOKED_UP)) {
+      marks.computeIfAbsent(alias.exprId(), id -> new LinkedHashSet<>()).addAll(of(alias.child()));
+    }
+  }
+
+  private void add(ExprId column, Set<JsonNode> found) {
+    if (!found.isEmpty()) {
+      marks.computeIfAbsent(column, id -> new LinkedHashSet<>()).addAll(found);
+    }
+  }
+
+  private Set<JsonNode> of(Expression expression) {
+    Set<JsonNode> found = new LinkedHashSet<>();
+    if (expression instanceof Attribute column) {
+      found.addAll(marks.getOrDefault(column.exprId(), Set.of()));
+      mark(column.metadata(), found);
+    } else if (!tellsNothing(expression)) {
+      if (expression instanceof Alias alias) {
+        if (alias.metadata().contains(LOOKED_UP)) {
+          return found; // a lookup's answer is of the table that was looked in, not of the keys
+        }
+        mark(alias.metadata(), found);
+      }
+      if (expression instanceof PlanExpression<?> inner && inner.plan() instanceof LogicalPlan plan) {
+        output(plan).forEach(column -> found.addAll(of(column)));
+      }
+      CollectionConverters.asJava(expression.children()).forEach(child -> found.addAll(of(child)));
+    }
+    return found;
+  }
+
+  private static boolean tellsNothing(Expression expression) {
+    return expression instanceof Count
+        || expression instanceof HashExpression<?>
+        || expression instanceof Md5
+        || expression instanceof Sha1
+        || expression instanceof Sha2
+        || expression instanceof WindowSpecDefinition // says which rows a function sees, not what it answers
+        || expression.resolved() && isBoolean(expression);
+  }
+
+  private static boolean isBoolean(Expression expression) {
+    try {
+      return expression.dataType().equals(DataTypes.BooleanType);
+    } catch (Exception e) {
+      return false; // a part of an expression that is no value has no type, and says so by an error
+    }
+  }
+
+  private static void mark(Metadata metadata, Set<JsonNode> found) {
+    if (metadata.contains(MARK)) {
+      try {
+        found.add(Bridge.JSON.readTree(metadata.getString(MARK)));
+      } catch (JsonProcessingException e) {
+        throw Bridge.failure("The metadata " + MARK + " of a column is not what Lockgate gave it: " + e.getOriginalMessage());
+      }
+    }
+  }
+}

@@ -1,0 +1,116 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.command.DataWritingCommand;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
+import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
+import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Tells Python of each query that writes values of encrypted columns; it decides what becomes of that. */
+public final class FlowCheck {
+  private static final String ENCRYPT = "orc.encrypt";
+
+  private FlowCheck() {}
+
+  /** Look at one writing command; others are none of ours. */
+  @SuppressWarnings("deprecation")
+  public static void look(LogicalPlan plan) {
+    if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
+      tell(write.query(), written.table(), false);
+    } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
+      tell(stream.query(), stream.relation().get().table(), true);
+    } else if (plan instanceof InsertIntoHadoopFsRelationCommand files) {
+      boolean orc = files.fileFormat() instanceof OrcFileFormat;
+      String encrypt = orc ? CollectionConverters.asJava(files.options()).get(ENCRYPT) : null;
+      tell(files.query(), files.outputPath().toString(), encrypt);
+    } else if (plan instanceof DataWritingCommand command) {
+      tell(command.query(), command.getClass().getSimpleName());
+    } else if (plan instanceof SaveIntoDataSourceCommand save) {
+      tell(save.query(), save.dataSource().getClass().getSimpleName());
+    } else if (queryId() != null) {
+      batch(plan);
+    }
+  }
+
+  /** Of a stream's batch for one of Spark's older sinks, which plans do not show: known by its columns, those of the stream. */
+  private static void batch(LogicalPlan plan) {
+    StreamExecution stream = SparkSession.active().sharedState().activeStreamingQueries().get(UUID.fromString(queryId()));
+    if (stream != null && stream.sink() instanceof Sink sink && ids(plan).equals(ids(stream.logicalPlan()))) {
+      tell(plan, sink);
+    }
+  }
+
+  private static List<ExprId> ids(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.output()).stream().map(Attribute::exprId).toList();
+  }
+
+  private static String queryId() {
+    return SparkSession.active().sparkContext().getLocalProperty("sql.streaming.queryId");
+  }
+
+  private static void tell(LogicalPlan query, Table written, boolean stream) {
+    Table inner = written instanceof RowLevelOperationTable rows ? rows.table() : written;
+    if (!(inner instanceof LockgateTable table)) {
+      tell(query, inner.name());
+      return;
+    }
+    Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
+    if (!found.isEmpty()) {
+      ObjectNode ask = asked(table.request(), found);
+      ask.put("made", inner instanceof StagedReplacement).put("stream", stream);
+      JsonNode reply = Bridge.ask("write.flow", ask);
+      if (reply.hasNonNull("schema_id")) {
+        table.writtenUnder(reply.get("schema_id").asLong());
+      }
+    }
+  }
+
+  private static void tell(LogicalPlan query, Sink sink) {
+    if (sink instanceof ForeachBatchSink) {
+      ColumnFlow.note(sink, query); // what becomes of the batch, the queries on it show
+    } else {
+      tell(query, sink.toString());
+    }
+  }
+
+  private static void tell(LogicalPlan query, String place) {
+    tell(query, place, null);
+  }
+
+  /** Of files: {@code encrypt} is the option by which ORC encrypts columns of them. */
+  private static void tell(LogicalPlan query, String place, String encrypt) {
+    Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
+    if (!found.isEmpty()) {
+      Bridge.ask("write.flow", asked(Bridge.object(), found).put("path", place).put("encrypt", encrypt));
+    }
+  }
+
+  private static ObjectNode asked(ObjectNode ask, Map<String, Set<JsonNode>> found) {
+    ObjectNode columns = ask.putObject("columns");
+    found.forEach((name, marks) -> {
+      ArrayNode all = columns.putArray(name);
+      marks.forEach(all::add);
+    });
+    return ask.put("query", queryId());
+  }
+}

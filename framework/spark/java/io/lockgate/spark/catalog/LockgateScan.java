@@ -1,0 +1,351 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.LongLists;
+import io.lockgate.spark.bridge.Predicates;
+import io.lockgate.spark.bridge.TaskFilters;
+import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.read.OrcScans;
+import io.lockgate.spark.read.Packing;
+import io.lockgate.spark.read.ScanSpec;
+import io.lockgate.spark.sql.Explainer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalLong;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.colstats.ColumnStatistics;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.immutable.Seq;
+
+/** A scan whose files Python chooses. */
+public final class LockgateScan implements Batch, SupportsReportStatistics, SupportsReportPartitioning,
+    SupportsRuntimeV2Filtering, Explainer.Reported {
+  private static final String LOOKUP_OPTION = "lookup.spec";
+  private static final String SPLIT_OPTIONS = "source.split.";
+
+  private final LockgateTable table;
+  private final String scanId;
+  private final StructType columns;
+  private final Predicate[] offered;
+  private final Predicate[] accepted;
+  private final ObjectNode request;
+  private final boolean wholeFiles;
+  private boolean choosesFiles = true;
+  private Predicate[] runtime = new Predicate[0];
+  private Set<String> files;
+  private JsonNode first;
+  private JsonNode plan;
+  private Packing packing;
+  private List<String> selective;
+  private List<?> asked;
+  private DriverRead read;
+
+  LockgateScan(
+      LockgateTable table,
+      ObjectNode request,
+      String scanId,
+      StructType columns,
+      Predicate[] offered,
+      Predicate[] accepted,
+      Integer limit,
+      ArrayNode order,
+      boolean wholeFiles) {
+    this.table = table;
+    this.scanId = scanId;
+    this.columns = columns;
+    this.offered = offered;
+    this.accepted = accepted;
+    this.request = request.deepCopy();
+    this.request.set("filters", Predicates.toJson(accepted));
+    this.request.put("offered", offered.length);
+    this.wholeFiles = wholeFiles;
+    ArrayNode names = this.request.putArray("columns");
+    for (String name : columns.fieldNames()) {
+      if (!FileColumns.has(name, table.structType())) {
+        names.add(name);
+      }
+    }
+    this.request.put("limit", limit);
+    this.request.set("order", order);
+  }
+
+  @Override
+  public String scanId() {
+    return scanId;
+  }
+
+  /** What Python planned; asked once, and once more after filters that were only known at run time. */
+  public synchronized JsonNode plan() {
+    if (plan == null) {
+      ObjectNode ask = request.deepCopy().put("scan_id", scanId);
+      ask.set("runtime_filters", Predicates.toJson(runtime));
+      if (files != null) {
+        ask.set("files", Bridge.JSON.valueToTree(files));
+      }
+      if (ask.path("options").has(LOOKUP_OPTION)) {
+        // The scan of a lookup join reads the snapshot that its micro-batch was given.
+        SystemTable.putBatch(ask, SparkSession.active().sparkContext());
+      }
+      ask.put("estimates", ColumnEstimates.areWanted());
+      plan = Bridge.ask("scan.plan", ask);
+      if (first == null) {
+        first = plan;
+      }
+    }
+    return plan;
+  }
+
+  /** The filters that Spark offered to the scan. */
+  public Predicate[] offered() {
+    return offered.clone();
+  }
+
+  public LockgateTable table() {
+    return table;
+  }
+
+  /** Tells whether the query names the snapshots to read: all options that a read can have do that, but those of splits. */
+  public boolean timeTravel() {
+    boolean named = request.path("options").propertyStream().anyMatch(option -> !option.getKey().startsWith(SPLIT_OPTIONS));
+    return named || table.timeTravel();
+  }
+
+  /** From now on a missing key is an error: what is read decides what is written. */
+  public synchronized void requireStrict() {
+    if (!request.path("strict").asBoolean()) {
+      request.put("strict", true);
+      first = null;
+      plan = null;
+      packing = null;
+    }
+  }
+
+  /** Every file that is read is written anew, without a query first that finds those with rows to change. */
+  void choosesNoFiles() {
+    choosesFiles = false;
+  }
+
+  /** Raises an error if a key is missing that the rows of this scan need to be what they seem. */
+  public void requireKeys() {
+    ObjectNode ask = request.deepCopy().put("scan_id", scanId).put("strict", true);
+    ask.set("runtime_filters", Predicates.toJson(new Predicate[0]));
+    Bridge.ask("scan.plan", ask);
+  }
+
+  /** What all readers know. It follows the first plan: later ones hold a part of its files. */
+  private synchronized ScanSpec spec() {
+    plan();
+    // Rows that are not wanted are skipped where they can be, but not if the file is to be written anew.
+    Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
+    return ScanSpec.of(table.structType(), columns, first, TaskFilters.of(skipping));
+  }
+
+  /** Tells whether the driver may read this scan: it is small, and belongs neither to a micro-batch nor to a change of rows. */
+  public synchronized boolean fitsOnDriver() {
+    boolean plain = !wholeFiles && !request.path("strict").asBoolean() && runtime.length == 0 && files == null
+        && !request.path("options").has(LOOKUP_OPTION)
+        && SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId") == null;
+    return plain && plan().path("on_driver").asBoolean();
+  }
+
+  /** The rows that pass, read once however often the query is planned; null where tasks are to read them. */
+  public synchronized DriverRead readOnDriver(
+      List<org.apache.spark.sql.catalyst.expressions.Expression> conditions, List<NamedExpression> wanted, Seq<Attribute> output) {
+    List<?> question = List.of(conditions, wanted, output);
+    if (!question.equals(asked)) {
+      asked = question;
+      read = DriverRead.of(this, conditions, wanted, output).orElse(null);
+    }
+    return read;
+  }
+
+  @Override
+  public StructType readSchema() {
+    return columns;
+  }
+
+  @Override
+  public String description() {
+    return table.name() + " snapshot=" + request.path("snapshot_id").asText() + " accepted=" + Arrays.toString(accepted)
+        + (request.path("limit").isNull() ? "" : " limit=" + request.get("limit").asText())
+        + (request.path("order").isEmpty() ? "" : " order=" + orderText());
+  }
+
+  private String orderText() {
+    List<String> keys = new ArrayList<>();
+    request.get("order").forEach(key -> keys.add(key.get("text").asText()));
+    return keys.toString();
+  }
+
+  @Override
+  public Batch toBatch() {
+    return this;
+  }
+
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return ColumnarSupportMode.SUPPORTED;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    return packing().partitions(plan());
+  }
+
+  private synchronized Packing packing() {
+    if (packing == null) {
+      ScanSpec spec = spec();
+      packing = Packing.of(SparkSession.active(), spec, first, !wholeFiles);
+    }
+    return packing;
+  }
+
+  /** Tells of buckets, so that tables with the same ones can be joined without moving their rows. */
+  @Override
+  public Partitioning outputPartitioning() {
+    if (wholeFiles || table.bucketKey().size() != 1) {
+      return new UnknownPartitioning(0); // Spark knows transforms of one column only
+    }
+    return packing().partitioning(Distributing.places(table), packing().partitions(plan()).length);
+  }
+
+  /** All that is to be read, for one reader. */
+  InputPartition wholePartition() {
+    return OrcScans.wholePartition(spec(), plan());
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    return OrcScans.readerFactory(SparkSession.active(), spec());
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return ScanMetrics.all();
+  }
+
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return ScanMetrics.values(plan().path("metrics"));
+  }
+
+  @Override
+  public Statistics estimateStatistics() {
+    JsonNode planned = plan();
+    return new Statistics() {
+      @Override
+      public OptionalLong sizeInBytes() {
+        return OptionalLong.of(planned.get("bytes").asLong());
+      }
+
+      @Override
+      public OptionalLong numRows() {
+        return OptionalLong.of(planned.get("rows").asLong());
+      }
+
+      @Override
+      public Map<NamedReference, ColumnStatistics> columnStats() {
+        return ColumnEstimates.of(planned.path("columns"), table.structType());
+      }
+    };
+  }
+
+  /** The names of the files that were read, once the query has run. */
+  ArrayNode fileNames() {
+    ArrayNode names = Bridge.JSON.createArrayNode();
+    plan().get("splits").forEach(split -> split.get("files").forEach(file -> {
+      String path = file.get("path").asText();
+      names.add(path.substring(path.lastIndexOf('/') + 1));
+    }));
+    return names;
+  }
+
+  long snapshotId() {
+    return request.path("snapshot_id").asLong();
+  }
+
+  /**
+   * Only columns by whose values files are left out: for others Spark would run subqueries in vain. Spark asks where a join has
+   * such a column. Where whole files are written anew, it is to find out first which files have rows to change.
+   */
+  @Override
+  public NamedReference[] filterAttributes() {
+    if (wholeFiles) {
+      return LockgateTable.references(choosesFiles ? List.of(FileColumns.PATH) : List.of());
+    }
+    return LockgateTable.references(selective());
+  }
+
+  private synchronized List<String> selective() {
+    if (selective == null) {
+      List<String> found = new ArrayList<>();
+      Bridge.ask("scan.selective", request).forEach(name -> found.add(name.asText()));
+      selective = found;
+    }
+    return selective;
+  }
+
+  @Override
+  public synchronized void filter(Predicate[] predicates) {
+    runtime = Arrays.stream(predicates).filter(predicate -> !isOfPaths(predicate)).map(LongLists::shortened)
+        .toArray(Predicate[]::new);
+    files = null;
+    for (Predicate predicate : predicates) {
+      if (isOfPaths(predicate)) {
+        files = files == null ? new HashSet<>() : files;
+        for (Expression path : Arrays.asList(predicate.children()).subList(1, predicate.children().length)) {
+          files.add(String.valueOf(((Literal<?>) path).value()));
+        }
+      }
+    }
+    plan = null;
+  }
+
+  /** Tells whether a filter says which files have rows to change. */
+  private boolean isOfPaths(Predicate predicate) {
+    return wholeFiles
+        && predicate.name().equals("IN")
+        && predicate.children()[0] instanceof NamedReference column
+        && Arrays.equals(column.fieldNames(), new String[] {FileColumns.PATH});
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof LockgateScan scan
+        && scan.request.equals(request)
+        && scan.columns.equals(columns)
+        && scan.wholeFiles == wholeFiles
+        && Objects.equals(scan.files, files)
+        && Arrays.equals(scan.runtime, runtime);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * request.hashCode() + columns.hashCode();
+  }
+}

@@ -1,0 +1,18 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+
+/** A table with a primary key, whose rows can be deleted and updated one by one. */
+public final class PrimaryKeyTable extends LockgateTable {
+  public PrimaryKeyTable(ObjectNode request, JsonNode spec) {
+    super(request, spec);
+  }
+
+  @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return () -> new PrimaryKeyTableChange(this, info.command());
+  }
+}

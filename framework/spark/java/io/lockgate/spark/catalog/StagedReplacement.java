@@ -1,0 +1,58 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+
+/**
+ * A table that gets its rows out of sight and takes its name at once. One that replaces another is written into its folder and is
+ * that same table afterwards, so all that holds for writes that read what they write holds for it too.
+ */
+public final class StagedReplacement extends LockgateTable implements StagedTable {
+  private final String target;
+
+  public StagedReplacement(ObjectNode request, JsonNode spec) {
+    super(staged(request, spec), spec);
+    this.target = request.get("name").asText();
+  }
+
+  private static ObjectNode staged(ObjectNode request, JsonNode spec) {
+    ObjectNode out = request.deepCopy().put("name", spec.get("place").asText());
+    if (spec.has("replacement")) {
+      out.set("replacement", spec.get("replacement"));
+    }
+    return out;
+  }
+
+  /** None: under its name there still is the other table, and Spark would compare with that one. */
+  @Override
+  public String version() {
+    return null;
+  }
+
+  @Override
+  public void commitStagedChanges() {
+    ObjectNode ask = request().put("target", target);
+    ask.put("base_snapshot_id", basis()).put("base_commit_id", basisCommit());
+    Bridge.ask("table.commit_staged", ask);
+  }
+
+  @Override
+  public void abortStagedChanges() {
+    Bridge.ask("table.abort_staged", request());
+  }
+
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return new CustomTaskMetric[0];
+  }
+
+  @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    throw new UnsupportedOperationException("a table that is being made has no rows to change");
+  }
+}

@@ -1,0 +1,91 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.files.LateRow;
+import java.util.Set;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * A table such as {@code t$pin} whose few rows Python makes each time a query (or micro-batch) is planned.
+ *
+ * <p>They are the driver's, so that reading them takes no job. A single row is asked for when it is read, not
+ * when a plan is only shown.
+ */
+public final class SystemTable implements SupportsRead {
+  private final ObjectNode request;
+  private final String name;
+  private final StructType schema;
+  private final boolean single;
+
+  public SystemTable(ObjectNode request, JsonNode spec) {
+    this.request = request;
+    this.name = spec.get("name").asText();
+    this.schema = Values.schemaFromJson(spec.get("schema"));
+    this.single = spec.get("single_row").asBoolean();
+  }
+
+  /** Adds the streaming query and the number of the micro-batch that this thread plans, null outside a stream. */
+  static void putBatch(ObjectNode ask, SparkContext context) {
+    ask.putObject("properties")
+        .put("batch_id", context.getLocalProperty("streaming.sql.batchId"))
+        .put("query_id", context.getLocalProperty("sql.streaming.queryId"));
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public Column[] columns() {
+    return Values.columns(schema);
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return Set.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    ObjectNode ask = request.deepCopy();
+    ask.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    return () -> new Rows(name, schema, ask, single);
+  }
+
+  private record Rows(String name, StructType schema, ObjectNode request, boolean single) implements LocalScan {
+    @Override
+    public StructType readSchema() {
+      return schema;
+    }
+
+    @Override
+    public String description() {
+      return name;
+    }
+
+    /** Spark asks for them once for each plan, so in a stream once for each micro-batch. */
+    @Override
+    public InternalRow[] rows() {
+      return single ? new InternalRow[] {new LateRow(schema.length(), request, () -> ask()[0])} : ask();
+    }
+
+    private InternalRow[] ask() {
+      ObjectNode ask = request.deepCopy();
+      putBatch(ask, SparkSession.active().sparkContext());
+      return Values.rowsFromJson(Bridge.ask("system.rows", ask).get("rows"), schema);
+    }
+  }
+}

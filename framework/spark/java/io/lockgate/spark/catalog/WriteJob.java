@@ -1,0 +1,150 @@
+package io.lockgate.spark.catalog;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Predicates;
+import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.write.FilesWritten;
+import io.lockgate.spark.write.WriteSpec;
+import io.lockgate.spark.write.Writers;
+import java.util.Arrays;
+import java.util.function.Supplier;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.reflect.ClassTag$;
+
+/** One write of one query (or of one epoch of a stream): begun, committed or aborted in Python. */
+final class WriteJob {
+  private final LockgateTable table;
+  private final LogicalWriteInfo info;
+  private String mode;
+  private Predicate[] overwritten = new Predicate[0];
+  private String writeId;
+  private Supplier<LockgateScan> rewritten;
+
+  WriteJob(LockgateTable table, LogicalWriteInfo info, String mode) {
+    this.table = table;
+    this.info = info;
+    this.mode = mode;
+  }
+
+  void mode(String mode, Predicate[] overwritten) {
+    this.mode = mode;
+    this.overwritten = overwritten;
+  }
+
+  /** The files that a scan has read are written anew: what is committed takes their place. */
+  void rewrites(Supplier<LockgateScan> scan) {
+    mode = "rewrite";
+    rewritten = scan;
+  }
+
+  private ObjectNode request() {
+    ObjectNode request = table.request(info.options()).put("mode", mode).put("query_id", info.queryId());
+    request.set("filters", Predicates.toJson(overwritten));
+    request.put("snapshot_id", table.snapshotId());
+    request.put("base_snapshot_id", table.basis());
+    request.put("base_commit_id", table.basisCommit());
+    return request;
+  }
+
+  /** Begin the write; fails before any task runs if the table cannot take these rows or a key is missing. */
+  JsonNode begin() {
+    ObjectNode request = request();
+    String epoch = SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId");
+    if (epoch == null) {
+      request.putNull("epoch");
+    } else {
+      request.put("epoch", Long.parseLong(epoch));
+    }
+    request.set("schema", Values.typeToJson(written()));
+    JsonNode reply = Bridge.ask("write.begin", request);
+    writeId = reply.get("write_id").asText();
+    return reply;
+  }
+
+  /** The columns that come; those that say where a changed row was, which Spark sends along, are not written. */
+  private StructType written() {
+    boolean changes = mode.equals("rewrite") || mode.equals("delete");
+    return new StructType(Arrays.stream(info.schema().fields())
+        .filter(field -> !changes || !FileColumns.has(field.name(), table.structType()))
+        .toArray(StructField[]::new));
+  }
+
+  Writers writers(JsonNode reply) {
+    SparkSession spark = SparkSession.active();
+    SerializableConfiguration hadoop = new SerializableConfiguration(spark.sessionState().newHadoopConf());
+    return new Writers(
+        WriteSpec.of(reply),
+        spark.sparkContext().broadcast(hadoop, ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
+        table.structType(),
+        ordinals());
+  }
+
+  /** Where each column of the table stands in the rows that come: Spark does not order those of a stream. */
+  private int[] ordinals() {
+    StructType incoming = info.schema();
+    StructField[] fields = table.structType().fields();
+    if (incoming.isEmpty()) {
+      return new int[0]; // a DELETE sends no rows
+    }
+    int[] out = new int[fields.length];
+    for (int i = 0; i < out.length; i++) {
+      out[i] = ordinal(incoming, fields[i].name());
+    }
+    return out;
+  }
+
+  private static int ordinal(StructType schema, String name) {
+    for (int i = 0; i < schema.length(); i++) {
+      if (schema.apply(i).name().equalsIgnoreCase(name)) {
+        return i;
+      }
+    }
+    throw Bridge.failure("Column '" + name + "' is missing in the rows to be written");
+  }
+
+  void commit(Long epoch, WriterCommitMessage[] messages) {
+    end("write.commit", epoch, messages);
+  }
+
+  void abort(Long epoch, WriterCommitMessage[] messages) {
+    if (writeId != null) {
+      end("write.abort", epoch, messages);
+    }
+  }
+
+  private void end(String operation, Long epoch, WriterCommitMessage[] messages) {
+    ObjectNode request = request().put("write_id", writeId).put("epoch", epoch);
+    if (rewritten != null && operation.equals("write.commit")) {
+      request.put("base_snapshot_id", rewritten.get().snapshotId());
+      request.put("base_commit_id", table.snapshotCommit());
+      request.set("replaced", rewritten.get().fileNames());
+    }
+    ArrayNode files = request.putArray("messages");
+    for (WriterCommitMessage message : messages) {
+      if (message != null) {
+        // A message of another class means two class loaders of this jar: fail, for to skip it would lose rows.
+        add(files, ((FilesWritten) message).json());
+      }
+    }
+    Bridge.ask(operation, request);
+  }
+
+  private static void add(ArrayNode files, String json) {
+    try {
+      Bridge.JSON.readTree(json).forEach(files::add);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+}

@@ -1,0 +1,181 @@
+package io.lockgate.spark.keys;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.DriverLink;
+import io.lockgate.spark.bridge.Failure;
+import java.util.Base64;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import javax.crypto.spec.SecretKeySpec;
+
+/**
+ * Local keys of files, unwrapped and created by the driver's Python, which alone holds master keys.
+ *
+ * <p>Unwrapped keys stay in this JVM's memory, the newest few thousand of them; nothing here prints one.
+ */
+public final class KeyService {
+  private static final int CACHED = 4096;
+  private static final String UNREACHABLE = "KeyServiceError";
+  private static final Map<String, SecretKeySpec> UNWRAPPED = new LinkedHashMap<>(64, 0.75f, true) {
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<String, SecretKeySpec> eldest) {
+      return size() > CACHED;
+    }
+  };
+
+  /** How this JVM reaches the driver: set on executors by the plugin, null in the driver itself. */
+  private static volatile DriverLink driver;
+
+  private KeyService() {}
+
+  /** Called by the plugin when an executor starts. */
+  public static void reachDriverBy(DriverLink link) {
+    driver = link;
+  }
+
+  /** A fresh local key under the current version of a master key. */
+  public static final class Created {
+    private final String name;
+    private final int version;
+    private final String algorithm;
+    private final byte[] plain;
+    private final byte[] encrypted;
+
+    Created(JsonNode reply) {
+      this.name = reply.get("name").asText();
+      this.version = reply.get("version").asInt();
+      this.algorithm = reply.get("algorithm").asText();
+      this.plain = bytes(reply, "plain");
+      this.encrypted = bytes(reply, "encrypted");
+    }
+
+    String name() {
+      return name;
+    }
+
+    int version() {
+      return version;
+    }
+
+    /** The cipher's name as ORC spells it. */
+    String orcAlgorithm() {
+      return algorithm.startsWith("AES_CTR_") ? algorithm : "AES_CTR_" + plain.length * 8;
+    }
+
+    byte[] plain() {
+      return plain;
+    }
+
+    byte[] encrypted() {
+      return encrypted;
+    }
+
+    @Override
+    public String toString() {
+      return "local key under " + name + "@" + version;
+    }
+  }
+
+  /** Unwraps a file's local key; null when the scope has no such master key. Any other trouble is an exception. */
+  public static SecretKeySpec unwrap(String scope, String name, int version, String algorithm, byte[] encrypted) {
+    String wrapped = Base64.getEncoder().encodeToString(encrypted);
+    String id = id(scope, name, version, algorithm, wrapped);
+    synchronized (UNWRAPPED) {
+      SecretKeySpec known = UNWRAPPED.get(id);
+      if (known != null) {
+        return known;
+      }
+    }
+    ObjectNode request = Bridge.JSON.createObjectNode();
+    request.put("scope", scope).put("name", name).put("version", version).put("algorithm", algorithm).put("encrypted", wrapped);
+    JsonNode reply = ask("keys.unwrap", request);
+    if (reply.path("missing").asBoolean()) {
+      return null;
+    }
+    SecretKeySpec key = new SecretKeySpec(bytes(reply, "plain"), "AES");
+    keep(id, key);
+    return key;
+  }
+
+  private static String id(String scope, String name, int version, String algorithm, String wrapped) {
+    return scope + '\n' + name + '@' + version + '\n' + algorithm + '\n' + wrapped;
+  }
+
+  private static void keep(String id, SecretKeySpec key) {
+    synchronized (UNWRAPPED) {
+      UNWRAPPED.put(id, key);
+    }
+  }
+
+  /** Makes a local key under the current version of the named master key; unwrapping it then takes no question. */
+  public static Created create(String scope, String name) {
+    return create(Bridge.JSON.createObjectNode().put("scope", scope).put("name", name));
+  }
+
+  /** Makes a local key under one version of the named master key. */
+  public static Created create(String scope, String name, int version, String algorithm) {
+    ObjectNode request = Bridge.JSON.createObjectNode().put("scope", scope).put("name", name);
+    return create(request.put("version", version).put("algorithm", algorithm));
+  }
+
+  private static Created create(ObjectNode request) {
+    String scope = request.get("scope").asText();
+    JsonNode reply = ask("keys.create", request);
+    Created key = new Created(reply);
+    keep(id(scope, key.name(), key.version(), key.orcAlgorithm(), reply.get("encrypted").asText()),
+        new SecretKeySpec(key.plain(), "AES"));
+    return key;
+  }
+
+  private static JsonNode ask(String question, ObjectNode fields) {
+    DriverLink link = driver;
+    if (link == null && !inDriver()) {
+      throw new KeyServiceException(UNREACHABLE, "this executor cannot ask the driver for keys: start Spark with"
+          + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)", null);
+    }
+    try {
+      return link == null ? Bridge.ask(question, fields) : link.ask(question, fields);
+    } catch (Exception failure) {
+      throw new KeyServiceException(kind(failure), failure.getMessage(), failure);
+    }
+  }
+
+  /** The class of the error, as Python names it. */
+  private static String kind(Exception failure) {
+    if (failure instanceof DriverLink.RefusedException refused) {
+      return refused.kind();
+    }
+    return failure instanceof Failure known && known.pythonType() != null ? known.pythonType() : UNREACHABLE;
+  }
+
+  private static boolean inDriver() {
+    org.apache.spark.SparkEnv env = org.apache.spark.SparkEnv.get();
+    return env == null || env.executorId().equals("driver");
+  }
+
+  private static byte[] bytes(JsonNode reply, String field) {
+    return Base64.getDecoder().decode(reply.get(field).asText());
+  }
+
+  /** Raised when the driver does not hand a key out: denied, missing for a rewrite, or not to be reached. */
+  public static final class KeyServiceException extends RuntimeException {
+    private final String kind;
+
+    KeyServiceException(String kind, String message, Throwable cause) {
+      super(kind + ": " + message, cause);
+      this.kind = kind;
+    }
+
+    /** Whether the driver answered that this session may not have the key. */
+    public boolean denied() {
+      return kind.equals("KeyDeniedError");
+    }
+
+    /** Whether the driver answered that it has no such key, or not this version of it, though masks would not do. */
+    public boolean missing() {
+      return kind.equals("KeyMissingError");
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package io.lockgate.spark.merge;
+
+import io.lockgate.spark.files.PickedVector;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Rows picked from pages, as Spark's columns; no value is copied. */
+public final class MergeBatch {
+  private final List<MergePage> pages = new ArrayList<>();
+  private final int firstColumn;
+  private final int[] sources;
+  private final int[] rows;
+  private final PickedVector[] columns;
+  private final ColumnarBatch output;
+  private int count;
+
+  /** {@code types} are those of the pages' columns from {@code firstColumn} on, which the batch has. */
+  public MergeBatch(DataType[] types, int firstColumn, int mostRows) {
+    this.firstColumn = firstColumn;
+    this.sources = new int[mostRows];
+    this.rows = new int[mostRows];
+    this.columns = new PickedVector[types.length - firstColumn];
+    for (int i = 0; i < columns.length; i++) {
+      columns[i] = new PickedVector(types[firstColumn + i], sources, rows);
+    }
+    this.output = new ColumnarBatch(columns);
+  }
+
+  boolean isFull() {
+    return count == rows.length;
+  }
+
+  int size() {
+    return count;
+  }
+
+  int room() {
+    return rows.length - count;
+  }
+
+  /** Adds a row. */
+  void pick(MergePage page, int row) {
+    if (!page.isPicked()) {
+      page.setPlace(pages.size());
+      pages.add(page);
+    }
+    sources[count] = page.place();
+    rows[count++] = row;
+  }
+
+  /** Adds the rows of a page from {@code row} to before {@code end} that are no deletions; there must be room for all. */
+  void pickAll(MergePage page, int row, int end) {
+    for (int i = row; i < end; i++) {
+      if (!page.isGone(i)) {
+        pick(page, i);
+      }
+    }
+  }
+
+  /** Forgets the rows; their pages may be filled again. */
+  void clear() {
+    pages.forEach(page -> page.setPlace(-1));
+    pages.clear();
+    count = 0;
+  }
+
+  /** The rows, until the next {@link #clear()}. */
+  ColumnarBatch output() {
+    for (int i = 0; i < columns.length; i++) {
+      ColumnVector[] vectors = new ColumnVector[pages.size()];
+      for (int page = 0; page < vectors.length; page++) {
+        vectors[page] = pages.get(page).column(firstColumn + i);
+      }
+      columns[i].bind(vectors, count);
+    }
+    output.setNumRows(count);
+    return output;
+  }
+}

@@ -1,0 +1,233 @@
+package io.lockgate.spark.merge;
+
+import io.lockgate.spark.files.BatchSource;
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * Merges inputs that are sorted by key into one row a key: the newest by age, or the one of the later input where
+ * they are equal; keys whose newest row is a deletion vanish.
+ *
+ * <p>Rows are picked where they lie: a page of an input stays as it is while rows of it are in the batch that was answered last.
+ * Memory: two pages for each input and a few more.
+ */
+public final class RowMerge implements BatchSource {
+  // A batch ends early where its rows are strewn over many pages, as many of them as this beside those of the inputs.
+  private static final int SPARE_PAGES = 16;
+
+  /** A sorted input. */
+  public interface Input extends Closeable {
+    /** The next rows, at least one, in a page that nobody uses; null at the end. */
+    MergePage next() throws IOException;
+
+    /** Takes back a page of this input, to be filled again. */
+    void giveBack(MergePage page);
+  }
+
+  /** Where an input is. */
+  private static final class Cursor {
+    private final Input input;
+    private final int order;
+    private MergePage page;
+    private int row;
+    private long prefix;
+
+    Cursor(Input input, int order) {
+      this.input = input;
+      this.order = order;
+    }
+
+    void moveTo(int next) {
+      row = next;
+      prefix = page.prefix(next);
+    }
+  }
+
+  /** A page that its input has passed. */
+  private record RetiredPage(Input input, MergePage page) {}
+
+  private final RowOrder keys;
+  private final RowOrder ages;
+  private final MergeBatch batch;
+  private final List<Input> inputs;
+  private final Cursor[] heap;
+  private final List<RetiredPage> passed = new ArrayList<>();
+  private int size;
+  private MergePage held;
+
+  /** {@code ages} orders rows of one key from old to new. */
+  public RowMerge(List<? extends Input> inputs, RowOrder keys, RowOrder ages, MergeBatch batch) throws IOException {
+    this.inputs = new ArrayList<>(inputs);
+    this.keys = keys;
+    this.ages = ages;
+    this.batch = batch;
+    this.heap = new Cursor[inputs.size()];
+    for (int i = 0; i < inputs.size(); i++) {
+      Cursor cursor = new Cursor(inputs.get(i), i);
+      if (turn(cursor)) {
+        heap[size] = cursor;
+        siftUp(size++);
+      }
+    }
+  }
+
+  @Override
+  public boolean nextBatch() throws IOException {
+    batch.clear();
+    giveBackUnused();
+    while (size > 0 && !batch.isFull() && (batch.size() == 0 || passed.size() < SPARE_PAGES)) {
+      if (!takeRun()) {
+        takeKey();
+      }
+    }
+    return batch.size() > 0;
+  }
+
+  @Override
+  public ColumnarBatch batch() {
+    return batch.output();
+  }
+
+  /** Takes the rows of the first page that come before those of all other inputs and have each a key of its own. */
+  private boolean takeRun() {
+    Cursor first = heap[0];
+    MergePage page = first.page;
+    long[] prefixes = page.prefixes();
+    boolean alone = size == 1;
+    long limit = alone ? 0 : size == 2 ? heap[1].prefix : Math.min(heap[1].prefix, heap[2].prefix);
+    // The last row of a page may have the key of the next page's first.
+    int most = Math.min(page.rows() - 1, first.row + batch.room());
+    int end = first.row;
+    while (end < most && prefixes[end] < prefixes[end + 1] && (alone || prefixes[end] < limit)) {
+      end++;
+    }
+    if (end == first.row) {
+      return false;
+    }
+    batch.pickAll(page, first.row, end);
+    first.moveTo(end);
+    siftDown();
+    return true;
+  }
+
+  /** Takes the newest row of the first key. */
+  private void takeKey() throws IOException {
+    MergePage page = heap[0].page;
+    int row = heap[0].row;
+    held = page;
+    advance();
+    while (size > 0 && keys.compare(page, row, heap[0].page, heap[0].row) == 0) {
+      if (ages.compare(heap[0].page, heap[0].row, page, row) >= 0) {
+        page = heap[0].page;
+        row = heap[0].row;
+        held = page;
+      }
+      advance();
+    }
+    if (!page.isGone(row)) {
+      batch.pick(page, row);
+    }
+    held = null;
+  }
+
+  private void advance() throws IOException {
+    Cursor first = heap[0];
+    if (first.row + 1 < first.page.rows()) {
+      first.moveTo(first.row + 1);
+    } else if (!turn(first)) {
+      heap[0] = heap[--size];
+      heap[size] = null;
+    }
+    siftDown();
+  }
+
+  /** Moves to the next page of an input; false at its end. */
+  private boolean turn(Cursor cursor) throws IOException {
+    if (cursor.page != null) {
+      passed.add(new RetiredPage(cursor.input, cursor.page));
+      giveBackUnused();
+    }
+    cursor.page = cursor.input.next();
+    if (cursor.page == null) {
+      return false;
+    }
+    cursor.moveTo(0);
+    return true;
+  }
+
+  private void giveBackUnused() {
+    for (Iterator<RetiredPage> pages = passed.iterator(); pages.hasNext(); ) {
+      RetiredPage one = pages.next();
+      if (!one.page().isPicked() && one.page() != held) {
+        one.input().giveBack(one.page());
+        pages.remove();
+      }
+    }
+  }
+
+  private boolean before(Cursor left, Cursor right) {
+    int order = Long.compare(left.prefix, right.prefix);
+    if (order == 0) {
+      order = keys.compare(left.page, left.row, right.page, right.row);
+    }
+    if (order == 0) {
+      order = ages.compare(left.page, left.row, right.page, right.row);
+    }
+    return order == 0 ? left.order < right.order : order < 0;
+  }
+
+  private void siftUp(int from) {
+    int at = from;
+    while (at > 0) {
+      int parent = (at - 1) / 2;
+      if (!before(heap[at], heap[parent])) {
+        return;
+      }
+      swap(at, parent);
+      at = parent;
+    }
+  }
+
+  private void siftDown() {
+    int at = 0;
+    while (true) {
+      int child = 2 * at + 1;
+      if (child >= size) {
+        return;
+      }
+      if (child + 1 < size && before(heap[child + 1], heap[child])) {
+        child++;
+      }
+      if (!before(heap[child], heap[at])) {
+        return;
+      }
+      swap(at, child);
+      at = child;
+    }
+  }
+
+  private void swap(int left, int right) {
+    Cursor cursor = heap[left];
+    heap[left] = heap[right];
+    heap[right] = cursor;
+  }
+
+  @Override
+  public void close() throws IOException {
+    IOException first = null;
+    for (Input input : inputs) {
+      try {
+        input.close();
+      } catch (IOException failure) {
+        first = first == null ? failure : first;
+      }
+    }
+    if (first != null) {
+      throw first;
+    }
+  }
+}

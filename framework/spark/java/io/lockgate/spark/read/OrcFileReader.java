@@ -1,0 +1,224 @@
+package io.lockgate.spark.read;
+
+import io.lockgate.spark.bridge.Failure;
+import io.lockgate.spark.files.Columns;
+import io.lockgate.spark.files.RowNumbers;
+import io.lockgate.spark.files.Vectors;
+import io.lockgate.spark.integrity.Integrity;
+import io.lockgate.spark.integrity.IntegrityException;
+import io.lockgate.spark.integrity.KeyCheck;
+import io.lockgate.spark.integrity.VerifyingFiles;
+import io.lockgate.spark.keys.KeyService;
+import io.lockgate.spark.keys.LockgateKeys;
+import java.io.IOException;
+import java.time.LocalDateTime;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TimeZone;
+import java.util.function.LongUnaryOperator;
+import java.util.function.Supplier;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.orc.OrcFile;
+import org.apache.orc.Reader;
+import org.apache.orc.RecordReader;
+import org.apache.orc.TypeDescription;
+import org.apache.orc.impl.KeyProvider;
+import org.apache.orc.impl.RecordReaderImpl;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Reads a range of one ORC file batch by batch, as Spark's columns. */
+public final class OrcFileReader implements DataFileReader {
+  /** How to read: the range, the filters to skip by, and how many rows at a time. */
+  public record Settings(long start, long length, SearchArguments filters, int batchRows) {}
+
+  /** Whose keys open the file, and what is asked of its integrity tags. */
+  public record Trust(String keyScope, Integrity integrity) {}
+
+  /** Vectors for some rows of the file, and Spark's view of them. */
+  private static final class OrcPage implements Page {
+    private final VectorizedRowBatch vectors;
+    private final Vectors.View[] views;
+    private final RowNumbers numbers;
+    private final ColumnVector[] columns;
+
+    OrcPage(VectorizedRowBatch vectors, Vectors.View[] views, ColumnVector[] constants) {
+      this.vectors = vectors;
+      this.views = views;
+      // What counts rows belongs to one page.
+      ColumnVector[] own = Arrays.stream(constants).map(column -> column instanceof RowNumbers ? new RowNumbers() : column)
+          .toArray(ColumnVector[]::new);
+      this.columns = DataFileReader.arrange(views, own);
+      this.numbers = Arrays.stream(own).filter(RowNumbers.class::isInstance).map(RowNumbers.class::cast).findFirst().orElse(null);
+    }
+
+    @Override
+    public ColumnVector[] columns() {
+      return columns;
+    }
+
+    @Override
+    public int rows() {
+      return vectors.size;
+    }
+  }
+
+  private final Reader reader;
+  private final RecordReader rows;
+  private final Supplier<OrcPage> pages;
+  private Page page;
+  private ColumnarBatch output;
+
+  private OrcFileReader(Reader reader, Columns columns, Settings settings, LongUnaryOperator toInstant,
+      ColumnVector[] constants) throws IOException {
+    this.reader = reader;
+    Reader.Options options = reader.options().schema(columns.readType()).range(settings.start(), settings.length());
+    SearchArgument search = settings.filters().build(columns);
+    if (search != null) {
+      options.searchArgument(search, columns.readType().getFieldNames().toArray(String[]::new));
+    }
+    this.rows = reader.rows(options);
+    this.pages = () -> {
+      VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
+      return new OrcPage(vectors, columns.views(vectors.cols, toInstant), constants);
+    };
+  }
+
+  /**
+   * Opens a file. {@code constants} has an entry for each column of the result: a vector where the value is the same for the
+   * whole file, null where the next wanted column goes.
+   */
+  public static OrcFileReader open(Configuration conf, SplitSpec.DataFile file, List<Columns.Wanted> wanted,
+      Map<Integer, String> namesAtWriting, Trust trust, Settings settings, ColumnVector[] constants) throws IOException {
+    Path path = new Path(file.path());
+    KeyProvider keys = LockgateKeys.of(trust.keyScope());
+    OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).maxLength(file.size()).setKeyProvider(keys).useUTCTimestamp(true);
+    if (trust.integrity() != Integrity.IGNORE) {
+      options.filesystem(new VerifyingFiles(path.getFileSystem(conf), trust.integrity(), keys, file.size()));
+    }
+    Reader reader = null;
+    try {
+      reader = OrcFile.createReader(path, options);
+      // Dates and timestamps are passed on as they lie in the file, as Paimon and Spark do; no calendar is converted.
+      options.convertToProlepticGregorian(reader.writerUsedProlepticGregorian());
+      Columns columns = Columns.map(reader.getSchema(), wanted, namesAtWriting);
+      KeyCheck.verify(path, reader, columns);
+      LongUnaryOperator toInstant = null;
+      if (columns.localTimestamps()) {
+        String zone = writerZone(reader);
+        if (zone.equals(TimeZone.getDefault().getID()) && !columns.wallClocks()) {
+          // The writer's zone is ours: ORC then keeps instants exact, also in the hour that occurs twice.
+          reader.close();
+          reader = OrcFile.createReader(path, options.useUTCTimestamp(false));
+        } else {
+          toInstant = toInstant(ZoneId.of(zone, ZoneId.SHORT_IDS));
+        }
+      }
+      return new OrcFileReader(reader, columns, settings, toInstant, constants);
+    } catch (IOException | RuntimeException failure) {
+      if (reader != null) {
+        reader.close();
+      }
+      throw unreadable(path, failure);
+    }
+  }
+
+  private static IOException unreadable(Path path, Exception failure) throws IOException {
+    IntegrityException damage = IntegrityException.in(failure);
+    if (damage != null || failure instanceof KeyCheck.WrongKeyException) {
+      throw Failure.inTask((damage == null ? failure : damage).getMessage(), failure);
+    } else if (failure instanceof java.io.FileNotFoundException missing) {
+      throw missing;
+    } else if (failure instanceof KeyService.KeyServiceException service) {
+      throw service;
+    }
+    return new IOException("cannot read ORC file " + path + ": " + failure.getMessage(), failure);
+  }
+
+  private static String writerZone(Reader reader) throws IOException {
+    if (reader.getStripes().isEmpty()) {
+      return "UTC";
+    }
+    boolean[] nothing = new boolean[reader.getSchema().getMaximumId() + 1];
+    try (RecordReader rows = reader.rows(reader.options().include(nothing))) {
+      String zone = ((RecordReaderImpl) rows).readStripeFooter(reader.getStripes().get(0)).getWriterTimezone();
+      return zone.isEmpty() ? TimeZone.getDefault().getID() : zone;
+    }
+  }
+
+  /** Reads a wall clock, in microseconds as if UTC, as the instant it meant in the writer's zone. */
+  private static LongUnaryOperator toInstant(ZoneId zone) {
+    if (zone.getRules().isFixedOffset()) {
+      long shift = zone.getRules().getOffset(java.time.Instant.EPOCH).getTotalSeconds() * 1_000_000L;
+      return micros -> micros - shift;
+    }
+    return micros -> {
+      long seconds = Math.floorDiv(micros, 1_000_000L);
+      long fraction = Math.floorMod(micros, 1_000_000L);
+      LocalDateTime wall = LocalDateTime.ofEpochSecond(seconds, 0, ZoneOffset.UTC);
+      return wall.atZone(zone).toEpochSecond() * 1_000_000L + fraction;
+    };
+  }
+
+  @Override
+  public Page newPage() {
+    return pages.get();
+  }
+
+  /** Fills {@link #batch()} with the next rows; false at the end. */
+  @Override
+  public boolean nextBatch() throws IOException {
+    if (page == null) {
+      page = newPage();
+      output = new ColumnarBatch(page.columns());
+    }
+    boolean found = fill(page);
+    output.setNumRows(page.rows());
+    return found;
+  }
+
+  @Override
+  public boolean fill(Page page) throws IOException {
+    OrcPage target = (OrcPage) page;
+    // Rows that filters skip lie before this number: the reader stands at the next row it wants.
+    long first = rows.getRowNumber();
+    try {
+      rows.nextBatch(target.vectors);
+    } catch (IOException | RuntimeException failure) {
+      IntegrityException damage = IntegrityException.in(failure);
+      if (damage != null) {
+        throw Failure.inTask(damage.getMessage(), failure);
+      }
+      throw failure;
+    }
+    int found = target.rows();
+    for (Vectors.View view : target.views) {
+      view.setRows(found);
+    }
+    if (target.numbers != null) {
+      target.numbers.startAt(first);
+    }
+    return found > 0;
+  }
+
+  @Override
+  public ColumnarBatch batch() {
+    return output;
+  }
+
+  TypeDescription schema() {
+    return reader.getSchema();
+  }
+
+  @Override
+  public void close() throws IOException {
+    rows.close();
+    reader.close();
+  }
+}

@@ -1,0 +1,26 @@
+package io.lockgate.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.files.SentConfiguration;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
+
+/** The driver's entry to reading: the reader factory of a planned scan. {@link Packing} makes its partitions. */
+public final class OrcScans {
+  private OrcScans() {}
+
+  /** Everything that a plan reads as one partition, of files that are not cut. */
+  public static InputPartition wholePartition(ScanSpec spec, JsonNode plan) {
+    return new LockgatePartition.Any(spec.splits(plan, Long.MAX_VALUE));
+  }
+
+  /** The factory of the scan's readers. */
+  public static PartitionReaderFactory readerFactory(SparkSession spark, ScanSpec spec) {
+    SQLConf conf = spark.sessionState().conf();
+    Filter[] filters = conf.orcFilterPushDown() ? spec.filters() : new Filter[0];
+    return new ScanReaders(spec, SentConfiguration.of(spark), filters, conf.orcVectorizedReaderBatchSize());
+  }
+}

@@ -1,0 +1,307 @@
+package io.lockgate.spark.read;
+
+import io.lockgate.spark.files.CastVector;
+import io.lockgate.spark.files.Columns;
+import io.lockgate.spark.files.RowNumbers;
+import io.lockgate.spark.files.VectorCopy;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.apache.parquet.filter2.predicate.FilterPredicate;
+import org.apache.parquet.hadoop.ParquetInputFormat;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.schema.MessageType;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
+import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.CharType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * Reads a range of one Parquet file by Spark's own vectorised reader.
+ *
+ * <p>Columns are found by the names of the schema that the file was written with; ids in the file are not trusted, since not all
+ * writers give them. Dates and timestamps are passed on as they lie in the file, as Paimon does; no calendar is converted.
+ */
+final class ParquetFileReader implements DataFileReader {
+  static final String SUFFIX = ".parquet";
+
+  private static final String ROW_INDEX = "_tmp_metadata_row_index";
+  private static final String NO_REBASE = "CORRECTED";
+
+  /** The columns wanted, and what the schema that the file was written with says of them by their field ids. */
+  record Layout(List<Columns.Wanted> wanted, Map<Integer, String> names, Map<Integer, DataType> types) {
+    /** The name of a wanted column in a file, or null. */
+    String nameIn(MessageType file, Columns.Wanted column) {
+      String name = column.id() != null && names != null ? names.get(column.id()) : column.name();
+      if (name != null && !file.containsField(name) && name.startsWith(MergeSource.KEY_PREFIX)) {
+        name = name.substring(MergeSource.KEY_PREFIX.length()); // a file in "thin mode" has keys among its values only
+      }
+      return name != null && file.containsField(name) ? name : null;
+    }
+
+    /** The type of a wanted column when the file was written. */
+    DataType typeOf(Columns.Wanted column) {
+      return column.id() == null
+          ? column.type() : CharVarcharUtils.replaceCharVarcharWithString(types.getOrDefault(column.id(), column.type()));
+    }
+
+    /** Tells whether values of a column are padded when they are compared, and not where they lie in files. */
+    boolean isPadded(Columns.Wanted column) {
+      return types.get(column.id()) instanceof CharType;
+    }
+  }
+
+  private final VectorizedParquetRecordReader reader;
+  private final Layout layout;
+  private final int[] places;
+  private final boolean countsRows;
+  private final ColumnVector[] constants;
+  private final int batchRows;
+  private final CastVector[] casts;
+  private ColumnarBatch output;
+
+  private ParquetFileReader(VectorizedParquetRecordReader reader, Layout layout, int[] places, CastVector[] casts,
+      ColumnVector[] constants, int batchRows) {
+    this.reader = reader;
+    this.layout = layout;
+    this.places = places;
+    this.casts = casts;
+    this.constants = constants;
+    this.countsRows = Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance);
+    this.batchRows = batchRows;
+  }
+
+  /** Opens a file; {@code constants} as for {@link OrcFileReader#open}, filters leave out row groups and pages. */
+  static ParquetFileReader open(Configuration conf, SplitSpec.DataFile file, Layout layout, OrcFileReader.Settings settings,
+      ColumnVector[] constants) throws IOException {
+    Path path = new Path(file.path());
+    try {
+      MessageType schema = schema(conf, path);
+      StructType request = new StructType();
+      int[] places = new int[layout.wanted().size()];
+      CastVector[] casts = new CastVector[places.length];
+      Map<String, String> unchanged = new HashMap<>();
+      for (int i = 0; i < places.length; i++) {
+        Columns.Wanted column = layout.wanted().get(i);
+        String name = layout.nameIn(schema, column);
+        places[i] = name == null ? -1 : request.length();
+        if (name == null) {
+          continue;
+        }
+        DataType written = layout.typeOf(column);
+        boolean asIs = isPartOf(column.type(), written);
+        request = add(request, name, asIs ? column.type() : written);
+        if (asIs && !layout.isPadded(column)) {
+          unchanged.put(column.name(), name);
+        } else if (!asIs) {
+          casts[i] = new CastVector(written, column.type(), settings.batchRows());
+        }
+      }
+      // The same column may be wanted twice, as a key and as a value: it is read once.
+      request = distinct(request, places);
+      if (Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance)) {
+        request = request.add(ROW_INDEX, DataTypes.LongType);
+      }
+      FilterPredicate search = new ParquetSearch(schema, unchanged, settings.filters().filters()).predicate();
+      VectorizedParquetRecordReader reader =
+          new VectorizedParquetRecordReader(null, NO_REBASE, "UTC", NO_REBASE, "UTC", false, settings.batchRows());
+      long length = Math.min(settings.length(), file.size() - settings.start());
+      reader.initialize(new FileSplit(path, settings.start(), length, new String[0]),
+          new TaskAttemptContextImpl(confOf(conf, request, search), new TaskAttemptID()));
+      reader.initBatch(new StructType(), InternalRow.empty());
+      reader.enableReturningBatches();
+      return new ParquetFileReader(reader, layout, places, casts, constants, settings.batchRows());
+    } catch (java.io.FileNotFoundException missing) {
+      throw missing;
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+      throw new java.io.InterruptedIOException("interrupted while opening " + path);
+    } catch (IOException | RuntimeException failure) {
+      throw new IOException("cannot read Parquet file " + path + ": " + failure.getMessage(), failure);
+    }
+  }
+
+  private static MessageType schema(Configuration conf, Path path) throws IOException {
+    try (org.apache.parquet.hadoop.ParquetFileReader footer =
+        org.apache.parquet.hadoop.ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))) {
+      return footer.getFileMetaData().getSchema();
+    }
+  }
+
+  private static StructType add(StructType request, String name, DataType type) {
+    return request.add(name, type, true);
+  }
+
+  private static StructType distinct(StructType request, int[] places) {
+    StructType once = new StructType();
+    Map<String, Integer> found = new HashMap<>();
+    int[] moved = new int[request.length()];
+    for (int i = 0; i < moved.length; i++) {
+      StructField field = request.apply(i);
+      Integer before = found.putIfAbsent(field.name(), once.length());
+      moved[i] = before == null ? once.length() : before;
+      once = before == null ? once.add(field) : once;
+    }
+    for (int i = 0; i < places.length; i++) {
+      places[i] = places[i] < 0 ? places[i] : moved[places[i]];
+    }
+    return once;
+  }
+
+  /** Tells whether a wanted type is that of a file, or has some of the fields of its structs. */
+  static boolean isPartOf(DataType wanted, DataType written) {
+    if (wanted instanceof StructType some && written instanceof StructType all) {
+      return Arrays.stream(some.fields()).allMatch(field -> all.getFieldIndex(field.name()).isDefined()
+          && isPartOf(field.dataType(), all.apply(field.name()).dataType()));
+    } else if (wanted instanceof ArrayType some && written instanceof ArrayType all) {
+      return isPartOf(some.elementType(), all.elementType());
+    } else if (wanted instanceof MapType some && written instanceof MapType all) {
+      return isPartOf(some.keyType(), all.keyType()) && isPartOf(some.valueType(), all.valueType());
+    }
+    return wanted.equals(written);
+  }
+
+  private static Configuration confOf(Configuration conf, StructType request, FilterPredicate search) {
+    Configuration own = new Configuration(conf);
+    own.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
+    own.set(ParquetReadSupport$.MODULE$.SPARK_ROW_REQUESTED_SCHEMA(), request.json());
+    own.set(SQLConf.SESSION_LOCAL_TIMEZONE().key(), "UTC");
+    own.setBoolean(SQLConf.CASE_SENSITIVE().key(), true);
+    own.setBoolean(SQLConf.NESTED_SCHEMA_PRUNING_ENABLED().key(), true);
+    own.setBoolean(SQLConf.PARQUET_BINARY_AS_STRING().key(), false);
+    own.setBoolean(SQLConf.PARQUET_INT96_AS_TIMESTAMP().key(), true);
+    own.setBoolean(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED().key(), true);
+    own.setBoolean(SQLConf.PARQUET_FIELD_ID_READ_ENABLED().key(), false);
+    own.setBoolean(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG().key(), false);
+    if (search != null) {
+      ParquetInputFormat.setFilterPredicate(own, search);
+    }
+    return own;
+  }
+
+  @Override
+  public boolean nextBatch() throws IOException {
+    if (output == null) {
+      output = new ColumnarBatch(DataFileReader.arrange(read(), own()));
+    }
+    boolean found = readBatch();
+    output.setNumRows(found ? reader.resultBatch().numRows() : 0);
+    return found;
+  }
+
+  /** Reads the next rows into the reader's own vectors, and those of changed types out of them. */
+  private boolean readBatch() throws IOException {
+    if (!reader.nextBatch()) {
+      return false;
+    }
+    ColumnarBatch batch = reader.resultBatch();
+    for (int i = 0; i < casts.length; i++) {
+      if (casts[i] != null) {
+        casts[i].fill(batch.column(places[i]), batch.numRows());
+      }
+    }
+    return true;
+  }
+
+  private ColumnVector[] read() {
+    ColumnVector[] columns = new ColumnVector[places.length];
+    for (int i = 0; i < places.length; i++) {
+      if (places[i] < 0) {
+        ConstantColumnVector absent = new ConstantColumnVector(batchRows, layout.wanted().get(i).type());
+        absent.setNull();
+        columns[i] = absent;
+      } else {
+        columns[i] = casts[i] == null ? reader.resultBatch().column(places[i]) : casts[i].output();
+      }
+    }
+    return columns;
+  }
+
+  private ColumnVector[] own() {
+    if (!countsRows) {
+      return constants;
+    }
+    ColumnVector numbers = reader.resultBatch().column(reader.resultBatch().numCols() - 1);
+    return Arrays.stream(constants).map(column -> column instanceof RowNumbers ? numbers : column).toArray(ColumnVector[]::new);
+  }
+
+  @Override
+  public ColumnarBatch batch() {
+    return output;
+  }
+
+  @Override
+  public Page newPage() {
+    return new CopiedPage();
+  }
+
+  @Override
+  public boolean fill(Page page) throws IOException {
+    CopiedPage target = (CopiedPage) page;
+    boolean found = nextBatch();
+    target.copy(found ? output.numRows() : 0);
+    return found;
+  }
+
+  @Override
+  public void close() throws IOException {
+    reader.close();
+  }
+
+  /** Rows copied out of the vectors that the reader uses again for each batch. */
+  private final class CopiedPage implements Page {
+    private final OnHeapColumnVector[] copies;
+    private final ColumnVector[] columns;
+    private int rows;
+
+    CopiedPage() {
+      List<OnHeapColumnVector> made = new ArrayList<>();
+      for (int i = 0; i < places.length; i++) {
+        made.add(new OnHeapColumnVector(batchRows, layout.wanted().get(i).type()));
+      }
+      copies = made.toArray(OnHeapColumnVector[]::new);
+      columns = DataFileReader.arrange(copies, constants);
+    }
+
+    void copy(int count) {
+      rows = count;
+      int next = 0;
+      for (int i = 0; i < constants.length; i++) {
+        if (constants[i] == null) {
+          VectorCopy.copy(output.column(i), copies[next++], count);
+        }
+      }
+    }
+
+    @Override
+    public ColumnVector[] columns() {
+      return columns;
+    }
+
+    @Override
+    public int rows() {
+      return rows;
+    }
+  }
+}

@@ -1,0 +1,179 @@
+package io.lockgate.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.files.Columns;
+import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.integrity.Integrity;
+import io.lockgate.spark.merge.MergePlan;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** What every reader of one scan must know: the columns wanted, how files name them, how rows of one key merge, whose keys open them. */
+public final class ScanSpec implements Serializable {
+  private final StructType tableSchema;
+  private final StructType readSchema;
+  private final Map<Long, Map<String, Integer>> fieldIds;
+  private final Map<Long, Map<Integer, DataType>> types = new HashMap<>();
+  private final long schemaId;
+  private final MergePlan mergePlan;
+  private final String keyScope;
+  private final Integrity integrity;
+  private final Filter[] filters;
+  private final List<String> partitionColumns = new ArrayList<>();
+
+  private ScanSpec(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
+    this.tableSchema = tableSchema;
+    this.readSchema = readSchema;
+    this.fieldIds = fieldIds(plan.path("schemas"));
+    plan.path("schemas").properties().forEach(schema -> types.put(Long.valueOf(schema.getKey()), typesIn(schema.getValue())));
+    this.schemaId = plan.hasNonNull("schema_id") ? plan.get("schema_id").asLong() : highest(fieldIds);
+    this.mergePlan = plan.hasNonNull("merge_plan") ? MergePlan.of(plan.get("merge_plan")) : null;
+    this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
+    this.integrity = Integrity.of(plan.path("integrity").asText("verify"));
+    this.filters = filters.clone();
+    plan.path("bucketing").path("partition_columns").forEach(name -> partitionColumns.add(name.asText()));
+  }
+
+  /** Builds the specification from the reply of scan.plan; {@code readSchema} is what Spark wants, in its order. */
+  public static ScanSpec of(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
+    return new ScanSpec(tableSchema, readSchema, plan, filters);
+  }
+
+  private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {
+    Map<Long, Map<String, Integer>> all = new HashMap<>();
+    schemas.properties().forEach(schema -> {
+      Map<String, Integer> ids = new HashMap<>();
+      schema.getValue().forEach(field -> {
+        String name = field.get("name").asText();
+        ids.put(name, field.get("id").asInt());
+        field.path("inside").forEach(inner -> ids.put(path(name, inner.get("path")), inner.get("id").asInt()));
+      });
+      all.put(Long.valueOf(schema.getKey()), ids);
+    });
+    return all;
+  }
+
+  private static Map<Integer, DataType> typesIn(JsonNode fields) {
+    Map<Integer, DataType> types = new HashMap<>();
+    for (JsonNode field : fields) {
+      if (field.hasNonNull("type")) {
+        types.put(field.get("id").asInt(), DataType.fromJson(field.get("type").toString()));
+      }
+    }
+    return types;
+  }
+
+  private static String path(String column, JsonNode parts) {
+    StringBuilder path = new StringBuilder(column);
+    parts.forEach(part -> path.append(Columns.SEPARATOR).append(part.asText()));
+    return path.toString();
+  }
+
+  private static long highest(Map<Long, Map<String, Integer>> schemas) {
+    return schemas.keySet().stream().mapToLong(Long::longValue).max().orElse(0);
+  }
+
+  StructType tableSchema() {
+    return tableSchema;
+  }
+
+  StructType readSchema() {
+    return readSchema;
+  }
+
+  /** Tells whether a column that is read says where rows lie, instead of being one of the table. */
+  boolean isOfFile(String column) {
+    return FileColumns.has(column, tableSchema);
+  }
+
+  /** The columns that the table is partitioned by, in their order. */
+  List<String> partitionColumns() {
+    return partitionColumns;
+  }
+
+  /** The splits of a plan; files that need no merge are cut into ranges of at most {@code most} bytes. */
+  List<SplitSpec> splits(JsonNode plan, long most) {
+    List<SplitSpec> pieces = new ArrayList<>();
+    plan.get("splits").forEach(split -> cut(split, most, pieces));
+    return pieces;
+  }
+
+  private void cut(JsonNode split, long most, List<SplitSpec> pieces) {
+    Map<String, Serializable> partition = SplitSpec.partition(split.path("partition"), tableSchema);
+    int bucket = split.path("bucket").asInt();
+    if (isOfFile(FileColumns.PARTITION)) {
+      partition.put(FileColumns.PARTITION, UTF8String.fromString(split.path("partition_text").asText()));
+    }
+    if (isOfFile(FileColumns.BUCKET)) {
+      partition.put(FileColumns.BUCKET, bucket);
+    }
+    List<SplitSpec.DataFile> files = SplitSpec.files(split.get("files"));
+    if (split.path("merge").asBoolean()) {
+      if (mergePlan == null) {
+        throw new IllegalArgumentException("the plan holds files to merge but no merge_plan");
+      }
+      pieces.add(new SplitSpec(partition, bucket, true, files, 0, Long.MAX_VALUE));
+      return;
+    }
+    for (SplitSpec.DataFile file : files) {
+      for (long start = 0; start < file.size(); start += most) {
+        pieces.add(new SplitSpec(partition, bucket, false, List.of(file), start, Math.min(most, file.size() - start)));
+      }
+    }
+  }
+
+  MergePlan mergePlan() {
+    return mergePlan;
+  }
+
+  String keyScope() {
+    return keyScope;
+  }
+
+  Integrity integrity() {
+    return integrity;
+  }
+
+  Filter[] filters() {
+    return filters;
+  }
+
+  /** The field id of a column of the table as it is read, or null where the plan does not tell. */
+  Integer fieldId(String column) {
+    return fieldIds.getOrDefault(schemaId, Map.of()).get(column);
+  }
+
+  /** The field ids of the columns inside a column of the table as it is read, by their paths in it. */
+  Map<String, Integer> inside(String column) {
+    Map<String, Integer> inside = new HashMap<>();
+    fieldIds.getOrDefault(schemaId, Map.of()).forEach((path, id) -> {
+      if (path.startsWith(column + Columns.SEPARATOR)) {
+        inside.put(path.substring(column.length()), id);
+      }
+    });
+    return inside;
+  }
+
+  /** The types of columns by field id in the schema that a file was written with; empty where the plan does not carry them. */
+  Map<Integer, DataType> types(long fileSchemaId) {
+    return types.getOrDefault(fileSchemaId, Map.of());
+  }
+
+  /** Column names by field id in the schema that a file was written with, or null where the plan does not carry it. */
+  Map<Integer, String> names(long fileSchemaId) {
+    Map<String, Integer> ids = fieldIds.get(fileSchemaId);
+    if (ids == null) {
+      return null;
+    }
+    Map<Integer, String> names = new HashMap<>();
+    ids.forEach((path, id) -> names.put(id, path.substring(path.lastIndexOf(Columns.SEPARATOR) + 1)));
+    return names;
+  }
+}

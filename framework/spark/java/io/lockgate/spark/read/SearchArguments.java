@@ -1,0 +1,223 @@
+package io.lockgate.spark.read;
+
+import io.lockgate.spark.files.Columns;
+import java.math.BigDecimal;
+import java.sql.Date;
+import java.time.LocalDate;
+import java.util.Arrays;
+import org.apache.hadoop.hive.common.type.HiveDecimal;
+import org.apache.hadoop.hive.ql.io.sarg.PredicateLeaf;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgumentFactory;
+import org.apache.hadoop.hive.serde2.io.HiveDecimalWritable;
+import org.apache.orc.TypeDescription;
+import org.apache.spark.sql.sources.And;
+import org.apache.spark.sql.sources.EqualNullSafe;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
+import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.IsNotNull;
+import org.apache.spark.sql.sources.IsNull;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
+import org.apache.spark.sql.sources.Not;
+import org.apache.spark.sql.sources.Or;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Filters as an ORC search argument, which skips stripes and row groups; rows that pass are filtered again by Spark.
+ *
+ * <p>Floating-point columns are compared only where a NaN that ORC's statistics leave out cannot be lost, texts only where UTF-16,
+ * by which ORC compares them, has the order of UTF-8, by which they lie in statistics; timestamps are not compared at all. ORC takes
+ * dates as java.sql.Date, so they are compared from 1582 on, before which its calendar is another, and not where a zone skipped a day.
+ */
+public final class SearchArguments {
+  private static final LocalDate GREGORIAN = LocalDate.of(1582, 10, 15);
+  static final SearchArguments NONE = new SearchArguments(new Filter[0], new StructType());
+
+  private final Filter[] filters;
+  private final StructType schema;
+
+  public SearchArguments(Filter[] filters, StructType schema) {
+    this.filters = filters;
+    this.schema = schema;
+  }
+
+  Filter[] filters() {
+    return filters;
+  }
+
+  /** The search argument with the file's own column names, or null where no filter can be used. */
+  SearchArgument build(Columns columns) {
+    SearchArgument.Builder builder = SearchArgumentFactory.newBuilder().startAnd();
+    boolean any = false;
+    for (Filter filter : filters) {
+      any |= conjuncts(filter, builder, columns);
+    }
+    return any ? builder.end().build() : null;
+  }
+
+  private boolean conjuncts(Filter filter, SearchArgument.Builder builder, Columns columns) {
+    if (filter instanceof And and) {
+      boolean left = conjuncts(and.left(), builder, columns);
+      return conjuncts(and.right(), builder, columns) || left;
+    }
+    if (!usable(filter, columns, false)) {
+      return false;
+    }
+    add(filter, builder, columns);
+    return true;
+  }
+
+  private boolean usable(Filter filter, Columns columns, boolean negated) {
+    if (filter instanceof And and) {
+      return usable(and.left(), columns, negated) && usable(and.right(), columns, negated);
+    } else if (filter instanceof Or or) {
+      return usable(or.left(), columns, negated) && usable(or.right(), columns, negated);
+    } else if (filter instanceof Not not) {
+      return usable(not.child(), columns, !negated);
+    } else if (filter instanceof IsNull || filter instanceof IsNotNull) {
+      return type(filter, columns) != null;
+    } else if (filter instanceof In in) {
+      return in.values().length > 0 && Arrays.stream(in.values()).allMatch(value -> usable(filter, value, columns, negated));
+    } else if (filter instanceof EqualNullSafe equal) {
+      return usable(filter, equal.value(), columns, negated);
+    }
+    Object value = value(filter);
+    return value != null && usable(filter, value, columns, negated);
+  }
+
+  private boolean usable(Filter filter, Object value, Columns columns, boolean negated) {
+    DataType type = type(filter, columns);
+    if (type == null || value == null || leafType(type) == null) {
+      return false;
+    } else if (type instanceof DoubleType || type instanceof FloatType) {
+      double number = ((Number) value).doubleValue();
+      boolean upwards = filter instanceof GreaterThan || filter instanceof GreaterThanOrEqual;
+      return !negated && !upwards && !Double.isNaN(number) && number != 0;
+    } else if (type instanceof DateType) {
+      LocalDate day = (LocalDate) value;
+      return day.isAfter(GREGORIAN) && Date.valueOf(day).toLocalDate().equals(day);
+    } else if (type instanceof StringType) {
+      return ((String) value).chars().allMatch(unit -> unit < Character.MIN_SURROGATE);
+    }
+    return true;
+  }
+
+  private static Object value(Filter filter) {
+    if (filter instanceof EqualTo equal) {
+      return equal.value();
+    } else if (filter instanceof LessThan less) {
+      return less.value();
+    } else if (filter instanceof LessThanOrEqual less) {
+      return less.value();
+    } else if (filter instanceof GreaterThan greater) {
+      return greater.value();
+    } else if (filter instanceof GreaterThanOrEqual greater) {
+      return greater.value();
+    }
+    return null;
+  }
+
+  /** The type of a filter's column where the file has it, except padded text, whose statistics are of trimmed values. */
+  private DataType type(Filter filter, Columns columns) {
+    String column = column(filter);
+    TypeDescription file = columns.fileType(column);
+    if (file == null || file.getCategory() == TypeDescription.Category.CHAR || !schema.getFieldIndex(column).isDefined()) {
+      return null;
+    }
+    return schema.apply(column).dataType();
+  }
+
+  private static String column(Filter filter) {
+    String[] references = filter.references();
+    String name = references.length == 1 ? references[0] : "";
+    boolean quoted = name.length() > 2 && name.startsWith("`") && name.endsWith("`");
+    return quoted ? name.substring(1, name.length() - 1).replace("``", "`") : name;
+  }
+
+  private void add(Filter filter, SearchArgument.Builder builder, Columns columns) {
+    if (filter instanceof And and) {
+      builder.startAnd();
+      add(and.left(), builder, columns);
+      add(and.right(), builder, columns);
+      builder.end();
+    } else if (filter instanceof Or or) {
+      builder.startOr();
+      add(or.left(), builder, columns);
+      add(or.right(), builder, columns);
+      builder.end();
+    } else if (filter instanceof Not not) {
+      builder.startNot();
+      add(not.child(), builder, columns);
+      builder.end();
+    } else {
+      addLeaf(filter, builder, columns);
+    }
+  }
+
+  private void addLeaf(Filter filter, SearchArgument.Builder builder, Columns columns) {
+    String name = "`" + columns.fileName(column(filter)).replace("`", "``") + "`";
+    DataType type = schema.apply(column(filter)).dataType();
+    PredicateLeaf.Type leaf = leafType(type) == null ? PredicateLeaf.Type.STRING : leafType(type);
+    if (filter instanceof IsNull) {
+      builder.startAnd().isNull(name, leaf).end();
+    } else if (filter instanceof IsNotNull) {
+      builder.startNot().isNull(name, leaf).end();
+    } else if (filter instanceof In in) {
+      builder.startAnd().in(name, leaf, Arrays.stream(in.values()).map(value -> literal(value, type)).toArray()).end();
+    } else if (filter instanceof EqualNullSafe equal) {
+      builder.startAnd().nullSafeEquals(name, leaf, literal(equal.value(), type)).end();
+    } else if (filter instanceof EqualTo equal) {
+      builder.startAnd().equals(name, leaf, literal(equal.value(), type)).end();
+    } else if (filter instanceof LessThan less) {
+      builder.startAnd().lessThan(name, leaf, literal(less.value(), type)).end();
+    } else if (filter instanceof LessThanOrEqual less) {
+      builder.startAnd().lessThanEquals(name, leaf, literal(less.value(), type)).end();
+    } else if (filter instanceof GreaterThan greater) {
+      builder.startNot().lessThanEquals(name, leaf, literal(greater.value(), type)).end();
+    } else if (filter instanceof GreaterThanOrEqual greater) {
+      builder.startNot().lessThan(name, leaf, literal(greater.value(), type)).end();
+    }
+  }
+
+  private static PredicateLeaf.Type leafType(DataType type) {
+    if (type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType || type instanceof LongType) {
+      return PredicateLeaf.Type.LONG;
+    } else if (type instanceof FloatType || type instanceof DoubleType) {
+      return PredicateLeaf.Type.FLOAT;
+    } else if (type instanceof StringType) {
+      return PredicateLeaf.Type.STRING;
+    } else if (type instanceof BooleanType) {
+      return PredicateLeaf.Type.BOOLEAN;
+    } else if (type instanceof DecimalType) {
+      return PredicateLeaf.Type.DECIMAL;
+    } else if (type instanceof DateType) {
+      return PredicateLeaf.Type.DATE;
+    }
+    return null;
+  }
+
+  private static Object literal(Object value, DataType type) {
+    return switch (leafType(type)) {
+      case LONG -> ((Number) value).longValue();
+      case FLOAT -> ((Number) value).doubleValue();
+      case DECIMAL -> new HiveDecimalWritable(HiveDecimal.create((BigDecimal) value));
+      case DATE -> Date.valueOf((LocalDate) value);
+      default -> value;
+    };
+  }
+}

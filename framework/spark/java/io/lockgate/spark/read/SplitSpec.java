@@ -1,0 +1,46 @@
+package io.lockgate.spark.read;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import io.lockgate.spark.bridge.JsonValues;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** One piece of work: files to merge by key, or a range of one file to read as it is. */
+public record SplitSpec(
+    Map<String, Serializable> partition, int bucket, boolean merge, List<DataFile> files, long start, long length)
+    implements Serializable {
+
+  /** A data file: its URI, size in bytes and the id of the schema it was written with. */
+  public record DataFile(String path, long size, long schemaId) implements Serializable {}
+
+  /** Partition values in Spark's internal form, by column name. */
+  static Map<String, Serializable> partition(JsonNode values, org.apache.spark.sql.types.StructType schema) {
+    Map<String, Serializable> partition = new HashMap<>();
+    values.properties().forEach(value -> {
+      if (!schema.getFieldIndex(value.getKey()).isDefined()) {
+        throw new IllegalArgumentException("partition column " + value.getKey() + " is not in the table's schema");
+      }
+      partition.put(value.getKey(), JsonValues.toInternal(value.getValue(), schema.apply(value.getKey()).dataType()));
+    });
+    return partition;
+  }
+
+  static List<DataFile> files(JsonNode files) {
+    List<DataFile> all = new ArrayList<>();
+    files.forEach(file -> all.add(
+        new DataFile(file.get("path").asText(), file.get("size").asLong(), file.path("schema_id").asLong(0))));
+    return all;
+  }
+
+  long bytes() {
+    return merge ? files.stream().mapToLong(DataFile::size).sum() : length;
+  }
+
+  @Override
+  public String toString() {
+    return (merge ? "merge of " : "") + files.size() + " file(s), " + bytes() + " bytes";
+  }
+}

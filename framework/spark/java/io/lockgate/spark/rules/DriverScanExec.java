@@ -1,0 +1,186 @@
+package io.lockgate.spark.rules;
+
+import io.lockgate.spark.catalog.DriverRead;
+import io.lockgate.spark.catalog.LockgateScan;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.execution.LeafExecNode;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics;
+import scala.Function1;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag$;
+
+/**
+ * A scan that the driver has read: like Spark's LocalTableScan, but it says what it is and has the metrics of a scan. Where only
+ * its rows are asked for, no job is started.
+ *
+ * <p>Spark copies nodes by their public constructor, whose arguments are the elements of the product.
+ */
+public final class DriverScanExec extends SparkPlan implements LeafExecNode {
+  private static final String ROWS = "numOutputRows";
+
+  private final Seq<Attribute> output;
+  private final transient DriverRead read;
+  private transient Map<String, SQLMetric> metrics;
+
+  public DriverScanExec(Seq<Attribute> output, DriverRead read) {
+    this.output = output;
+    this.read = read;
+  }
+
+  static DriverScanExec of(List<NamedExpression> wanted, DriverRead read) {
+    return new DriverScanExec(CollectionConverters.asScala(wanted.stream().map(NamedExpression::toAttribute).toList()).toSeq(), read);
+  }
+
+  /** What was read. */
+  LockgateScan scan() {
+    return read.scan();
+  }
+
+  @Override
+  public Seq<Attribute> output() {
+    return output;
+  }
+
+  @Override
+  public Partitioning outputPartitioning() {
+    return SinglePartition$.MODULE$;
+  }
+
+  @Override
+  public synchronized Map<String, SQLMetric> metrics() {
+    if (metrics == null) {
+      List<Tuple2<String, SQLMetric>> all = new ArrayList<>();
+      all.add(new Tuple2<>(ROWS, SQLMetrics.createMetric(sparkContext(), "number of output rows")));
+      for (CustomMetric metric : scan().supportedCustomMetrics()) {
+        all.add(new Tuple2<>(metric.name(), SQLMetrics.createV2CustomMetric(sparkContext(), metric)));
+      }
+      metrics = scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(all));
+    }
+    return metrics;
+  }
+
+  /** The rows, for one execution, which is told of the metrics. */
+  private InternalRow[] rows() {
+    longMetric(ROWS).set(read.rows().length);
+    for (CustomTaskMetric metric : scan().reportDriverMetrics()) {
+      longMetric(metric.name()).set(metric.value());
+    }
+    SQLMetrics.postDriverMetricUpdates(
+        sparkContext(), sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY()), metrics().values().toSeq());
+    return read.rows();
+  }
+
+  @Override
+  public RDD<InternalRow> doExecute() {
+    Seq<InternalRow> rows = CollectionConverters.asScala(Arrays.asList(rows())).toSeq();
+    return sparkContext().parallelize(rows, 1, ClassTag$.MODULE$.apply(InternalRow.class));
+  }
+
+  @Override
+  public InternalRow[] executeCollect() {
+    return rows().clone();
+  }
+
+  @Override
+  public Tuple2<Object, Iterator<InternalRow>> executeCollectIterator() {
+    InternalRow[] rows = rows();
+    return new Tuple2<>((long) rows.length, iterator(rows));
+  }
+
+  @Override
+  public Iterator<InternalRow> executeToIterator() {
+    return iterator(rows());
+  }
+
+  private static Iterator<InternalRow> iterator(InternalRow[] rows) {
+    return CollectionConverters.asScala(Arrays.asList(rows).iterator());
+  }
+
+  @Override
+  public InternalRow[] executeTake(int most) {
+    InternalRow[] rows = rows();
+    return Arrays.copyOf(rows, Math.min(most, rows.length));
+  }
+
+  @Override
+  public InternalRow[] executeTail(int most) {
+    InternalRow[] rows = rows();
+    return Arrays.copyOfRange(rows, Math.max(0, rows.length - most), rows.length);
+  }
+
+  @Override
+  public Iterator<Object> stringArgs() {
+    return CollectionConverters.asScala(List.<Object>of(output, scan().description() + " read on the driver").iterator());
+  }
+
+  // --- what Scala would write itself ---
+
+  @Override
+  public Seq<SparkPlan> children() {
+    return LeafExecNode.super.children();
+  }
+
+  @Override
+  public SparkPlan mapChildren(Function1<SparkPlan, SparkPlan> change) {
+    return this;
+  }
+
+  @Override
+  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
+    return this;
+  }
+
+  @Override
+  public AttributeSet producedAttributes() {
+    return LeafExecNode.super.producedAttributes();
+  }
+
+  @Override
+  public String verboseStringWithOperatorId() {
+    return LeafExecNode.super.verboseStringWithOperatorId();
+  }
+
+  @Override
+  public int productArity() {
+    return 2;
+  }
+
+  @Override
+  public Object productElement(int at) {
+    return at == 0 ? output : read;
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof DriverScanExec;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof DriverScanExec scan && scan.read == read && scan.output.equals(output);
+  }
+
+  @Override
+  public int hashCode() {
+    return 31 * output.hashCode() + System.identityHashCode(read);
+  }
+}

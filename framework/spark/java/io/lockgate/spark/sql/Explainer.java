@@ -1,0 +1,62 @@
+package io.lockgate.spark.sql;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.catalog.LockgateScan;
+import io.lockgate.spark.rules.KeptFilters;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.BoxedUnit;
+
+/** Plans a query without running it. */
+public final class Explainer {
+  private Explainer() {}
+
+  /** A scan that Python has a report of. */
+  public interface Reported {
+    String scanId();
+  }
+
+  /**
+   * The scans of Lockgate tables in the query, each planned, in the order of the optimized plan, as a JSON array of
+   * {"id", "kept": filters that Spark has not offered}.
+   */
+  public static String scans(SparkSession spark, String sql) throws Exception {
+    LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
+    LogicalPlan optimized =
+        spark.sessionState().executePlan(parsed, CommandExecutionMode.SKIP()).optimizedPlan();
+    Set<String> ids = new LinkedHashSet<>();
+    Map<String, List<String>> kept = new HashMap<>();
+    kept(optimized, kept);
+    optimized.foreachWithSubqueries(
+        node -> {
+          if (node instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof Reported scan) {
+            if (scan instanceof LockgateScan files) {
+              files.plan();
+            }
+            ids.add(scan.scanId());
+          }
+          return BoxedUnit.UNIT;
+        });
+    ArrayNode scans = Bridge.JSON.createArrayNode();
+    for (String id : ids) {
+      ObjectNode scan = scans.addObject().put("id", id);
+      scan.set("kept", Bridge.JSON.valueToTree(kept.getOrDefault(id, List.of())));
+    }
+    return scans.toString();
+  }
+
+  private static void kept(LogicalPlan plan, Map<String, List<String>> found) {
+    found.putAll(KeptFilters.of(plan));
+    CollectionConverters.asJava(plan.subqueriesAll()).forEach(query -> found.putAll(KeptFilters.of(query)));
+  }
+}

@@ -1,0 +1,108 @@
+package io.lockgate.spark.write;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.JsonValues;
+import io.lockgate.spark.files.BucketHash;
+import io.lockgate.spark.files.PartitionPaths;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.types.DataType;
+
+/** Writes the rows of one task, in the order of the table's columns, into files of their own until commit or abort. */
+public abstract class OrcWriter implements DataWriter<InternalRow> {
+  private final WriteSpec spec;
+  private final Configuration conf;
+  private final BucketHash hash;
+  private final String attempt;
+  private final List<Path> paths = new ArrayList<>();
+  private final ArrayNode messages = JsonNodeFactory.instance.arrayNode();
+
+  OrcWriter(WriteSpec spec, Configuration conf, String attempt) {
+    this.spec = spec;
+    this.conf = conf;
+    this.attempt = attempt;
+    DataType[] types = new DataType[spec.bucketKey().length];
+    for (int i = 0; i < types.length; i++) {
+      types[i] = spec.fields().get(spec.bucketKey()[i]).type();
+    }
+    this.hash = new BucketHash(spec.bucketKey(), types);
+  }
+
+  /** Deletes the row of a key; of the row, which has the table's columns, only the key and what says how new it is are set. */
+  public abstract void delete(InternalRow row) throws IOException;
+
+  /** Closes all files that are being written and describes them by {@link #finish}. */
+  abstract void finishAll() throws IOException;
+
+  /** Closes and deletes all files that are being written. */
+  abstract void discardAll() throws IOException;
+
+  WriteSpec spec() {
+    return spec;
+  }
+
+  int bucket(InternalRow row) {
+    return spec.buckets() > 0 ? hash.bucket(row, spec.buckets()) : 0;
+  }
+
+  /** One partition's bucket: the values of its partition columns, its number, its folder. */
+  record Bucket(ObjectNode partition, int number, String folder) {
+    /** The name of the bucket's entry in {@code first_sequence}. */
+    String sequenceKey() {
+      ArrayNode key = JsonNodeFactory.instance.arrayNode();
+      partition.forEach(key::add);
+      return key.add(number).toString();
+    }
+  }
+
+  Bucket describe(InternalRow row, int offset, int number) {
+    ObjectNode values = JsonNodeFactory.instance.objectNode();
+    StringBuilder folder = new StringBuilder();
+    for (int ordinal : spec.partition()) {
+      WriteSpec.Field field = spec.fields().get(ordinal);
+      values.set(field.name(), JsonValues.toJson(row, offset + ordinal, field.type()));
+      folder.append(PartitionPaths.folder(field.name(), values.get(field.name()), field.type(), field.precision(),
+          spec.partitionDefaultName(), spec.partitionLegacyName())).append('/');
+    }
+    return new Bucket(values, number, folder.append("bucket-").append(number).toString());
+  }
+
+  DataFileWriter open(Bucket bucket) throws IOException {
+    // An aborted job is cleaned up by the id of the write, which every name starts with.
+    // Not new Path(parent, child): a folder may hold characters that a relative URI may not.
+    Path path = new Path(spec.location() + "/" + bucket.folder() + "/data-" + attempt + "-" + paths.size() + ".orc");
+    paths.add(path);
+    return new DataFileWriter(spec, conf, path);
+  }
+
+  void finish(Bucket bucket, DataFileWriter file) throws IOException {
+    ObjectNode message = messages.addObject();
+    message.set("partition", bucket.partition());
+    message.put("bucket", bucket.number()).put("total_buckets", spec.buckets());
+    message.set("file", file.finish());
+  }
+
+  @Override
+  public FilesWritten commit() throws IOException {
+    finishAll();
+    return new FilesWritten(messages.toString());
+  }
+
+  @Override
+  public void abort() throws IOException {
+    discardAll();
+    for (Path path : paths) {
+      DataFileWriter.raw(path.getFileSystem(conf)).delete(path, false);
+    }
+  }
+
+  @Override
+  public void close() throws IOException {}
+}
