@@ -70,7 +70,7 @@ public abstract class LockgateTable
   }
 
   /** Notes that rows are written under a later schema of the same columns, which encrypts more of them. */
-  void writtenUnder(long schema) {
+  public void writtenUnder(long schema) {
     request.put("schema_id", schema);
   }
 

@@ -1,6 +1,5 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.catalog.FlowCheck;
 import io.lockgate.spark.catalog.LockgateScan;
 import io.lockgate.spark.catalog.LockgateTable;
 import java.util.ArrayList;

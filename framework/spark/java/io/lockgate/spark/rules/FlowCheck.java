@@ -1,9 +1,11 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.rules;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.catalog.StagedReplacement;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
