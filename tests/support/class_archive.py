@@ -25,7 +25,9 @@ def main() -> None:
         spark.sql("CREATE TABLE lake.db.t (id INT, s STRING)")
         spark.sql("INSERT INTO lake.db.t SELECT id, concat('s', id) FROM range(100)")
         spark.sql("DELETE FROM lake.db.t WHERE id = 3")
-        spark.sql("SELECT s, count(*), sum(id) FROM lake.db.t JOIN range(9) USING (id) GROUP BY s ORDER BY s").collect()
+        spark.sql(
+            "SELECT s, count(*), sum(id) FROM lake.db.t JOIN range(9) USING (id) GROUP BY s ORDER BY s"
+        ).collect()
         stream = spark.readStream.format("rate").load().writeStream.format("memory").queryName("rates")
         stream.trigger(availableNow=True).start().awaitTermination()
         spark.createDataFrame([(1, "a")], "n INT, s STRING").write.parquet(f"{folder}/rows")
