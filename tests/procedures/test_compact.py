@@ -425,7 +425,7 @@ KILLED = """
 import os, sys
 from lockgate.framework.store import Catalog
 from lockgate.procedures import ProcedureContext, call
-from lockgate.procedures.builtin import compact
+from lockgate.procedures.builtin.compact import compact
 
 where, moment = sys.argv[1:]
 table = Catalog(where).load_table("db.t")

@@ -1,4 +1,4 @@
-"""Runs a little of everything that tests do in Spark, so that the JVM keeps the classes it has loaded as it ends."""
+"""Runs a little of what tests do in Spark, so that the JVM keeps the classes it has loaded as it ends."""
 
 from __future__ import annotations
 
