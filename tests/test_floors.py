@@ -8,68 +8,13 @@ over, may point upward with them.
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from house import ALL, BESIDE, FLOORS, ROOMS, ROOT, imports_of, module_of, part_of, sources
 
-ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("framework", "lookup", "procedures", "pushdown")
-
-# Each part may import the parts of lower floors, never of its own or a higher one.
-FLOORS = (
-    {"errors", "lazy_names"},
-    {"framework.version"},
-    {"pushdown"},
-    {"framework.options", "framework.types", "framework.io", "framework.plugins"},
-    {"framework.keys", "framework.orc"},
-    {"framework.store"},
-    {"framework.spark"},
-    {"procedures", "lookup"},
-    {"keys", "orc", "plugins", "tables"},
-    {"cli", ""},
-)
-# Within one floor, what may use what; nothing else there may.
-BESIDE = {
-    ("framework.options", "framework.types"),
-    ("framework.orc", "framework.keys"),
-    ("cli", ""),
-}
-# Within a part: each room may import the rooms before it. What stands beside the rooms, in the part's own
-# folder, is above or below them all, and a module there is named as a room of its own.
-ROOMS = {
-    "framework.options": ("option", "table_options"),
-    "framework.orc": (
-        "sources",
-        "format",
-        "encryption",
-        "masks",
-        "integrity",
-        "isolation",
-        "read",
-        "write",
-        "tools",
-    ),
-    "framework.store": (
-        "schema",
-        "metadata",
-        "manifests",
-        "formats",
-        "rows",
-        "ddl",
-        "scan",
-        "write",
-        "history",
-    ),
-    "framework.spark": ("operations", "bridge"),
-    "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
-    "procedures.builtin": ("compact", "history", "migrate"),
-    "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),
-}
 # The contract of plugins names types of all floors, for annotations only.
 ANNOTATIONS_ONLY = {"framework.plugins"}
 
@@ -81,87 +26,11 @@ PYSPARK = {
 ROCKSDICT = {"lookup"}
 
 
-@dataclass(frozen=True)
-class Import:
-    """One imported module, where it stands, and whether it runs."""
-
-    path: str
-    line: int
-    module: str
-    runs: bool
-    at_top: bool
-
-
-def part_of(module: str) -> str:
-    """Return the part of the house that a module below `lockgate` belongs to."""
-    pieces = module.split(".")[1:]
-    if pieces[:1] == ["framework"] and len(pieces) > 1:
-        return ".".join(pieces[:2])
-    return pieces[0] if pieces else ""
-
-
-def module_of(path: Path) -> str:
-    relative = path.relative_to(ROOT / "src" / "lockgate") if "src" in path.parts else path.relative_to(ROOT)
-    pieces = [piece for piece in relative.with_suffix("").parts if piece != "__init__"]
-    return ".".join(["lockgate", *pieces])
-
-
-def sources() -> list[Path]:
-    own = sorted(
-        [*(ROOT / "src" / "lockgate").glob("*.py"), *(ROOT / "src" / "lockgate" / "cli").glob("*.py")]
-    )
-    return own + [
-        path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if is_package(path)
-    ]
-
-
-def is_package(path: Path) -> bool:
-    return (path.parent / "__init__.py").exists()
-
-
-def imports_of(path: Path) -> Iterator[Import]:
-    tree = ast.parse(path.read_text(), str(path))
-    yield from walk(tree, path, runs=True, at_top=True)
-
-
-def walk(node: ast.AST, path: Path, *, runs: bool, at_top: bool) -> Iterator[Import]:
-    for child in ast.iter_child_nodes(node):
-        where = str(path.relative_to(ROOT))
-        if isinstance(child, ast.Import):
-            for alias in child.names:
-                yield Import(where, child.lineno, alias.name, runs, at_top)
-        elif isinstance(child, ast.ImportFrom):
-            assert child.level == 0, f"{where}:{child.lineno}: imports in the library are absolute"
-            for alias in child.names:
-                yield Import(where, child.lineno, resolved(child.module or "", alias.name), runs, at_top)
-        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            for statement in child.body:
-                yield from walk(ast.Module([statement], []), path, runs=False, at_top=at_top)
-            for statement in child.orelse:
-                yield from walk(ast.Module([statement], []), path, runs=runs, at_top=at_top)
-        else:
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from walk(child, path, runs=runs, at_top=at_top and not inside)
-
-
-def resolved(module: str, name: str) -> str:
-    """Return the module that `from module import name` reaches: a submodule, or the module itself."""
-    if not module.startswith("lockgate"):
-        return module
-    below = ROOT / "src" / Path(*module.split("."))
-    if (below / name).is_dir() or (below / f"{name}.py").exists():
-        return f"{module}.{name}"
-    return module
-
-
 def floor_of(part: str) -> int:
     for number, parts in enumerate(FLOORS):
         if part in parts:
             return number
-    raise AssertionError(f"lockgate.{part} is on no floor: put it on one in {Path(__file__).name}")
-
-
-ALL = [(path, each) for path in sources() for each in imports_of(path)]
+    raise AssertionError(f"lockgate.{part} is on no floor: put it on one in tests/support/house.py")
 
 
 def test_no_import_leads_upward() -> None:

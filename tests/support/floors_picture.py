@@ -1,0 +1,199 @@
+"""The floors of the house as a picture, drawn from the imports: `docs/architecture.svg`.
+
+`./dev docs` draws it; a test fails when the picture in the repository is not what the imports say.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from house import ALL, FLOORS, ROOMS, ROOT, module_of, part_of
+
+PICTURE = ROOT / "docs" / "architecture.svg"
+# All doors are one box, and what stands on the lowest floors is used by everybody: lines to it say nothing.
+DOORS = ("keys", "orc", "plugins", "tables")
+EVERYBODY = {"errors", "lazy_names", "framework.version"}
+WIDTH, MARGIN, GAP, RISE = 1120, 16, 22, 56
+LINE, HEAD, CHIP = 17, 30, 24
+STYLE = """
+text { font: 13px system-ui, sans-serif; fill: #1f2937 }
+.name { font-weight: 600; font-size: 15px }
+.room { font: 12px ui-monospace, monospace }
+.box { fill: #f8fafc; stroke: #64748b } .chip { fill: #e0e7ff; stroke: none }
+.line { stroke: #94a3b8; fill: none; stroke-width: 1.4; marker-end: url(#end) } #end path { fill: #94a3b8 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e5e7eb } .box { fill: #1e293b; stroke: #94a3b8 } .chip { fill: #3730a3 }
+}
+"""
+
+
+@dataclass
+class Box:
+    """A part of the house: its name, what it is, its rooms, and where it stands in the picture (pixels)."""
+
+    name: str
+    sentence: str
+    rooms: tuple[str, ...]
+    x: float = 0
+    y: float = 0
+    width: float = 0
+    height: float = 0
+
+    def lines(self) -> list[str]:
+        return textwrap.wrap(self.sentence, max(18, int((self.width - 20) / 7.2)))
+
+    def chips(self) -> list[list[str]]:
+        """The rooms, as rows of the box."""
+        rows: list[list[str]] = [[]]
+        for room in self.rooms:
+            if rows[-1] and _chips_width([*rows[-1], room]) > self.width - 16:
+                rows.append([])
+            rows[-1].append(room)
+        return rows if rows[0] else []
+
+    def measure(self) -> None:
+        self.height = HEAD + LINE * len(self.lines()) + CHIP * len(self.chips()) + 8
+
+
+def _chips_width(rooms: list[str]) -> float:
+    return sum(7.3 * len(room) + 18 for room in rooms)
+
+
+def sentence(part: str) -> str:
+    """Return the first sentence of a part's own docstring."""
+    folder = ROOT / "src" / "lockgate" / Path(*part.split("."))
+    path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split())
+    return text.split(". ")[0].rstrip(".").replace("`", "")
+
+
+def rooms(part: str) -> tuple[str, ...]:
+    found = ROOMS.get(part, ()) if part != "cli" else ()
+    return tuple(
+        room for room in found if (ROOT / "src" / "lockgate" / Path(*part.split("."), room)).is_dir()
+    )
+
+
+def storeys() -> list[list[Box]]:
+    """The floors from the top, each with its boxes."""
+    found = []
+    for parts in reversed(FLOORS):
+        names = sorted(part for part in parts if part not in DOORS and part not in EVERYBODY)
+        boxes = [Box(f"lockgate.{name}".rstrip("."), sentence(name), rooms(name)) for name in names]
+        if DOORS[0] in parts:
+            text = "Doors: the names that users import, each loaded when it is asked for"
+            boxes.append(Box(", ".join(f"lockgate.{door}" for door in DOORS), text, ()))
+        if boxes:
+            found.append(boxes)
+    errors = Box("lockgate.errors", f"{sentence('errors')} (used on every floor)", ())
+    return [*found, [errors]]
+
+
+def uses() -> dict[str, set[str]]:
+    """Which box uses which, without what follows from others."""
+    found: dict[str, set[str]] = {}
+    for path, each in ALL:
+        part = part_of(module_of(path))
+        # Doors load by name what they import only for annotations.
+        if not each.module.startswith("lockgate") or not (each.runs or part in ("", *DOORS)):
+            continue
+        here, there = _box_of(part), _box_of(part_of(each.module))
+        if here != there and here and there:
+            found.setdefault(here, set()).add(there)
+    return {here: _direct(found, here) for here in found}
+
+
+def _box_of(part: str) -> str:
+    if part in EVERYBODY or part == "framework":
+        return ""
+    if part in DOORS:
+        return ", ".join(f"lockgate.{door}" for door in DOORS)
+    return f"lockgate.{part}".rstrip(".")
+
+
+def _direct(graph: dict[str, set[str]], here: str) -> set[str]:
+    def below(name: str) -> set[str]:
+        return set().union(*({each} | below(each) for each in graph.get(name, ())))
+
+    return {each for each in graph[here] if not any(each in below(other) for other in graph[here])}
+
+
+def place(floors: list[list[Box]]) -> float:
+    """Give every box its place; return the height of the picture."""
+    y = float(MARGIN)
+    for boxes in floors:
+        weight = sum(1 + len(box.rooms) / 4 for box in boxes)
+        room = WIDTH - 2 * MARGIN - GAP * (len(boxes) - 1)
+        x = float(MARGIN)
+        for box in boxes:
+            box.x, box.y, box.width = x, y, room * (1 + len(box.rooms) / 4) / weight
+            box.measure()
+            x += box.width + GAP
+        tallest = max(box.height for box in boxes)
+        for box in boxes:
+            box.height = tallest
+        y += tallest + RISE
+    return y - RISE + MARGIN
+
+
+def draw() -> str:
+    """Return the picture as SVG."""
+    floors = storeys()
+    height = place(floors)
+    boxes = {box.name: box for boxes in floors for box in boxes}
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img"'
+        ' aria-label="The floors of Lockgate: each part uses only parts below it">',
+        f"<style>{STYLE}</style>",
+        '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"'
+        ' orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>',
+    ]
+    for here, targets in sorted(uses().items()):
+        parts += [_line(boxes[here], boxes[there]) for there in sorted(targets)]
+    parts += [text for box in boxes.values() for text in _drawn(box)]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _line(here: Box, there: Box) -> str:
+    if here.y == there.y:
+        left, right = (here, there) if here.x < there.x else (there, here)
+        ends = (left.x + left.width, right.x) if left is here else (right.x, left.x + left.width)
+        return f'<path class="line" d="M{ends[0]:.0f} {here.y + 15:.0f}H{ends[1]:.0f}"/>'
+    start, end = here.x + here.width / 2, there.x + there.width / 2
+    low, high = here.y + here.height, there.y
+    middle = (low + high) / 2
+    return (
+        f'<path class="line" d="M{start:.0f} {low:.0f}C{start:.0f} {middle:.0f} {end:.0f} {middle:.0f}'
+        f' {end:.0f} {high:.0f}"/>'
+    )
+
+
+def _drawn(box: Box) -> list[str]:
+    parts = [
+        f'<rect class="box" x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}"'
+        ' rx="6"/>',
+        f'<text class="name" x="{box.x + 10:.0f}" y="{box.y + 21:.0f}">{escape(box.name)}</text>',
+    ]
+    y = box.y + HEAD + 9
+    for line in box.lines():
+        parts.append(f'<text x="{box.x + 10:.0f}" y="{y:.0f}">{escape(line)}</text>')
+        y += LINE
+    for row in box.chips():
+        x = box.x + 8
+        for room in row:
+            wide = _chips_width([room]) - 6
+            parts.append(
+                f'<rect class="chip" x="{x:.0f}" y="{y - 11:.0f}" width="{wide:.0f}" height="19" rx="9"/>'
+                f'<text class="room" x="{x + 7:.0f}" y="{y + 3:.0f}">{escape(room)}</text>'
+            )
+            x += wide + 6
+        y += CHIP
+    return parts
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(draw())
