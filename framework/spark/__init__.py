@@ -1,4 +1,4 @@
-"""The Spark side: a session with the connector, and the brain that answers it.
+"""The Spark side: a session with the connector, and the side of the driver that answers it.
 
 Nothing here imports pyspark until a session is made or attached to.
 """

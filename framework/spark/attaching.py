@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, nearest
 from lockgate.framework.spark import session
-from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def attach(spark: SparkSession, *, catalog: str | None = None) -> Lake:
     session.loaded_catalog(spark, name)
     prefix = f"{_PREFIX}{name}."
     options = {key.removeprefix(prefix): str(spark.conf.get(key)) for key in confs if key.startswith(prefix)}
-    lake = Lake(spark, name, brain().catalogs.open(name, options, lambda: hadoop_confs(spark)))
+    lake = Lake(spark, name, dispatcher().catalogs.open(name, options, lambda: hadoop_confs(spark)))
     session._check_catalog(lake)
     return lake
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import ProcedureError, nearest
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.plugins import plugins
-from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.catalogs import OpenCatalog
 from lockgate.framework.spark.explain import PushDownExplanation, explain_pushdown
 from lockgate.framework.spark.inspect import Statement, inspect_sql
@@ -87,7 +87,7 @@ class Lake:
 
     def explain_pushdown(self, sql: str) -> PushDownExplanation:
         """Plan a query without running it and say what each scan took over and what it skipped."""
-        return explain_pushdown(self.spark, brain().reports, sql)
+        return explain_pushdown(self.spark, dispatcher().reports, sql)
 
     def inspect_sql(self, text: str) -> Statement:
         """Say what a statement is about (its kind, tables, columns, options) without running it."""

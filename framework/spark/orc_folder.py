@@ -25,7 +25,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import resolve
 from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
-from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -110,7 +110,7 @@ def read_orc(
     if _OURS in {name.lower() for name in options}:
         raise InputError(f"read_orc sets option {_OURS!r} itself: name the keys by keys=...")
     proven = _proven(_provider(keys))
-    scope = brain().scopes.register(proven)
+    scope = dispatcher().scopes.register(proven)
     reader = spark.read.options(**options).option(_OURS, f"lockgate:{scope}")
     frame = _listed(reader, os.fspath(path), schema)
     files = _inspected(frame.inputFiles(), proven.provider, file_system)
@@ -131,7 +131,7 @@ def _provider(keys: KeyProvider | str | os.PathLike[str] | None) -> KeyProvider:
     """Return the provider that is meant: for one text the same one every time."""
     if isinstance(keys, KeyProvider):
         return keys
-    return _NO_KEYS if keys is None else brain().scopes.of_spec(os.fspath(keys))
+    return _NO_KEYS if keys is None else dispatcher().scopes.of_spec(os.fspath(keys))
 
 
 def _proven(keys: KeyProvider) -> ProvenKeys:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError, UnprotectedKeysWarning
 from lockgate.framework.keys import KeyProvider
-from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import jar, register
 from lockgate.framework.spark.catalog_rights import name_of
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
@@ -58,11 +58,11 @@ def connect(
             builder = builder.config(key, value)
         spark = configure(builder, warehouse=warehouse, catalog=catalog, keys=keys).getOrCreate()
     attach(spark)
-    brain().scopes.grant(confs.get(f"spark.sql.catalog.{catalog}.keys"), name_of(spark))
+    dispatcher().scopes.grant(confs.get(f"spark.sql.catalog.{catalog}.keys"), name_of(spark))
     for key, value in confs.items():
         spark.conf.set(key, value)
     options = _options_of(confs, catalog)
-    lake = Lake(spark, catalog, brain().catalogs.open(catalog, options, lambda: hadoop_confs(spark)))
+    lake = Lake(spark, catalog, dispatcher().catalogs.open(catalog, options, lambda: hadoop_confs(spark)))
     _check_catalog(lake)
     return lake
 
@@ -116,12 +116,12 @@ def attach(spark: SparkSession) -> None:
 
     Raises BridgeError or VersionMismatchError if the session's jar is missing or of another version.
     """
-    register(spark, brain())
+    register(spark, dispatcher())
     # `configure` knows no session yet, and Spark gives its confs to one that runs already.
     name = name_of(spark)
     for key, value in spark.conf.getAll.items():
         if key.startswith("spark.sql.catalog.") and key.endswith(".keys"):
-            brain().scopes.claim(value, name)
+            dispatcher().scopes.claim(value, name)
     _warn_of_open_network(spark)
 
 
@@ -132,7 +132,7 @@ def catalog_confs(warehouse: str | os.PathLike[str], catalog: str, keys: Keys) -
     prefix = f"spark.sql.catalog.{catalog}"
     confs = {prefix: CATALOG_CLASS, f"{prefix}.warehouse": os.fspath(warehouse)}
     if isinstance(keys, KeyProvider):
-        confs[f"{prefix}.keys"] = brain().scopes.conf_of(keys)
+        confs[f"{prefix}.keys"] = dispatcher().scopes.conf_of(keys)
     elif keys is not None:
         confs[f"{prefix}.keys"] = _keys_conf(os.fspath(keys))
     return confs
@@ -143,7 +143,7 @@ def _keys_conf(spec: str) -> str:
     scheme, colon, _ = spec.partition(":")
     if not colon or scheme == "file" or "/" in scheme:
         return spec
-    scopes = brain().scopes
+    scopes = dispatcher().scopes
     return scopes.conf_of(scopes.of_spec(spec))
 
 

@@ -100,7 +100,7 @@ def _full_name(table: str) -> tuple[str, str, str]:
 
 
 def _catalog_of(spark: SparkSession, name: str) -> Catalog:
-    from lockgate.framework.spark.bridge.dispatcher import brain
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
     from lockgate.framework.spark.session import loaded_catalog
 
     session: Any = spark._jsparkSession
@@ -117,7 +117,7 @@ def _catalog_of(spark: SparkSession, name: str) -> Catalog:
     if loaded.getClass().getName() != _CATALOG_CLASS:
         raise InputError(f"the catalog {name!r} is not a Lockgate catalog: only its tables can be looked up")
     try:
-        return brain().catalogs.get(loaded.handle())
+        return dispatcher().catalogs.get(loaded.handle())
     except NotFoundError:
         raise BridgeError(
             f"the catalog {name!r} is not open in this process: call lockgate.attach(spark) before using it"

@@ -20,7 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
 import lockgate
-from lockgate.framework.spark.bridge import dispatcher as brain_module
+from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.bridge.server import BridgeServer
 
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def operation(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that adds an operation of the bridge for one test."""
-    return lambda name, handler: monkeypatch.setitem(brain_module._OWN, name, handler)
+    return lambda name, handler: monkeypatch.setitem(dispatcher_module._OWN, name, handler)
 
 
 def jvm(spark: SparkSession) -> Any:
@@ -292,7 +292,7 @@ def test_a_stream_that_waits_for_python_stops_cleanly(
     spark.sql(f"CREATE TABLE {table('source')} (id INT)")
     spark.sql(f"INSERT INTO {table('source')} VALUES (1), (2)")
     waiting, release = threading.Event(), threading.Event()
-    plan = brain_module._OWN["scan.plan"]
+    plan = dispatcher_module._OWN["scan.plan"]
 
     def slow(context: Any, request: dict[str, Any]) -> object:
         waiting.set()
@@ -321,7 +321,7 @@ def test_a_stream_that_is_stopped_while_it_commits_has_committed(
     spark = lake.spark
     spark.sql(f"CREATE TABLE {table('target')} (id BIGINT)")
     spark.range(100).write.json(str(tmp_path / "source"))
-    commit = brain_module._OWN["write.commit"]
+    commit = dispatcher_module._OWN["write.commit"]
     committing = threading.Event()
 
     def slow(context: Any, request: dict[str, Any]) -> object:

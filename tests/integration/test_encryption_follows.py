@@ -13,7 +13,7 @@ from plain_search import found_in
 
 import lockgate
 from lockgate.errors import MaskedDataWarning, PlaintextWarning
-from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.operations.plaintext_choice import SESSION_CONF
 from lockgate.lookup import lookup_join
 
@@ -194,7 +194,7 @@ def test_files_without_a_table(spark: SparkSession, people: str, tmp_path: Path,
 
 
 def test_files_that_are_encrypted(spark: SparkSession, people: str, key_file: Path, tmp_path: Path) -> None:
-    scope = brain().scopes.register(brain().scopes.of_spec(f"file:{key_file}"))
+    scope = dispatcher().scopes.register(dispatcher().scopes.of_spec(f"file:{key_file}"))
     keys = {"orc.key.provider": f"lockgate:{scope}", "orc.encrypt": "pii:ssn"}
     writer = spark.table(people).selectExpr("id", "upper(ssn) AS ssn").write.options(**keys)
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from lockgate.errors import BridgeError, InputError, NotFoundError, OptionError
-from lockgate.framework.spark.bridge.dispatcher import Brain, brain
+from lockgate.framework.spark.bridge.dispatcher import Dispatcher, dispatcher
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
 from lockgate.framework.spark.operations.context import Context
 
@@ -92,8 +92,8 @@ def test_connect_refuses_another_warehouse_under_a_name_in_use(lake: Lake, lake_
         lockgate.connect(f"{lake_folder}/other", spark=lake.spark, catalog="b", master="local[7]")
 
 
-def test_the_brain_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Brain()
+def test_the_dispatcher_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Dispatcher()
     assert b'"BridgeError"' in made.reply(b'{"operation": "no.such", "request": {}}')
     assert b"did you mean 'table.load'" in made.reply(b'{"operation": "table.lod", "request": {}}')
     assert b'"KeyError"' in made.reply(b'{"operation": "table.load", "request": {}}')
@@ -117,8 +117,8 @@ def test_handles() -> None:
     with pytest.raises(NotFoundError, match="connect again"):
         scopes.provider("keys-9")
     with pytest.raises(BridgeError, match="attach"):
-        Context(Brain(), {}).spark  # noqa: B018 - asking is the test
-    assert brain() is brain()
+        Context(Dispatcher(), {}).spark  # noqa: B018 - asking is the test
+    assert dispatcher() is dispatcher()
 
 
 def test_repr(lake: Lake) -> None:

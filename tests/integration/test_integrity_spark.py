@@ -19,7 +19,7 @@ from lockgate.errors import IntegrityError, PlaintextWarning
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
 from lockgate.framework.orc.integrity import ATTRIBUTE, forget_tags
-from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +75,7 @@ class Reader:
             "integrity": mode,
         }
         if keys is not None:
-            plan["key_scope"] = brain().scopes.register(keys)
+            plan["key_scope"] = dispatcher().scopes.register(keys)
         jvm: Any = self._spark.sparkContext._jvm
         conformance = jvm.io.lockgate.spark.merge.Conformance
         read = conformance.read(self._spark._jsparkSession, self._type, self._type, json.dumps(plan))

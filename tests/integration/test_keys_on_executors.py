@@ -94,11 +94,11 @@ def test_no_plaintext_lies_in_the_files(lake: Lake, people: str) -> None:
 
 def test_sparks_own_reader_is_served_by_the_same_keys(lake: Lake, spark: SparkSession, people: str) -> None:
     """`orc.key.provider=lockgate:<scope>` lets Spark's own ORC source, as migrations use it, ask for keys."""
-    from lockgate.framework.spark.bridge.dispatcher import brain
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
     _, database, name = people.split(".")
     table = lake.catalog.load_table(f"{database}.{name}")
-    scope = brain().scopes.register(table.keys)
+    scope = dispatcher().scopes.register(table.keys)
     files = str(Path(table.location) / "bucket-0")
     read = (
         spark.read.schema("id BIGINT, ssn STRING").option("orc.key.provider", f"lockgate:{scope}").orc(files)

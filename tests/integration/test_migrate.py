@@ -125,11 +125,11 @@ def test_a_primary_key(lake: Lake, spark: SparkSession, database: str, origin: C
 @pytest.fixture
 def scope(lake: Lake) -> str:
     """The handle of the lake's keys, by which Spark's own ORC writer encrypts."""
-    from lockgate.framework.spark.bridge.dispatcher import brain
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
     keys = lake.catalog.keys
     assert keys is not None
-    return brain().scopes.register(keys)
+    return dispatcher().scopes.register(keys)
 
 
 def secret(scope: str, columns: str = "") -> str:
@@ -167,10 +167,10 @@ def test_files_under_keys_that_are_not_the_lakes(
     lake: Lake, spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
     """Their keys are named by an argument; what Spark rewrites is then under the lake's own."""
-    from lockgate.framework.spark.bridge.dispatcher import brain
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
     create_key_file(tmp_path / "keys.json", ["pii"])
-    scope = brain().scopes.register(KeyFileProvider(tmp_path / "keys.json"))
+    scope = dispatcher().scopes.register(KeyFileProvider(tmp_path / "keys.json"))
     frame = spark.sql("SELECT id, concat('s-', id) AS ssn, timestamp_seconds(id) AS at FROM range(30)")
     folder = str(tmp_path / "origin")
     (

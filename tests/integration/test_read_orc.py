@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from lockgate.errors import InputError, IntegrityError, MaskedDataWarning, NotFoundError, WrongKeyError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider, NoKeys, create_key_file
 from lockgate.framework.orc import write_table
-from lockgate.framework.spark.bridge.dispatcher import brain
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.operations import keys as key_operations
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _spark_writes(spark: SparkSession, path: Path, keys: KeyProvider = KEYS, mod
     (
         frame.write.mode(mode)
         .partitionBy("day")
-        .option("orc.key.provider", f"lockgate:{brain().scopes.register(keys)}")
+        .option("orc.key.provider", f"lockgate:{dispatcher().scopes.register(keys)}")
         .option("orc.encrypt", "pii:ssn;fin:pay")
         .option("orc.mask", "sha256:ssn;nullify:pay")
         .orc(str(path))
@@ -113,7 +113,7 @@ def test_keys_by_a_text_and_the_lakes_own(
     frame = lake.read_orc(tmp_path / "folder", keys=f"file:{tmp_path / 'keys.json'}")
     assert frame.agg({"ssn": "max"}).collect() == [("ssn-2999",)]
     # ORC keeps what it makes of a scope, so the same keys must be the same scope each time.
-    scopes = brain().scopes
+    scopes = dispatcher().scopes
     known = len(scopes._providers)
     lake.read_orc(tmp_path / "folder", keys=f"file:{tmp_path / 'keys.json'}")
     assert len(scopes._providers) == known
@@ -125,7 +125,7 @@ def test_keys_by_a_text_and_the_lakes_own(
 
 def test_files_of_hive_without_names(lake: Lake, spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "hive"
-    scope = brain().scopes.register(KEYS)
+    scope = dispatcher().scopes.register(KEYS)
     (
         spark.createDataFrame([(i, f"ssn-{i}") for i in range(100)], "_col0 INT, _col1 STRING")
         .write.option("orc.key.provider", f"lockgate:{scope}")
@@ -200,7 +200,7 @@ def test_no_secret_in_confs_plans_or_event_log(
             ).encode(),
             "plan": frame._jdf.queryExecution().toString().encode(),
             "event log": b"\0".join(path.read_bytes() for path in event_log.rglob("*") if path.is_file()),
-            "repr": repr((fresh, brain().scopes.provider(brain().scopes.register(fresh)))).encode(),
+            "repr": repr((fresh, dispatcher().scopes.provider(dispatcher().scopes.register(fresh)))).encode(),
         },
         seen=b"by spark",
     )

@@ -187,9 +187,9 @@ UNWRAP = {"name": "pii", "version": 0, "algorithm": "AES_CTR_128", "encrypted": 
 
 
 def scope_of(lake: Lake) -> str:
-    from lockgate.framework.spark.bridge.dispatcher import brain
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
-    return brain().scopes.register(lake.catalog.load_table("db.t").keys)  # type: ignore[arg-type]
+    return dispatcher().scopes.register(lake.catalog.load_table("db.t").keys)  # type: ignore[arg-type]
 
 
 def test_executors_are_answered_about_keys(mine: Lake, executor: Callable[..., dict[str, Any]]) -> None:

@@ -129,10 +129,10 @@ def test_a_key_under_another_name(lake: Lake, lake_folder: Path, people: str) ->
 
 
 def test_a_strict_scope_refuses_a_missing_key() -> None:
-    from lockgate.framework.spark.bridge.dispatcher import Brain
+    from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.catalogs import strict
 
-    made = Brain()
+    made = Dispatcher()
     scope = made.scopes.register(MemoryKeyProvider({"pii@0": bytes(16)}))
     question = {
         "scope": scope,
@@ -239,7 +239,7 @@ def test_no_key_in_confs_plans_or_event_log(
 CLUSTER_JOB = """
 import json, sys, lockgate
 from lockgate.framework.keys import create_key_file
-from lockgate.framework.spark import brain, key_operations
+from lockgate.framework.spark import dispatcher, key_operations
 folder = sys.argv[1]
 create_key_file(folder + "/keys.json", ["pii"])
 seen = []

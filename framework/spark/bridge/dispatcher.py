@@ -49,7 +49,7 @@ _OWN: dict[str, Handler] = {
 }
 
 
-class Brain:
+class Dispatcher:
     """Answers the connector, for all sessions of this process.
 
     Questions come by several threads at a time; nothing here is bound to one.
@@ -104,13 +104,13 @@ class Brain:
 
 
 _lock = threading.Lock()
-_process_brain: Brain | None = None
+_process_dispatcher: Dispatcher | None = None
 
 
-def brain() -> Brain:
-    """Return the process's brain."""
-    global _process_brain
+def dispatcher() -> Dispatcher:
+    """Return the process's dispatcher."""
+    global _process_dispatcher
     with _lock:
-        if _process_brain is None:
-            _process_brain = Brain()
-        return _process_brain
+        if _process_dispatcher is None:
+            _process_dispatcher = Dispatcher()
+        return _process_dispatcher

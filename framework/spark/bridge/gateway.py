@@ -1,4 +1,4 @@
-"""The way between this process and the JVM: the jar, its version, and the brain put in its place."""
+"""The way between this process and the JVM: the jar, its version, and the dispatcher that answers it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockgate.framework.spark.bridge.dispatcher import Brain
+    from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 
 JAR = Path(__file__).resolve().parents[1] / "lockgate-spark.jar"
 
@@ -32,8 +32,8 @@ def jar() -> Path:
     return JAR
 
 
-def register(spark: SparkSession, brain: Brain) -> None:
-    """Let the JVM of `spark` ask `brain`.
+def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
+    """Let the JVM of `spark` ask `dispatcher`.
 
     Raises BridgeError if the session cannot see the jar or is remote, VersionMismatchError if the jar is of
     another version than this package.
@@ -42,8 +42,8 @@ def register(spark: SparkSession, brain: Brain) -> None:
 
     bridge = _bridge(spark)
     check_version(str(bridge.version()), int(bridge.protocol()))
-    brain.sessions.attach(spark)
-    server = _server_of(brain)
+    dispatcher.sessions.attach(spark)
+    server = _server_of(dispatcher)
     try:
         with _unlogged():
             complaint = bridge.register(str(server.folder), server.secret, VERSION, BRIDGE_PROTOCOL)
@@ -60,12 +60,12 @@ _lock = threading.Lock()
 _server: BridgeServer | None = None
 
 
-def _server_of(brain: Brain) -> BridgeServer:
+def _server_of(dispatcher: Dispatcher) -> BridgeServer:
     """Return the process's server: one for all sessions, and for all JVMs that come one after the other."""
     global _server
     with _lock:
         if _server is None or _server.pid != os.getpid():
-            _server = BridgeServer(brain.reply, brain.sessions.thread_ends)
+            _server = BridgeServer(dispatcher.reply, dispatcher.sessions.thread_ends)
             atexit.register(_server.close)
         return _server
 

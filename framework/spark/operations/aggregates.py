@@ -23,7 +23,7 @@ def aggregates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     started = time.monotonic()
     table = context.table()
     shown, answer = _answer(context, table, request)
-    reports, scan_id = context.brain.reports, request["scan_id"]
+    reports, scan_id = context.dispatcher.reports, request["scan_id"]
     reports.remember_aggregates(scan_id, shown)
     if answer is None or answer.rows is None:
         return {"applied": False}

@@ -51,8 +51,8 @@ def hello(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Open a catalog by the confs of a session; answers the handle that later requests carry."""
     name, options = request["catalog"], request["options"]
-    check_rights(context.brain.scopes, name, options, request, context.session)
-    opened = context.brain.catalogs.open(name, options, lambda: hadoop_confs(context.spark))
+    check_rights(context.dispatcher.scopes, name, options, request, context.session)
+    opened = context.dispatcher.catalogs.open(name, options, lambda: hadoop_confs(context.spark))
     opened.catalog.make_warehouse()
     return {"handle": opened.handle}
 
@@ -198,14 +198,14 @@ def create_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     schema = requested_schema(context, request)
     made = context.requested_catalog().create_table(context.identifier(), schema)
     if request["for_stream"]:
-        context.brain.made_for_streams.append(made.table_id)
+        context.dispatcher.made_for_streams.append(made.table_id)
     return describe(context, made, 0)
 
 
 def create_table_like(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Create an empty table with the columns, keys and options of another one, and options of its own."""
     _check_free(context, [*request["namespace"], request["name"]])
-    like = Context(context.brain, request["source"]).table().schema
+    like = Context(context.dispatcher, request["source"]).table().schema
     own = _options(context, request)
     schema = Schema(
         tuple(replace(field, default=default_sql(field)) for field in like.fields),

@@ -12,7 +12,7 @@ from lockgate.errors import NamespaceNotFoundError, NotFoundError, TableNotFound
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockgate.framework.spark.bridge.dispatcher import Brain
+    from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.bridge.sessions import Asker
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.replace import Replacement
@@ -24,16 +24,16 @@ class Context:
 
     def __init__(
         self,
-        brain: Brain,
+        dispatcher: Dispatcher,
         request: Mapping[str, Any],
         asker: Asker | None = None,
         session: str | None = None,
     ) -> None:
-        self.brain = brain
+        self.dispatcher = dispatcher
         # The name of the session that asks, as its JVM knows it; None for what no session asks.
         self.session = session
         self._request = request
-        self._asker = asker or brain.sessions.asker(None)
+        self._asker = asker or dispatcher.sessions.asker(None)
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -47,7 +47,7 @@ class Context:
 
     def catalog(self, name: str) -> Catalog:
         """Return the warehouse behind the catalog `name` of a request; NotFoundError if there is none."""
-        return self.brain.catalogs.get(name)
+        return self.dispatcher.catalogs.get(name)
 
     def requested_catalog(self) -> Catalog:
         """Return the warehouse that the request is about."""
@@ -98,7 +98,7 @@ class Context:
 
     def replacement(self) -> Replacement:
         """Return the table to come that the request is about; NotFoundError if it was made or given up."""
-        found = self.brain.replacements.get(self._request["replacement"])
+        found = self.dispatcher.replacements.get(self._request["replacement"])
         if found is None:
             raise NotFoundError(f"the replacement of table {self.full_name()} has ended already")
         return found

@@ -77,7 +77,7 @@ def _choice(context: Context, table: Table) -> str:
 
 def _is_made_for_stream(context: Context, table: Table, request: Mapping[str, Any]) -> bool:
     """Say whether a stream writes its first rows into a table that `toTable` has made."""
-    made = request["stream"] and table.table_id in context.brain.made_for_streams
+    made = request["stream"] and table.table_id in context.dispatcher.made_for_streams
     return bool(made) and table.latest_snapshot() is None
 
 
@@ -121,7 +121,7 @@ def _encrypted_alike(
 def _store(context: Context, request: Mapping[str, Any], table: Table, options: Mapping[str, str]) -> int:
     if isinstance(table, Replacement):
         changed = dataclasses.replace(table.schema, options={known.ORC_INTEGRITY.key: "require", **options})
-        context.brain.replacements[request["replacement"]] = Replacement(table.replaced, changed)
+        context.dispatcher.replacements[request["replacement"]] = Replacement(table.replaced, changed)
         return changed.id
     keys = (known.ORC_ENCRYPT.key, known.ORC_MASK.key)
     changes = [SetOption(key, options[key]) for key in keys if key in options]

@@ -18,7 +18,7 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     A missing or denied master key is an answer, in a strict scope an error; so is a missing version of a key
     that is held.
     """
-    provider = context.brain.scopes.provider(request["scope"])
+    provider = context.dispatcher.scopes.provider(request["scope"])
     key = KeyMetadata(request["name"], int(request["version"]), _algorithm(request["algorithm"]))
     try:
         plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
@@ -42,7 +42,7 @@ def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     A file names one version of each key: if the key is rolled while a file is opened, its other columns stay
     with the version of the first.
     """
-    provider = context.brain.scopes.provider(request["scope"])
+    provider = context.dispatcher.scopes.provider(request["scope"])
     key = provider.current_key(request["name"])
     if request.get("version", key.version) != key.version:
         key = KeyMetadata(key.name, int(request["version"]), _algorithm(request["algorithm"]))
@@ -58,7 +58,7 @@ def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 def names(context: Context, request: dict[str, Any]) -> list[str]:
     """Return the names of the keys that a scope holds."""
-    return context.brain.scopes.provider(request["scope"]).key_names()
+    return context.dispatcher.scopes.provider(request["scope"]).key_names()
 
 
 def _algorithm(name: object) -> KeyAlgorithm:

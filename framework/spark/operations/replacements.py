@@ -31,7 +31,7 @@ def stage_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         raise AlreadyExistsError(f"table {target} exists")
     replacement = catalog.replace_table(target, schema)
     handle = str(uuid.uuid4())
-    context.brain.replacements[handle] = replacement
+    context.dispatcher.replacements[handle] = replacement
     return {**describe(context, replacement, 0), "place": target.name, "replacement": handle}
 
 
@@ -41,7 +41,7 @@ def commit_staged(context: Context, request: dict[str, Any]) -> bool:
         context.replacement().publish(
             base_snapshot_id=request.get("base_snapshot_id"), base_commit_id=request.get("base_commit_id")
         )
-        del context.brain.replacements[request["replacement"]]
+        del context.dispatcher.replacements[request["replacement"]]
         return True
     staged, target = context.identifier(), f"{context.namespace()}.{request['target']}"
     if staged != target:
@@ -53,7 +53,7 @@ def abort_staged(context: Context, request: dict[str, Any]) -> bool:
     """Drop a staged table, or the files of a replacement."""
     if "replacement" in request:
         context.replacement().discard()
-        del context.brain.replacements[request["replacement"]]
+        del context.dispatcher.replacements[request["replacement"]]
     else:
         context.requested_catalog().drop_table(context.identifier(), ignore_if_not_exists=True)
     return True

@@ -60,7 +60,7 @@ def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         [reason_unsupported(item) for item in request["filters"]],
         [describe_json(item) for item in request["filters"]],
     )
-    context.brain.reports.remember_filters(request["scan_id"], pushed, request["texts"])
+    context.dispatcher.reports.remember_filters(request["scan_id"], pushed, request["texts"])
     return {
         "accepted": [item.index for item in pushed.accepted],
         "remaining": [item.index for item in pushed.remaining],
@@ -84,7 +84,7 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     if is_strict:
         # A column that is not read may be under a key that is not held; then a file can only be opened so.
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
-    context.brain.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
+    context.dispatcher.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     reply = _reply(context, table, planned, is_strict=is_strict)
     sizes = _split_sizes(table, request["options"])
     reply["split_sizes"] = sizes
@@ -185,7 +185,7 @@ def _plan(
         between=selected.between,
         limit=limit,
         order=order,
-        push_down=context.brain.reports.filters(request["scan_id"]).pushed,
+        push_down=context.dispatcher.reports.filters(request["scan_id"]).pushed,
         late=late,
         own_schema=False,
         merge_apart=True,
@@ -272,7 +272,7 @@ def _warn_of_masks(table: Table, columns: set[str]) -> None:
 
 
 def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) -> ScanReport:
-    offered = context.brain.reports.filters(request["scan_id"])
+    offered = context.dispatcher.reports.filters(request["scan_id"])
     runtime = [from_json(item) for item in request.get("runtime_filters", ())]
     notes = [f"filter known only at run time: {describe(item)}" for item in runtime if item is not None]
     columns, limit = tuple(request["columns"]), request.get("limit")
@@ -281,7 +281,7 @@ def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) ->
         remaining=offered.remaining(),
         columns=columns,
         limit=limit,
-        aggregates=context.brain.reports.aggregates(request["scan_id"]),
+        aggregates=context.dispatcher.reports.aggregates(request["scan_id"]),
         notes=(*report.notes, *notes),
     )
 
@@ -293,7 +293,7 @@ def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool
     if merging:
         _check_key_columns(table, planned)
     check_formats(table, planned)
-    scope = None if table.keys is None else context.brain.scopes.register(table.keys)
+    scope = None if table.keys is None else context.dispatcher.scopes.register(table.keys)
     return {
         "snapshot_id": planned.snapshot_id or 0,
         "rows": planned.row_count,

@@ -66,7 +66,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     encrypt, mask = java_options(table)
     buckets = schema.bucket_count
     return {
-        "write_id": context.brain.writes.begin(table),
+        "write_id": context.dispatcher.writes.begin(table),
         "location": context.hadoop_path(table, table.location),
         "schema_id": schema.id,
         "fields": [
@@ -91,7 +91,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         "stats": _statistics_modes(schema),
         "encrypt": encrypt,
         "mask": mask,
-        "key_scope": context.brain.scopes.register(table.keys) if encrypt and table.keys else None,
+        "key_scope": context.dispatcher.scopes.register(table.keys) if encrypt and table.keys else None,
         "dictionaries": not options.get_option(ORC_HIDE_CARDINALITY),
         "compression": options.get_option(ORC_COMPRESS) or options.get_option(FILE_COMPRESSION),
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
@@ -178,7 +178,7 @@ def _first_sequence(table: Table) -> int:
 def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     # As it was when the write began: the files are of its schema, and not of a table made anew in its place.
-    table = context.brain.writes.end(request["write_id"]) or context.table()
+    table = context.dispatcher.writes.end(request["write_id"]) or context.table()
     messages = _messages(table, request)
     if "replacement" in request:
         context.replacement().hold(messages)
@@ -299,7 +299,7 @@ def abort(context: Context, request: dict[str, Any]) -> bool:
     That includes files of tasks that ended while the job was failing, whose messages never reached the
     driver. A task that still runs deletes its own: Spark denies it the commit.
     """
-    context.brain.writes.end(request["write_id"])
+    context.dispatcher.writes.end(request["write_id"])
     table = context.table()
     table.abort(_messages(table, request))
     live = _live_names(table)

@@ -55,10 +55,10 @@ def _read(spark: Any, source: Source, files: Sequence[Inspected], keys: KeyProvi
 
 
 def _strict_scope(keys: KeyProvider | None) -> str:
-    from lockgate.framework.spark.bridge.dispatcher import brain
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
     from lockgate.framework.spark.catalogs import strict
 
-    return strict(brain().scopes.register(keys or NoKeys()))
+    return strict(dispatcher().scopes.register(keys or NoKeys()))
 
 
 def _hadoop_path(source: Source, path: str) -> str:

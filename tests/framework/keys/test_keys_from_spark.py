@@ -15,7 +15,7 @@ import pytest
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import EnvelopeKeyProvider, create_key_file, provider_from
 from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
-from lockgate.framework.spark.bridge.dispatcher import Brain
+from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.ddl.alter import RemoveOption, SetOption
@@ -59,22 +59,22 @@ def people(catalog: Catalog) -> Any:
 
 @pytest.mark.parametrize("spec", SCHEMES, indirect=True)
 def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
-    brain = Brain()
-    catalog = brain.catalogs.get(
-        brain.catalogs.open("lake", {"warehouse": str(tmp_path / "lake"), "keys": spec}).handle
+    dispatcher = Dispatcher()
+    catalog = dispatcher.catalogs.get(
+        dispatcher.catalogs.open("lake", {"warehouse": str(tmp_path / "lake"), "keys": spec}).handle
     )
     table = people(catalog)
-    scope = brain.scopes.register(table.keys)
-    assert brain.scopes.register(catalog.load_table("db.people").keys) == scope, "one handle for each table"
-    made: Any = brain.answer("keys.create", {"scope": scope, "name": "pii"})
+    scope = dispatcher.scopes.register(table.keys)
+    assert dispatcher.scopes.register(catalog.load_table("db.people").keys) == scope, "one handle a table"
+    made: Any = dispatcher.answer("keys.create", {"scope": scope, "name": "pii"})
     request = {**{key: made[key] for key in ("name", "version", "algorithm", "encrypted")}, "scope": scope}
-    assert brain.answer("keys.unwrap", request) == {"plain": made["plain"]}
-    assert brain.answer("keys.unwrap", {**request, "scope": strict(scope)}) == {"plain": made["plain"]}
-    assert brain.answer("keys.unwrap", {**request, "name": "absent"}) == {"missing": True}
+    assert dispatcher.answer("keys.unwrap", request) == {"plain": made["plain"]}
+    assert dispatcher.answer("keys.unwrap", {**request, "scope": strict(scope)}) == {"plain": made["plain"]}
+    assert dispatcher.answer("keys.unwrap", {**request, "name": "absent"}) == {"missing": True}
     with pytest.raises(KeyMissingError, match="decides what is written"):
-        brain.answer("keys.unwrap", {**request, "name": "absent", "scope": strict(scope)})
+        dispatcher.answer("keys.unwrap", {**request, "name": "absent", "scope": strict(scope)})
     with pytest.raises(KeyMissingError):  # the key is held, and this version of it is not
-        brain.answer("keys.unwrap", {**request, "version": 99})
+        dispatcher.answer("keys.unwrap", {**request, "version": 99})
     assert masked_columns(table) == {}
     table.append(pa.table({"id": [1], "ssn": ["123"]}))
     assert Catalog(tmp_path / "lake", keys=spec).load_table("db.people").read(strict=True)[
@@ -97,11 +97,11 @@ def test_a_denied_key_is_shown_as_a_mask(kms: Any, tmp_path: Path) -> None:
     """For queries it is as if it were not held; what rewrites says that it is denied."""
     kms.state.closed.add("bob")
     for user, masked in (("alice", {}), ("bob", {"ssn": "pii"})):
-        brain = Brain()
+        dispatcher = Dispatcher()
         catalog = Catalog(tmp_path / user, keys=provider_from(kms.spec(user)))
         table = people(catalog)
         assert masked_columns(table) == masked
-        scope = brain.scopes.register(table.keys)
+        scope = dispatcher.scopes.register(table.keys)
         encrypted = base64.b64encode(os.urandom(16)).decode()
         request = {
             "scope": scope,
@@ -110,10 +110,10 @@ def test_a_denied_key_is_shown_as_a_mask(kms: Any, tmp_path: Path) -> None:
             "algorithm": "AES_CTR_128",
             "encrypted": encrypted,
         }
-        answer: Any = brain.answer("keys.unwrap", request)
+        answer: Any = dispatcher.answer("keys.unwrap", request)
         assert answer == {"missing": True} if masked else len(base64.b64decode(answer["plain"])) == 16
     with pytest.raises(KeyDeniedError, match="decides what is written"):
-        brain.answer("keys.unwrap", {**request, "scope": strict(scope)})
+        dispatcher.answer("keys.unwrap", {**request, "scope": strict(scope)})
 
 
 def test_altering_a_table_drops_no_wrapped_key(tmp_path: Path) -> None:

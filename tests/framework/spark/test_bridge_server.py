@@ -20,7 +20,7 @@ import pytest
 from lockgate.errors import BridgeError, LockgateError
 from lockgate.framework.spark.bridge import server as server_module
 from lockgate.framework.spark.bridge import transport
-from lockgate.framework.spark.bridge.dispatcher import Brain
+from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.spark.bridge.server import BridgeServer
 
 NOBODY = 65534
@@ -225,7 +225,7 @@ def test_only_a_plain_file_of_the_right_length_is_taken(
 def test_a_path_in_a_question_is_only_a_text(serve: Callable[..., BridgeServer], tmp_path: Path) -> None:
     victim = tmp_path / "keys.json"
     victim.write_text('{"operation": "bridge.hello", "request": {}}')
-    server = serve(Brain().reply)
+    server = serve(Dispatcher().reply)
     questions: list[object] = [
         {"ref": str(victim)},
         {"operation": "keys.unwrap", "request": {"ref": str(victim)}},
@@ -397,7 +397,7 @@ def test_errors_are_answers() -> None:
     def fail(*_: object) -> None:
         raise LockgateError("plain words")
 
-    made = Brain()
+    made = Dispatcher()
     made._handler = fail  # type: ignore[assignment,method-assign]
     answer = json.loads(made.reply(b'{"operation": "table.load", "request": {}}'))
     assert answer == {"error": {"type": "LockgateError", "message": "plain words"}}

@@ -9,17 +9,17 @@ import pytest
 
 from lockgate.errors import KeyDeniedError, NotFoundError, OptionError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.spark.bridge.dispatcher import Brain
+from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.spark.bridge.protocol import Question
 from lockgate.framework.spark.catalogs import KeyScopes
 
 KEY = bytes(range(16))
 
 
-def ask(brain: Brain, session: str | None, options: dict[str, str], **start: Any) -> str:
+def ask(dispatcher: Dispatcher, session: str | None, options: dict[str, str], **start: Any) -> str:
     """Open the catalog `x` as the session of a name does; returns its handle."""
     request = {"catalog": "x", "options": options, "fixed": False, **start}
-    return str(brain._answer(Question("catalog.open", request, None, session))["handle"])  # type: ignore[index]
+    return str(dispatcher._answer(Question("catalog.open", request, None, session))["handle"])  # type: ignore[index]
 
 
 def test_handles_are_unguessable_and_differ_by_use() -> None:
@@ -38,49 +38,49 @@ def test_handles_are_unguessable_and_differ_by_use() -> None:
 
 
 def test_keys_are_for_the_session_that_they_were_given_to(tmp_path: Path) -> None:
-    brain = Brain()
-    conf = brain.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
+    dispatcher = Dispatcher()
+    conf = dispatcher.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
     options = {"warehouse": str(tmp_path), "keys": conf}
-    brain.scopes.grant(conf, "a")
-    handle = ask(brain, "a", options)
+    dispatcher.scopes.grant(conf, "a")
+    handle = ask(dispatcher, "a", options)
     # Also when the catalog is open already, with the very same confs.
     for other in ("b", "", None):
         with pytest.raises(KeyDeniedError, match=r"x\.keys names keys that were given to another session"):
-            ask(brain, other, options)
-    brain.scopes.grant(conf, "b")
-    assert ask(brain, "b", options) == handle
+            ask(dispatcher, other, options)
+    dispatcher.scopes.grant(conf, "b")
+    assert ask(dispatcher, "b", options) == handle
     with pytest.raises(KeyDeniedError):
-        ask(brain, "a", {**options, "keys": "session:keys-1"})
+        ask(dispatcher, "a", {**options, "keys": "session:keys-1"})
     with pytest.raises(KeyDeniedError):
-        ask(brain, "a", {**options, "keys": "session:"})
+        ask(dispatcher, "a", {**options, "keys": "session:"})
 
 
 def test_the_first_session_claims_what_was_configured(tmp_path: Path) -> None:
-    brain = Brain()
-    conf = brain.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
+    dispatcher = Dispatcher()
+    conf = dispatcher.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
     options = {"warehouse": str(tmp_path), "keys": conf}
-    brain.scopes.claim(conf, "a")
-    brain.scopes.claim(conf, "b")
-    brain.scopes.claim("file:/keys.json", "b")
-    brain.scopes.claim("session:keys-1", "b")
-    assert ask(brain, "a", options)
+    dispatcher.scopes.claim(conf, "a")
+    dispatcher.scopes.claim(conf, "b")
+    dispatcher.scopes.claim("file:/keys.json", "b")
+    dispatcher.scopes.claim("session:keys-1", "b")
+    assert ask(dispatcher, "a", options)
     with pytest.raises(KeyDeniedError):
-        ask(brain, "b", options)
+        ask(dispatcher, "b", options)
 
 
 def test_what_the_application_started_with_is_for_all_sessions(tmp_path: Path) -> None:
-    brain = Brain()
-    conf = brain.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
+    dispatcher = Dispatcher()
+    conf = dispatcher.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
     options = {"warehouse": str(tmp_path), "keys": conf}
-    assert ask(brain, "b", options, started=options)
+    assert ask(dispatcher, "b", options, started=options)
     with pytest.raises(KeyDeniedError):
-        ask(brain, "b", options, started={"warehouse": str(tmp_path)})
+        ask(dispatcher, "b", options, started={"warehouse": str(tmp_path)})
 
 
 def test_fixed_catalogs_are_as_the_application_started(tmp_path: Path) -> None:
-    brain = Brain()
+    dispatcher = Dispatcher()
     started = {"warehouse": str(tmp_path), "fs.s3.region": "eu"}
-    assert ask(brain, "a", started, started=started, fixed=True)
+    assert ask(dispatcher, "a", started, started=started, fixed=True)
     for changed in (
         {**started, "warehouse": "/elsewhere"},
         {**started, "keys": "file:/keys.json"},
@@ -88,15 +88,15 @@ def test_fixed_catalogs_are_as_the_application_started(tmp_path: Path) -> None:
         {**started, "fs.s3.endpoint": "http://elsewhere"},
     ):
         with pytest.raises(OptionError, match=r"fixed-catalogs=true, so a session cannot set spark\.sql"):
-            ask(brain, "a", changed, started=started, fixed=True)
+            ask(dispatcher, "a", changed, started=started, fixed=True)
     with pytest.raises(OptionError, match="none of those that the application started with"):
-        ask(brain, "a", started, fixed=True)
+        ask(dispatcher, "a", started, fixed=True)
 
 
 def test_catalogs_have_handles_that_nobody_can_guess(tmp_path: Path) -> None:
-    brain = Brain()
-    handle = ask(brain, "a", {"warehouse": str(tmp_path)})
+    dispatcher = Dispatcher()
+    handle = ask(dispatcher, "a", {"warehouse": str(tmp_path)})
     assert len(bytes.fromhex(handle.removeprefix("x#"))) >= 16
     with pytest.raises(NotFoundError) as unknown:
-        brain.catalogs.get("x")
+        dispatcher.catalogs.get("x")
     assert handle not in str(unknown.value)

@@ -33,7 +33,7 @@ def test_unwrapped_keys_are_observed(events: list[Event]) -> None:
     key = owner.current_key("pii")
     local = owner.create_local_key(key)
     scopes = KeyScopes()
-    context: Any = SimpleNamespace(brain=SimpleNamespace(scopes=scopes))
+    context: Any = SimpleNamespace(dispatcher=SimpleNamespace(scopes=scopes))
 
     def ask(provider: MemoryKeyProvider, asked: KeyMetadata) -> dict[str, Any]:
         request = {

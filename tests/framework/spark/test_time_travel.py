@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import NotFoundError, SnapshotNotFoundError, UnsupportedError
-from lockgate.framework.spark.bridge.dispatcher import Brain
+from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.history.expire import expire_snapshots
 
@@ -20,9 +20,9 @@ class Asker:
     """The table `db.t` of three snapshots, each of which replaces the rows of the one before."""
 
     def __init__(self, folder: Path) -> None:
-        self.brain = Brain()
+        self.dispatcher = Dispatcher()
         warehouse = str(folder / "warehouse")
-        opened: Any = self.brain.answer(
+        opened: Any = self.dispatcher.answer(
             "catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}}
         )
         self.request = {"catalog": opened["handle"], "namespace": ["db"], "name": "t"}
@@ -33,7 +33,7 @@ class Asker:
             self.table.overwrite(pa.table({"id": [number]}))
 
     def snapshot(self, version: str) -> int:
-        loaded: Any = self.brain.answer("table.load", {**self.request, "version": version})
+        loaded: Any = self.dispatcher.answer("table.load", {**self.request, "version": version})
         return int(loaded["snapshot_id"])
 
     def ids(self, version: str) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.orc
-from plain_brain import PlainBrain, PlainTable
+from plain_dispatcher import PlainDispatcher, PlainTable
 
 LOCKGATE_JAR = Path(__file__).parents[3] / "framework" / "spark" / "lockgate-spark.jar"
 SCHEMA = "id BIGINT, ntz TIMESTAMP_NTZ, ltz TIMESTAMP"
@@ -38,7 +38,7 @@ def _rows(spark: Any, name: str, where: str = "true") -> list[list[Any]]:
 def main(zone: str, folder: Path, written_elsewhere: list[str]) -> None:
     values = json.loads((folder / "values.json").read_text())
     spark = _session(zone, folder)
-    brain = PlainBrain(spark)
+    dispatcher = PlainDispatcher(spark)
     arrow = pa.table(
         {
             "id": pa.array(range(len(values)), pa.int64()),
@@ -56,7 +56,7 @@ def main(zone: str, folder: Path, written_elsewhere: list[str]) -> None:
     )
     schema = json.loads(spark.createDataFrame([], SCHEMA).schema.json())
     own = PlainTable(str(folder / f"own-{zone.replace('/', '-')}"), schema)
-    brain.tables["own"] = own
+    dispatcher.tables["own"] = own
     frame.coalesce(1).writeTo("lake.db.own").append()
     own_file = f"{own.location}/bucket-0/{own.written[0]['file']['name']}"
     own.add(own_file)
@@ -71,7 +71,7 @@ def main(zone: str, folder: Path, written_elsewhere: list[str]) -> None:
         for i in range(back.num_rows)
     ]
     theirs = PlainTable(str(folder), schema)
-    brain.tables["arrow"] = theirs
+    dispatcher.tables["arrow"] = theirs
     pa.orc.write_table(arrow, str(folder / f"arrow-{zone.replace('/', '-')}.orc"))
     theirs.add(str(folder / f"arrow-{zone.replace('/', '-')}.orc"))
     found["pyarrow's"] = _rows(spark, "arrow")
@@ -79,7 +79,7 @@ def main(zone: str, folder: Path, written_elsewhere: list[str]) -> None:
     frame.coalesce(1).write.orc(str(native))
     for number, path in enumerate([str(native), *written_elsewhere]):
         table = PlainTable(path, schema)
-        brain.tables[f"native{number}"] = table
+        dispatcher.tables[f"native{number}"] = table
         table.add(*map(str, Path(path).glob("*.orc")))
         found[f"Spark's from {Path(path).name}"] = _rows(spark, f"native{number}")
     print(json.dumps(found))

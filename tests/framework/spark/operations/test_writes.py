@@ -11,17 +11,17 @@ import pytest
 
 from lockgate.errors import CommitConflictError, TableNotFoundError, UnsupportedError
 from lockgate.framework.spark.bridge import begun_writes
-from lockgate.framework.spark.bridge.dispatcher import Brain
+from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog, Schema
 
 SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64()), ("v", pa.string())]))
 FIELDS = [{"name": "id", "type": "long"}, {"name": "v", "type": "string"}]
 
 
-def opened(brain: Brain, folder: Path) -> tuple[Catalog, dict[str, Any]]:
+def opened(dispatcher: Dispatcher, folder: Path) -> tuple[Catalog, dict[str, Any]]:
     """A warehouse and what every request about the table `db.t` of it holds."""
     warehouse = str(folder / "warehouse")
-    handle = brain.answer("catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}})
+    handle = dispatcher.answer("catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}})
     assert isinstance(handle, dict)
     catalog = Catalog(warehouse)
     catalog.create_namespace("db")
@@ -30,21 +30,21 @@ def opened(brain: Brain, folder: Path) -> tuple[Catalog, dict[str, Any]]:
 
 
 def test_a_key_of_coarse_times_is_refused(tmp_path: Path) -> None:
-    brain = Brain()
-    catalog, request = opened(brain, tmp_path)
+    dispatcher = Dispatcher()
+    catalog, request = opened(dispatcher, tmp_path)
     columns = pa.schema([("at", pa.timestamp("ms")), ("v", pa.string())])
     catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("at",)))
     request["schema"] = {"fields": [{"name": "at", "type": "timestamp_ntz"}, FIELDS[1]]}
     with pytest.raises(UnsupportedError, match="key column 'at' is a TIMESTAMP"):
-        brain.answer("write.begin", request)
+        dispatcher.answer("write.begin", request)
 
 
 def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Path) -> None:
-    brain = Brain()
-    catalog, request = opened(brain, tmp_path)
+    dispatcher = Dispatcher()
+    catalog, request = opened(dispatcher, tmp_path)
     catalog.create_table("db.t", SCHEMA)
     request["schema"] = {"fields": FIELDS}
-    begun = brain.answer("write.begin", request)
+    begun = dispatcher.answer("write.begin", request)
     assert isinstance(begun, dict)
     catalog.drop_table("db.t")
     time.sleep(0.002)
@@ -53,44 +53,44 @@ def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Pa
     message = {"bucket": 0, "total_buckets": -1, "file": file}
     end = {**request, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
     with pytest.raises(CommitConflictError, match="created again"):
-        brain.answer("write.commit", end)
+        dispatcher.answer("write.commit", end)
     assert catalog.load_table("db.t").latest_snapshot() is None
-    assert brain.answer("write.abort", end) is True
-    assert not brain.writes
+    assert dispatcher.answer("write.abort", end) is True
+    assert not dispatcher.writes
 
 
 def test_tasks_name_the_folders_of_partitions_as_the_table_does(tmp_path: Path) -> None:
-    brain = Brain()
-    catalog, request = opened(brain, tmp_path)
+    dispatcher = Dispatcher()
+    catalog, request = opened(dispatcher, tmp_path)
     options = {"partition.default-name": "nothing", "partition.legacy-name": "false"}
     columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
     catalog.create_table("db.t", Schema.from_arrow(columns, partition_keys=("v",), options=options))
-    begun = brain.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
+    begun = dispatcher.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
     assert isinstance(begun, dict)
     assert (begun["partition_default_name"], begun["partition_legacy_name"]) == ("nothing", False)
 
 
 def test_files_without_key_columns_are_not_merged_by_spark(tmp_path: Path) -> None:
-    brain = Brain()
-    catalog, request = opened(brain, tmp_path)
+    dispatcher = Dispatcher()
+    catalog, request = opened(dispatcher, tmp_path)
     columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("id",)))
     schema = Path(table.location) / "schema" / "schema-0"  # as Paimon makes it
     schema.write_text(schema.read_text().replace('"bucket"', '"data-file.thin-mode": "true", "bucket"'))
     scan = {**request, "scan_id": "s", "columns": ["id"], "options": {}, "snapshot_id": 0}
-    assert isinstance(brain.answer("scan.plan", scan), dict)
+    assert isinstance(dispatcher.answer("scan.plan", scan), dict)
     table.append(pa.table({"id": [1], "v": ["a"]}))
     with pytest.raises(UnsupportedError, match="thin-mode"):
-        brain.answer("scan.plan", {**scan, "snapshot_id": 1})
+        dispatcher.answer("scan.plan", {**scan, "snapshot_id": 1})
 
 
 def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> None:
-    brain = Brain()
-    catalog, request = opened(brain, tmp_path)
+    dispatcher = Dispatcher()
+    catalog, request = opened(dispatcher, tmp_path)
     options = {"metadata.stats-mode": "none", "fields.id.stats-mode": "counts"}
     columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = catalog.create_table("db.t", Schema.from_arrow(columns, options=options))
-    begun = brain.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
+    begun = dispatcher.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
     assert isinstance(begun, dict)
     stats = {
         "id": {"min": 7, "max": 7, "nulls": 1},
@@ -102,7 +102,7 @@ def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> N
         "file": {"name": "a.orc", "size": 1, "rows": 2, "stats": stats},
     }
     end = {**request, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
-    brain.answer("write.commit", end)
+    dispatcher.answer("write.commit", end)
     (entry,) = table.manifests.live_files(table.latest_snapshot())
     assert entry.file.value_stats_cols == ("id",)
     kept = entry.file.value_stats
@@ -112,16 +112,16 @@ def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> N
 def test_writes_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """EXPLAIN of an INSERT begins one. A write that is forgotten still knows its table by the request."""
     monkeypatch.setattr(begun_writes, "_REMEMBERED", 3)
-    brain = Brain()
-    catalog, request = opened(brain, tmp_path)
+    dispatcher = Dispatcher()
+    catalog, request = opened(dispatcher, tmp_path)
     table = catalog.create_table("db.t", SCHEMA)
     request |= {"schema": {"fields": FIELDS}, "table_id": str(table.table_id), "schema_id": 0}
-    begun: list[Any] = [brain.answer("write.begin", request) for _ in range(5)]
-    assert len(brain.writes) == 3
+    begun: list[Any] = [dispatcher.answer("write.begin", request) for _ in range(5)]
+    assert len(dispatcher.writes) == 3
     end = {**request, "write_id": begun[0]["write_id"], "messages": []}
-    assert brain.answer("write.commit", end) == {"snapshot_id": None}
+    assert dispatcher.answer("write.commit", end) == {"snapshot_id": None}
     catalog.drop_table("db.t")
     time.sleep(0.002)
     catalog.create_table("db.t", SCHEMA)
     with pytest.raises(TableNotFoundError, match="created again"):
-        brain.answer("write.commit", {**end, "write_id": begun[1]["write_id"]})
+        dispatcher.answer("write.commit", {**end, "write_id": begun[1]["write_id"]})

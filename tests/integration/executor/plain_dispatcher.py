@@ -1,4 +1,4 @@
-"""A brain of a page that drives the connector's executor side alone: tables are lists of files."""
+"""A dispatcher of a page that drives the connector's executor side alone: tables are lists of files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PlainTable:
         self.splits.append({"partition": partition or {}, "bucket": 0, "merge": merge, "files": files})
 
 
-class PlainBrain:
+class PlainDispatcher:
     """Answers the connector from `tables`, `keys` (a KeyProvider by scope) and nothing else."""
 
     def __init__(self, spark: Any) -> None:
