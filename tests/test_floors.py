@@ -1,9 +1,9 @@
 """The floors of the house: no import leads upward, and there is no circle.
 
-`lockgate.errors` <- `pushdown` <- `framework` (options, types, io, plugins <- keys, orc <- store <- spark)
-<- `procedures`, `lookup` <- `lockgate` itself. Every import counts, inside functions too. Imports under
-`if TYPE_CHECKING` are annotations and load nothing; only the plugin contract, which names what plugins hand
-over, may point upward with them.
+`lockgate.errors` <- `pushdown` <- `framework` (options, types, io, access, plugins <- keys, orc <- store
+<- spark) <- `procedures`, `lookup` <- `lockgate` itself. Every import counts, inside functions too. Imports
+under `if TYPE_CHECKING` are annotations and load nothing; only the plugin contract, which names what plugins
+hand over, may point upward with them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """The SDK for plugins: the hooks, the types they use, and the manager that finds and checks plugins."""
 
+from lockgate.framework.plugins.authorization import acting_as, authorize, current_principal
 from lockgate.framework.plugins.contracts import (
     BridgeContext,
     BridgeOperation,
@@ -10,6 +11,7 @@ from lockgate.framework.plugins.contracts import (
     SystemTable,
 )
 from lockgate.framework.plugins.events import (
+    Denied,
     Event,
     KeyUnwrapped,
     ProcedureCalled,
@@ -24,6 +26,7 @@ from lockgate.framework.plugins.observers import EventCounts
 __all__ = [
     "BridgeContext",
     "BridgeOperation",
+    "Denied",
     "Event",
     "EventCounts",
     "KeyProviderFactory",
@@ -37,6 +40,9 @@ __all__ = [
     "ScanPlanned",
     "SystemTable",
     "TableChanged",
+    "acting_as",
+    "authorize",
+    "current_principal",
     "hookimpl",
     "plugins",
     "publish",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lockgate.framework.access import Principal
     from lockgate.framework.keys.provider import KeyProvider
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.table import Table
@@ -21,6 +22,10 @@ class BridgeContext(Protocol):
     @property
     def spark(self) -> Any:
         """The SparkSession that asks (typed loosely, because plugins may load without pyspark)."""
+
+    @property
+    def principal(self) -> Principal:
+        """The identity that asks: the user of the Spark session, or the one that a server acts for."""
 
     @property
     def request(self) -> Mapping[str, Any]:

@@ -90,3 +90,18 @@ class KeyUnwrapped(Event):
     key: str
     version: int
     granted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Denied(Event):
+    """An action was denied to `user`; `apply_for` names what would have to be granted.
+
+    `action` and `target` are the texts of the request, such as SELECT and `table hr.people`; `columns` are
+    those of the request, sorted, or None where it named none.
+    """
+
+    user: str
+    action: str
+    target: str
+    columns: tuple[str, ...] | None
+    apply_for: tuple[str, ...]

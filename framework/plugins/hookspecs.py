@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from lockgate.framework.access import AccessRequest, Caller, Decision, Principal
     from lockgate.framework.plugins.contracts import (
         BridgeOperation,
         KeyProviderFactory,
@@ -62,6 +63,16 @@ def lockgate_lake_methods() -> Mapping[str, LakeMethod]:  # type: ignore[empty-b
     """Return, by name, the functions that this plugin adds to every `Lake` as methods."""
 
 
+@hookspec(firstresult=True)
+def lockgate_principal(caller: Caller) -> Principal | None:
+    """Return the identity of a caller with its groups and roles, or None to leave that to other plugins."""
+
+
+@hookspec
+def lockgate_authorize(request: AccessRequest) -> Decision | None:
+    """Return whether an action is allowed and which rows and values are hidden, or None for no opinion."""
+
+
 @hookspec
 def lockgate_event(event: Event) -> None:
-    """Observe what happened, after it happened: scans, commits, changed tables, procedures, keys."""
+    """Observe what happened, after it happened: scans, commits, tables, procedures, keys, refusals."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pluggy
 
 from lockgate.errors import PluginError
-from lockgate.framework.plugins import hookspecs
+from lockgate.framework.access import AccessRequest, Caller, Decision, Principal, combined
+from lockgate.framework.plugins import checks, hookspecs
 from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (
     BridgeOperation,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "lockgate"
 DISABLE_VARIABLE = "LOCKGATE_DISABLE_PLUGINS"
-_APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
 _OBSERVERS = frozenset({"lockgate_event"})
 
 T = TypeVar("T")
@@ -119,27 +119,27 @@ class PluginManager:
 
     def procedures(self) -> Mapping[str, Procedure]:
         """Return every procedure by its name."""
-        return self._gather("lockgate_procedures", _by_procedure_name)
+        return self._gather("lockgate_procedures", checks.by_procedure_name)
 
     def bridge_operations(self) -> Mapping[str, BridgeOperation]:
         """Return every operation of the bridge by its name."""
-        return self._gather("lockgate_bridge_operations", _callables)
+        return self._gather("lockgate_bridge_operations", checks.callables)
 
     def system_tables(self) -> Mapping[str, SystemTable]:
         """Return every system table by its suffix."""
-        return self._gather("lockgate_system_tables", _system_tables)
+        return self._gather("lockgate_system_tables", checks.system_tables)
 
     def key_providers(self) -> Mapping[str, KeyProviderFactory]:
         """Return every factory of key providers by its scheme."""
-        return self._gather("lockgate_key_providers", _callables)
+        return self._gather("lockgate_key_providers", checks.callables)
 
     def masks(self) -> Mapping[str, MaskFactory]:
         """Return every factory of masks by its name."""
-        return self._gather("lockgate_masks", _masks)
+        return self._gather("lockgate_masks", checks.masks)
 
     def lake_methods(self) -> Mapping[str, LakeMethod]:
         """Return every method added to lakes by its name."""
-        return self._gather("lockgate_lake_methods", _callables)
+        return self._gather("lockgate_lake_methods", checks.callables)
 
     def _gather(self, hook: str, items: Callable[[object], Mapping[str, T]]) -> Mapping[str, T]:
         """Call the hook of each plugin once, and merge the answers by name."""
@@ -167,17 +167,31 @@ class PluginManager:
                 merged[name], owner[name] = value, plugin
         return merged
 
-    def _answers(self, hook: str) -> list[tuple[str, object]]:
+    def _answers(self, hook: str, **arguments: object) -> list[tuple[str, object]]:
         """Call a hook through pluggy and return its answers, None left out, each with its plugin."""
+        answers = self._call(hook, **arguments)
+        return [(self._attribution.plugin_of(answer), answer) for answer in answers]
+
+    def _call(self, hook: str, **arguments: object) -> Any:
         self._attribution.clear()
         try:
-            answers = getattr(self._pluggy.hook, hook)()
+            return getattr(self._pluggy.hook, hook)(**arguments)
         except HookError as error:
             cause = error.__cause__
             raise self._failed(
                 error.plugin, hook, cause if isinstance(cause, Exception) else error
             ) from cause
-        return [(self._attribution.plugin_of(answer), answer) for answer in answers]
+
+    def _checked(self, hook: str, kind: type[T], **arguments: object) -> list[T]:
+        """Call a hook and return its answers; PluginError for one that is not of `kind`."""
+        answers = self._answers(hook, **arguments)
+        for plugin, answer in answers:
+            if not isinstance(answer, kind):
+                raise self._failed(plugin, hook, _not_of(kind, answer))
+        return [answer for _, answer in answers if isinstance(answer, kind)]
+
+    def _has(self, hook: str) -> bool:
+        return bool(getattr(self._pluggy.hook, hook).get_hookimpls())
 
     def _failed(self, plugin: str, hook: str, error: Exception) -> PluginError:
         return PluginError(
@@ -186,11 +200,33 @@ class PluginManager:
             plugin,
         )
 
+    # --- what plugins decide ---
+
+    def principal(self, caller: Caller) -> Principal:
+        """Return the identity of a caller: the first that a plugin gives, else one without groups."""
+        if not self._has("lockgate_principal"):
+            return Principal(caller.user)
+        found = self._call("lockgate_principal", caller=caller)
+        if found is None:
+            return Principal(caller.user)
+        if not isinstance(found, Principal):
+            plugin = self._attribution.plugin_of(found)
+            raise self._failed(plugin, "lockgate_principal", _not_of(Principal, found))
+        return found
+
+    def decides_access(self) -> bool:
+        """Say whether any plugin decides about access."""
+        return self._has("lockgate_authorize")
+
+    def authorize(self, request: AccessRequest) -> Decision:
+        """Return what all plugins decide together; the caller of a denied action is not told by this."""
+        return combined(self._checked("lockgate_authorize", Decision, request=request))
+
     # --- what plugins observe ---
 
     def event(self, event: Event) -> None:
         """Let plugins observe `event`, later and on another thread; nothing of theirs reaches the caller."""
-        if self._pluggy.hook.lockgate_event.get_hookimpls():
+        if self._has("lockgate_event"):
             self.events.publish(event)
 
     def _deliver(self, event: Event) -> list[tuple[str, Exception]]:
@@ -213,51 +249,8 @@ class PluginManager:
                 )
 
 
-def _by_procedure_name(answer: object) -> dict[str, Any]:
-    if not isinstance(answer, list | tuple):
-        raise TypeError(f"a list of procedures is wanted, not {type(answer).__name__}")
-    procedures: dict[str, Any] = {}
-    for procedure in answer:
-        name = getattr(procedure, "name", None)
-        is_instance = not isinstance(procedure, type) and callable(getattr(procedure, "call", None))
-        if not isinstance(name, str) or not is_instance:
-            raise TypeError(f"{procedure!r} is not an instance of lockgate.procedures.Procedure")
-        if name in procedures:
-            raise ValueError(f"procedure {name!r} is listed twice")
-        procedures[name] = procedure
-    return procedures
-
-
-def _mapping(answer: object) -> dict[str, Any]:
-    if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
-        raise TypeError(f"a mapping of names is wanted, not {type(answer).__name__}")
-    return dict(answer)
-
-
-def _callables(answer: object) -> dict[str, Any]:
-    values = _mapping(answer)
-    for name, value in values.items():
-        if not callable(value):
-            raise TypeError(f"{name!r} is mapped to {type(value).__name__}, which cannot be called")
-    return values
-
-
-def _masks(answer: object) -> dict[str, Any]:
-    values = _callables(answer)
-    taken = sorted(_APACHE_MASKS & set(values))
-    if taken:
-        raise ValueError(
-            f"{taken[0]!r} is a mask of Apache ORC itself and means the same everywhere; rename it"
-        )
-    return values
-
-
-def _system_tables(answer: object) -> dict[str, Any]:
-    values = _mapping(answer)
-    for name, value in values.items():
-        if isinstance(value, type) or not isinstance(value, SystemTable):
-            raise TypeError(f"{name!r} is mapped to {value!r}, which lacks schema() or rows()")
-    return values
+def _not_of(kind: type, answer: object) -> TypeError:
+    return TypeError(f"{kind.__name__} is wanted, not {type(answer).__name__}")
 
 
 def _one_line(error: BaseException) -> str:

@@ -120,6 +120,17 @@ class CommitConflictError(LockgateError):
     """Raised when a commit cannot be applied to what others committed meanwhile; nothing became visible."""
 
 
+# --- access --------------------------------------------------------------------------------------
+
+
+class AccessDeniedError(LockgateError, PermissionError):
+    """Raised when a plugin denies an action; `apply_for` names what would have to be granted."""
+
+    def __init__(self, message: str, apply_for: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.apply_for = apply_for
+
+
 # --- keys ----------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ FLOORS = (
     {"errors", "lazy_names"},
     {"framework.version"},
     {"pushdown"},
-    {"framework.options", "framework.types", "framework.io", "framework.plugins"},
+    {"framework.options", "framework.types", "framework.io", "framework.access", "framework.plugins"},
     {"framework.keys", "framework.orc"},
     {"framework.store"},
     {"framework.spark"},
@@ -26,6 +26,7 @@ FLOORS = (
 # Within one floor, what may use what; nothing else there may.
 BESIDE = {
     ("framework.options", "framework.types"),
+    ("framework.plugins", "framework.access"),
     ("framework.orc", "framework.keys"),
     ("cli", ""),
 }

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, LockgateError, nearest
-from lockgate.framework.plugins import plugins
+from lockgate.framework.access import Caller
+from lockgate.framework.plugins import acting_as, plugins
 from lockgate.framework.spark.bridge.begun_writes import BegunWrites
 from lockgate.framework.spark.bridge.protocol import Question, decode_question, encode_answer, encode_error
 from lockgate.framework.spark.bridge.sessions import Sessions
@@ -83,14 +84,16 @@ class Dispatcher:
             return encode_error(type(error).__name__, f"interrupted by {type(error).__name__}")
 
     def answer(self, operation: str, request: dict[str, Any]) -> object:
-        """Answer one operation with plain values, asked by no session; raises what the operation raises."""
-        return self._answer(Question(operation, request))
+        """Answer one operation with plain values, asked by this process; raises what the operation raises."""
+        context = Context(self, request)
+        return self._handler(operation)(context, request)
 
     def _answer(self, question: Question) -> object:
         asker = self.sessions.asker(question.asker)
         try:
             context = Context(self, question.request, asker, question.session)
-            return self._handler(question.operation)(context, question.request)
+            with acting_as(Caller(question.user, "spark", question.session)):
+                return self._handler(question.operation)(context, question.request)
         finally:
             asker.leave()
 

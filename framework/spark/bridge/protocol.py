@@ -13,12 +13,13 @@ from lockgate.errors import BridgeError
 class Question:
     """One operation that the connector asks for.
 
-    `asker` is the number of the JVM's thread that waits, `session` the name of the Spark session that was
-    active on it; both are missing where none was.
+    `user` is the name of the user who asks. `asker` is the number of the JVM's thread that waits, `session`
+    the name of the Spark session that was active on it; both are missing where none was.
     """
 
     operation: str
     request: dict[str, Any]
+    user: str
     asker: int | None = None
     session: str | None = None
 
@@ -35,9 +36,12 @@ def decode_question(message: bytes) -> Question:
     asker, session = found.get("asker"), found.get("session")
     if not isinstance(operation, str) or not isinstance(request, dict):
         raise BridgeError("the connector's question has no operation and request")
+    user = found.get("user")
+    if not isinstance(user, str) or not user:
+        raise BridgeError("the connector's question does not name the user who asks")
     if not isinstance(asker, int | None) or not isinstance(session, str | None):
         raise BridgeError("the connector's question does not say properly who asks")
-    return Question(operation, request, asker, session)
+    return Question(operation, request, user, asker, session)
 
 
 def encode_answer(answer: object) -> bytes:

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from lockgate.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError
+from lockgate.framework.access import Action
+from lockgate.framework.plugins import current_principal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockgate.framework.access import Principal
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.bridge.sessions import Asker
     from lockgate.framework.store.catalog import Catalog
@@ -39,6 +42,16 @@ class Context:
     def request(self) -> Mapping[str, Any]:
         """The request as the connector sent it."""
         return self._request
+
+    @property
+    def principal(self) -> Principal:
+        """The identity that asks: the user of the Spark session, or the one that a server acts for."""
+        return current_principal()
+
+    @property
+    def privileges(self) -> frozenset[Action]:
+        """What the statement will do to the table, as Spark said when it loaded it; empty for a query."""
+        return frozenset(Action(name) for name in self._request.get("privileges", ()))
 
     @cached_property
     def spark(self) -> SparkSession:

@@ -228,14 +228,17 @@ def test_a_path_in_a_question_is_only_a_text(serve: Callable[..., BridgeServer],
     server = serve(Dispatcher().reply)
     questions: list[object] = [
         {"ref": str(victim)},
-        {"operation": "keys.unwrap", "request": {"ref": str(victim)}},
-        {"operation": "bridge.hello", "request": {"ref": str(victim)}},
-        {"operation": "__class__", "request": {}},
-        {"operation": "reply", "request": {}},
-        {"operation": ["bridge.hello"], "request": {}},
-        {"operation": "bridge.hello", "request": []},
-        {"operation": "bridge.hello", "request": {}, "asker": "1"},
-        {"operation": "bridge.hello", "request": {}, "session": 1},
+        {"operation": "keys.unwrap", "request": {"ref": str(victim)}, "user": "ada"},
+        {"operation": "bridge.hello", "request": {"ref": str(victim)}, "user": "ada"},
+        {"operation": "__class__", "request": {}, "user": "ada"},
+        {"operation": "reply", "request": {}, "user": "ada"},
+        {"operation": ["bridge.hello"], "request": {}, "user": "ada"},
+        {"operation": "bridge.hello", "request": [], "user": "ada"},
+        {"operation": "bridge.hello", "request": {}, "user": "ada", "asker": "1"},
+        {"operation": "bridge.hello", "request": {}, "user": "ada", "session": 1},
+        {"operation": "bridge.hello", "request": {}},
+        {"operation": "bridge.hello", "request": {}, "user": ""},
+        {"operation": "bridge.hello", "request": {}, "user": 1},
         [],
         None,
     ]
@@ -243,7 +246,7 @@ def test_a_path_in_a_question_is_only_a_text(serve: Callable[..., BridgeServer],
         answers = [json.loads(client.ask(json.dumps(question).encode()) or b"") for question in questions]
         assert b"BridgeError" in (client.ask(b"\xff\xfe") or b"")
     assert victim.exists()
-    assert [list(answer) for answer in answers] == [["error"]] * 2 + [["ok"]] + [["error"]] * 8
+    assert [list(answer) for answer in answers] == [["error"]] * 2 + [["ok"]] + [["error"]] * 11
 
 
 def test_many_at_once_each_get_their_own_answer(serve: Callable[..., BridgeServer]) -> None:
@@ -399,5 +402,5 @@ def test_errors_are_answers() -> None:
 
     made = Dispatcher()
     made._handler = fail  # type: ignore[assignment,method-assign]
-    answer = json.loads(made.reply(b'{"operation": "table.load", "request": {}}'))
+    answer = json.loads(made.reply(b'{"operation": "table.load", "request": {}, "user": "ada"}'))
     assert answer == {"error": {"type": "LockgateError", "message": "plain words"}}

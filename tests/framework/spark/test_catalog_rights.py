@@ -19,7 +19,8 @@ KEY = bytes(range(16))
 def ask(dispatcher: Dispatcher, session: str | None, options: dict[str, str], **start: Any) -> str:
     """Open the catalog `x` as the session of a name does; returns its handle."""
     request = {"catalog": "x", "options": options, "fixed": False, **start}
-    return str(dispatcher._answer(Question("catalog.open", request, None, session))["handle"])  # type: ignore[index]
+    question = Question("catalog.open", request, "ada", None, session)
+    return str(dispatcher._answer(question)["handle"])  # type: ignore[index]
 
 
 def test_handles_are_unguessable_and_differ_by_use() -> None:

@@ -135,7 +135,10 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
 
   @Override
   public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
-    return load(identifier, at(identifier));
+    ObjectNode request = at(identifier);
+    ArrayNode names = request.putArray("privileges");
+    privileges.stream().map(TableWritePrivilege::name).sorted().forEach(names::add);
+    return load(identifier, request);
   }
 
   private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
@@ -150,7 +153,7 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
       // Spark would replace the message of its own exception; ours offers the nearest names.
       throw Bridge.failure(reply.get("missing").asText());
     }
-    return table(identifier, reply);
+    return table(identifier, reply, request.get("privileges"));
   }
 
   /** Whether a missing table is no error: Spark's writers and its catalog API load a table to see if it exists. */
@@ -166,7 +169,15 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   }
 
   private Table table(Identifier identifier, JsonNode spec) {
+    return table(identifier, spec, null);
+  }
+
+  /** The table that Python described; every request about it says what the statement may do to it, if Spark said so. */
+  private Table table(Identifier identifier, JsonNode spec, JsonNode privileges) {
     ObjectNode request = at(identifier);
+    if (privileges != null) {
+      request.set("privileges", privileges);
+    }
     if (spec.path("system").asBoolean()) {
       return new SystemTable(request, spec);
     }

@@ -36,6 +36,7 @@ public final class Askers {
 
   /** Notes who asks in a message to Python; answers the question's number, for {@link #forget}, or 0 without a session. */
   public static long note(ObjectNode message) {
+    message.put("user", Users.current());
     Option<SparkSession> active = SparkSession.getActiveSession();
     if (active.isEmpty() || active.get().sparkContext().isStopped()) {
       return 0;

@@ -1,0 +1,19 @@
+"""Access: who asks, what for, and what is decided; types only, so that every floor above can use them."""
+
+from lockgate.framework.access.decision import ALLOWED, Decision, combined
+from lockgate.framework.access.mask import Mask, stricter
+from lockgate.framework.access.principal import Caller, Principal
+from lockgate.framework.access.request import AccessRequest, Action, Target
+
+__all__ = [
+    "ALLOWED",
+    "AccessRequest",
+    "Action",
+    "Caller",
+    "Decision",
+    "Mask",
+    "Principal",
+    "Target",
+    "combined",
+    "stricter",
+]

@@ -1,0 +1,66 @@
+"""Decisions: the answer to a request for access, and how several answers become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from lockgate.errors import InputError
+from lockgate.framework.access.mask import Mask, stricter
+from lockgate.pushdown import AlwaysTrue, Predicate, all_of
+
+
+@dataclass(frozen=True)
+class Decision:
+    """An answer: allowed, perhaps with some rows and values hidden, or denied with what to apply for.
+
+    `row_filter` keeps the rows that may be seen; `masks` maps top-level columns to what is seen in place of
+    their values. Both are of reads. A denied decision has a non-empty `apply_for`: each text names something
+    that would have to be granted. Raises InputError for a decision that contradicts itself.
+    """
+
+    allowed: bool = True
+    apply_for: tuple[str, ...] = ()
+    # Not shown, since a filter may hold values of encrypted columns.
+    row_filter: Predicate = field(default_factory=AlwaysTrue, repr=False)
+    masks: Mapping[str, Mask] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "apply_for", tuple(self.apply_for))
+        object.__setattr__(self, "masks", MappingProxyType(dict(self.masks)))
+        if not self.allowed and not self.apply_for:
+            raise InputError("a denied decision says what to apply for: give apply_for=(...)")
+        if not self.allowed and self.is_restricted:
+            raise InputError("a denied decision has no row filter and no masks: nothing is read")
+        if self.allowed and self.apply_for:
+            raise InputError("an allowed decision has nothing to apply for: leave apply_for out")
+
+    @classmethod
+    def denied(cls, *apply_for: str) -> Decision:
+        """Return the refusal that says what to apply for."""
+        return cls(allowed=False, apply_for=apply_for)
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether some rows or values are hidden."""
+        return bool(self.masks) or not isinstance(self.row_filter, AlwaysTrue)
+
+
+ALLOWED = Decision()
+
+
+def combined(decisions: Iterable[Decision]) -> Decision:
+    """Return one decision of several: one refusal refuses, row filters hold together, the stricter mask wins.
+
+    No decision at all is an allowed one.
+    """
+    every = list(decisions)
+    refused = [text for each in every if not each.allowed for text in each.apply_for]
+    if refused:
+        return Decision.denied(*dict.fromkeys(refused))
+    masks: dict[str, Mask] = {}
+    for each in every:
+        for column, mask in each.masks.items():
+            masks[column] = stricter(masks.get(column, mask), mask)
+    return Decision(row_filter=all_of(*(each.row_filter for each in every)), masks=masks)

@@ -1,0 +1,46 @@
+"""Principals: the identity that access is decided for, and the caller from whom it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from lockgate.errors import InputError
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A caller as the door knows it, before anything is looked up.
+
+    `user` is the name that Spark's session has for its user, or the operating system's user in Python and on
+    the command line. `session` is the unguessable name of the Spark session that asks, None outside Spark.
+    """
+
+    user: str
+    door: Literal["spark", "python"] = "python"
+    session: str | None = None
+
+
+@dataclass(frozen=True)
+class Principal:
+    """An identity: a user, with the groups, roles and attributes that were found for it.
+
+    `attributes` maps names to texts, such as `{"country": "CH"}`. Raises InputError for an empty user.
+    """
+
+    user: str
+    groups: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    attributes: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not self.user:
+            raise InputError("a principal needs a user: give the name of the one who asks")
+        object.__setattr__(self, "groups", frozenset(self.groups))
+        object.__setattr__(self, "roles", frozenset(self.roles))
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def __str__(self) -> str:
+        return self.user

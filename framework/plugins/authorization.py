@@ -1,0 +1,100 @@
+"""The question whether an action is allowed, put to the plugins, and the identity that it is put for.
+
+The identity belongs to the running context (`contextvars`): the bridge sets it for each question of the
+connector, a server written in Python sets it by `acting_as`. Where nobody has set it, the operating system's
+user of this process asks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+
+from lockgate.errors import AccessDeniedError
+from lockgate.framework.access import (
+    ALLOWED,
+    AccessRequest,
+    Action,
+    Caller,
+    Decision,
+    Principal,
+    Target,
+)
+from lockgate.framework.plugins.events import Denied
+from lockgate.framework.plugins.manager import plugins, publish
+
+_acting: ContextVar[Caller | Principal | None] = ContextVar("lockgate_acting", default=None)
+
+
+@contextlib.contextmanager
+def acting_as(who: Caller | Principal) -> Iterator[None]:
+    """Let everything inside `with` be asked by `who`, in this thread or task.
+
+    The identity of a Caller is found by the hook `lockgate_principal`; a Principal is taken as it is.
+    """
+    token = _acting.set(who)
+    try:
+        yield
+    finally:
+        _acting.reset(token)
+
+
+def current_principal() -> Principal:
+    """Return the identity that asks; raises PluginError if a plugin fails to find it."""
+    who = _acting.get() or Caller(_user_of_process())
+    return who if isinstance(who, Principal) else plugins().principal(who)
+
+
+def _user_of_process() -> str:
+    """Return the user as the system knows it; anybody can set the environment, which getpass asks first."""
+    number = os.geteuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container may run as a user without a name
+        return str(number)
+
+
+def authorize(
+    action: Action,
+    target: Target,
+    columns: Iterable[str] | None = None,
+    principal: Principal | None = None,
+) -> Decision:
+    """Return the decision about an action of `principal`, by default of the one who asks.
+
+    Without a plugin that decides, everything is allowed. Raises AccessDeniedError, which says what to apply
+    for, and PluginError if a plugin fails: nothing is allowed then.
+    """
+    manager = plugins()
+    if not manager.decides_access():
+        return ALLOWED
+    who = principal or current_principal()
+    request = AccessRequest(who, action, target, None if columns is None else frozenset(columns))
+    decision = manager.authorize(request)
+    if not decision.allowed:
+        publish(_denied(request, decision))
+        raise refusal(request, decision)
+    return decision
+
+
+def refusal(request: AccessRequest, decision: Decision) -> AccessDeniedError:
+    """Return the error that a denied request ends with."""
+    columns = f" (columns {', '.join(sorted(request.columns))})" if request.columns else ""
+    return AccessDeniedError(
+        f"{request.action} on {request.target}{columns} is denied to user {request.principal.user!r}; "
+        f"apply for: {'; '.join(decision.apply_for)}",
+        decision.apply_for,
+    )
+
+
+def _denied(request: AccessRequest, decision: Decision) -> Denied:
+    return Denied(
+        user=request.principal.user,
+        action=request.action.value,
+        target=str(request.target),
+        columns=None if request.columns is None else tuple(sorted(request.columns)),
+        apply_for=decision.apply_for,
+    )

@@ -1,0 +1,151 @@
+"""Who asks and what is decided: hooks of access, through pluggy, closed when anything fails."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from lockgate.errors import AccessDeniedError, PluginError
+from lockgate.framework.access import (
+    ALLOWED,
+    AccessRequest,
+    Action,
+    Caller,
+    Decision,
+    Mask,
+    Principal,
+    Target,
+)
+from lockgate.framework.plugins import (
+    Denied,
+    Event,
+    acting_as,
+    authorize,
+    current_principal,
+    hookimpl,
+    plugins,
+)
+
+PEOPLE = Target("table", "hr.people")
+Add = Callable[..., None]
+
+
+@pytest.fixture
+def add() -> Iterator[Add]:
+    """Registers plugins with functions of these hooks, for one test."""
+    names: list[str] = []
+
+    def register(name: str, marks: dict[str, Any] | None = None, **hooks: Callable[..., Any]) -> None:
+        marked = {hook: hookimpl(**(marks or {}))(function) for hook, function in hooks.items()}
+        plugins().register(types.SimpleNamespace(**marked), name)
+        names.append(name)
+
+    yield register
+    for name in names:
+        plugins().unregister(name)
+
+
+def test_the_user_of_the_process_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "somebody-else")
+    monkeypatch.setenv("USER", "somebody-else")
+    assert current_principal().user != "somebody-else"
+    assert current_principal().groups == frozenset()
+
+
+def test_a_server_acts_for_others_and_then_for_itself() -> None:
+    own = current_principal()
+    with acting_as(Principal("ada", roles=frozenset({"analyst"}))):
+        assert current_principal() == Principal("ada", roles=frozenset({"analyst"}))
+        with acting_as(Caller("bob")):
+            assert current_principal() == Principal("bob")
+        assert current_principal().user == "ada"
+    assert current_principal() == own
+
+
+def test_the_first_plugin_that_knows_a_caller_gives_the_identity(add: Add) -> None:
+    asked = []
+
+    def silent(caller: Caller) -> None:
+        asked.append(caller)
+
+    add("knows", lockgate_principal=lambda caller: Principal(caller.user, frozenset({"staff"})))
+    add("late", {"trylast": True}, lockgate_principal=lambda caller: pytest.fail("asked too late"))
+    add("silent", {"tryfirst": True}, lockgate_principal=silent)
+    with acting_as(Caller("ada", "spark", "s1")):
+        assert current_principal() == Principal("ada", frozenset({"staff"}))
+    assert asked == [Caller("ada", "spark", "s1")]
+
+
+def test_a_wrapper_sees_and_changes_the_identity(add: Add) -> None:
+    def wrapper(caller: Caller) -> Any:
+        found = yield
+        return Principal(found.user, found.groups | {"wrapped"})
+
+    add("inner", lockgate_principal=lambda caller: Principal(caller.user, frozenset({"staff"})))
+    add("outer", {"wrapper": True}, lockgate_principal=wrapper)
+    with acting_as(Caller("ada")):
+        assert current_principal().groups == {"staff", "wrapped"}
+
+
+def test_everything_is_allowed_without_a_plugin() -> None:
+    assert authorize(Action.DROP, PEOPLE) is ALLOWED
+
+
+def test_the_plugin_is_asked_with_who_and_what(add: Add) -> None:
+    asked: list[AccessRequest] = []
+
+    def decide(request: AccessRequest) -> None:
+        asked.append(request)
+
+    add("decides", lockgate_authorize=decide)
+    with acting_as(Principal("ada")):
+        assert authorize(Action.SELECT, PEOPLE, ["name"]) == ALLOWED
+    assert asked == [AccessRequest(Principal("ada"), Action.SELECT, PEOPLE, frozenset({"name"}))]
+
+
+def test_a_refusal_says_who_what_and_what_to_apply_for(add: Add) -> None:
+    events: list[Event] = []
+    add("one", lockgate_authorize=lambda request: Decision.denied("role hr"))
+    add("two", lockgate_authorize=lambda request: ALLOWED)
+    add("three", lockgate_authorize=lambda request: Decision.denied("the owner's consent"))
+    add("watches", lockgate_event=lambda event: events.append(event))
+    with acting_as(Principal("ada")), pytest.raises(AccessDeniedError) as refused:
+        authorize(Action.SELECT, PEOPLE, ["salary", "name"])
+    assert set(refused.value.apply_for) == {"role hr", "the owner's consent"}
+    for text in ("SELECT", "table hr.people", "columns name, salary", "'ada'", "role hr"):
+        assert text in str(refused.value)
+    assert plugins().events.flush()
+    (event,) = (each for each in events if isinstance(each, Denied))
+    assert (event.user, event.action, event.columns) == ("ada", "SELECT", ("name", "salary"))
+
+
+def test_masks_of_several_plugins_combine(add: Add) -> None:
+    add("one", lockgate_authorize=lambda request: Decision(masks={"salary": Mask("redact")}))
+    add("two", lockgate_authorize=lambda request: Decision(masks={"salary": Mask("sha256")}))
+    assert authorize(Action.SELECT, PEOPLE).masks == {"salary": Mask("sha256")}
+
+
+@pytest.mark.parametrize("answer", [True, "yes", Decision])
+def test_an_answer_of_another_kind_allows_nothing(add: Add, answer: object) -> None:
+    add("odd", lockgate_authorize=lambda request: answer)
+    with pytest.raises(PluginError, match=r"'odd'.*Decision is wanted"):
+        authorize(Action.SELECT, PEOPLE)
+
+
+def test_a_plugin_that_fails_allows_nothing(add: Add) -> None:
+    def fail(request: AccessRequest) -> None:
+        raise OSError("the policy server is away")
+
+    add("allows", lockgate_authorize=lambda request: ALLOWED)
+    add("fails", lockgate_authorize=fail)
+    with pytest.raises(PluginError, match=r"'fails'.*the policy server is away"):
+        authorize(Action.SELECT, PEOPLE)
+
+
+def test_an_identity_of_another_kind_is_refused(add: Add) -> None:
+    add("odd", lockgate_principal=lambda caller: "ada")
+    with pytest.raises(PluginError, match=r"'odd'.*Principal is wanted"):
+        current_principal()

@@ -1,0 +1,126 @@
+"""Who asks: each question of the connector names a user, and what the statement will do."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from lockgate.framework.access import Caller, Principal
+from lockgate.framework.plugins import hookimpl, plugins
+from lockgate.framework.spark.bridge import dispatcher
+from lockgate.framework.spark.operations.context import Context
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    Named = Callable[[str], str]
+
+ACTS = "spark.lockgate.acts-for-others"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, frozenset[str]]]:
+    """The operation, the user and the privileges of each question."""
+    seen = []
+
+    def seeing(name: str, handler: Any) -> Any:
+        def handle(context: Context, request: dict[str, Any]) -> object:
+            seen.append((name, context.principal.user, frozenset(map(str, context.privileges))))
+            return handler(context, request)
+
+        return handle
+
+    for name, handler in list(dispatcher._OWN.items()):
+        monkeypatch.setitem(dispatcher._OWN, name, seeing(name, handler))
+    return seen
+
+
+@pytest.fixture
+def started_to_act(spark: SparkSession) -> Iterator[None]:
+    """Has the application look as if it had been started to act for others."""
+    conf: Any = spark.sparkContext._jsc.sc().conf()
+    conf.set(ACTS, "true")
+    yield
+    conf.remove(ACTS)
+
+
+def test_the_user_of_the_session_asks(spark: SparkSession, table: Named, asked: list[Any]) -> None:
+    user = spark.sql("SELECT current_user()").collect()[0][0]
+    spark.sql(f"CREATE TABLE {table('t')} (id INT)")
+    spark.table(table("t")).collect()
+    assert {"table.create", "table.load"} <= {operation for operation, _, _ in asked}
+    assert {each for _, each, _ in asked} == {user}
+
+
+def test_what_a_statement_will_do_comes_with_it(spark: SparkSession, table: Named, asked: list[Any]) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT, v INT) TBLPROPERTIES ('primary-key'='id', 'bucket'='1')")
+
+    def privileges(operation: str, statement: str) -> frozenset[str]:
+        asked.clear()
+        spark.sql(statement)
+        return frozenset().union(*(found for what, _, found in asked if what == operation))
+
+    assert privileges("table.load", f"SELECT * FROM {name}") == set()
+    assert privileges("write.begin", f"INSERT INTO {name} VALUES (1, 1), (2, 2)") == {"INSERT"}
+    assert privileges("write.begin", f"UPDATE {name} SET v = 3 WHERE id = 1") == {"UPDATE"}
+    assert privileges("write.begin", f"DELETE FROM {name} WHERE v = 3") == {"DELETE"}
+    assert privileges(
+        "write.begin",
+        f"MERGE INTO {name} t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 9",
+    ) == {"UPDATE"}
+
+
+def test_a_session_acts_for_a_user(
+    spark: SparkSession, table: Named, asked: list[Any], started_to_act: None
+) -> None:
+    spark.sql(f"CREATE TABLE {table('t')} (id INT)")
+    asked.clear()
+    session = spark.newSession()
+    session.conf.set("spark.lockgate.user", "ada")
+    session.table(table("t")).collect()
+    assert {user for _, user, _ in asked} == {"ada"}
+    for change in (
+        lambda: session.sql("SET spark.lockgate.user=bob"),
+        lambda: session.sql("RESET spark.lockgate.user"),
+    ):
+        change()
+        with pytest.raises(AnalysisException, match="acts for another user already"):
+            session.table(table("t")).collect()
+    session.sql("SET spark.lockgate.user=ada")
+    assert session.table(table("t")).count() == 0
+
+
+def test_a_session_names_no_user_unless_the_application_was_started_so(
+    spark: SparkSession, table: Named
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.lockgate.user", "ada")
+    with pytest.raises(AnalysisException, match=f"{ACTS}=true"):
+        session.sql(f"CREATE TABLE {table('t')} (id INT)")
+
+
+def test_a_plugin_makes_the_identity(spark: SparkSession, table: Named, monkeypatch: Any) -> None:
+    callers, seen = [], []
+
+    @hookimpl
+    def lockgate_principal(caller: Caller) -> Principal:
+        callers.append(caller)
+        return Principal(caller.user, frozenset({"staff"}))
+
+    def listed(context: Context, request: dict[str, Any]) -> list[str]:
+        seen.append(context.principal)
+        return []
+
+    monkeypatch.setitem(dispatcher._OWN, "table.list", listed)
+    plugins().register(types.SimpleNamespace(lockgate_principal=lockgate_principal), "identities")
+    try:
+        spark.sql(f"SHOW TABLES IN {table('t').rpartition('.')[0]}").collect()
+    finally:
+        plugins().unregister("identities")
+    assert {(caller.door, bool(caller.session)) for caller in callers} == {("spark", True)}
+    assert {each.groups for each in seen} == {frozenset({"staff"})}
