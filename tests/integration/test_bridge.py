@@ -92,7 +92,7 @@ QUIET = """
     lockgate.attach(lake.spark)
     lockgate.attach(lake.spark)
     count = lake.table("db.t").count()
-    from lockgate.framework.spark import gateway as ours
+    from lockgate.framework.spark.bridge import gateway as ours
     secret, folder = ours._server.secret, str(ours._server.folder)
     confs = str(lake.spark.sparkContext.getConf().getAll()) + str(lake.spark.conf.getAll)
     import os

@@ -239,7 +239,8 @@ def test_no_key_in_confs_plans_or_event_log(
 CLUSTER_JOB = """
 import json, sys, lockgate
 from lockgate.framework.keys import create_key_file
-from lockgate.framework.spark import dispatcher, key_operations
+from lockgate.framework.spark.bridge import dispatcher
+from lockgate.framework.spark.operations import keys as key_operations
 folder = sys.argv[1]
 create_key_file(folder + "/keys.json", ["pii"])
 seen = []

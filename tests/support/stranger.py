@@ -47,6 +47,6 @@ def open_to_all(folder: Path) -> Path:
     folder.chmod(0o1777)
     # Those of pytest below the place for temporary files, which are closed; nothing else is opened.
     for parent in folder.parents:
-        if parent.name.startswith("pytest-") or parent.parent.name.startswith("pytest-"):
+        if any(name.startswith("pytest-") for name in parent.parts):
             parent.chmod(parent.stat().st_mode | 0o011)
     return folder
