@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import InputError, UnprotectedKeysWarning
+from lockgate.errors import BridgeError, InputError, UnprotectedKeysWarning
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import jar, register
 from lockgate.framework.spark.catalog_rights import name_of
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
+from lockgate.framework.spark.start_confs import conf_at_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 CATALOG_CLASS = "io.lockgate.spark.LockgateCatalog"
 PLUGIN_CLASS = "io.lockgate.spark.LockgatePlugin"
+EXTENSIONS_CONF = "spark.sql.extensions"
+EXTENSIONS_CLASS = "io.lockgate.spark.LockgateExtensions"
 
 Keys = KeyProvider | str | os.PathLike[str] | None
 
@@ -92,12 +95,18 @@ def configure(
     catalog: str = "lake",
     keys: Keys = None,
 ) -> SparkSession.Builder:
-    """Add the jar, the plugin and the catalog to a session's builder; `attach` the session afterwards."""
+    """Add the jar, the plugin, the extension and a catalog to a session's builder; `attach` it afterwards.
+
+    Jars, plugins and extensions that the builder, `spark-submit` or `spark-defaults.conf` name stay.
+    """
     known: Mapping[str, Any] = getattr(builder, "_options", {})
     _use_this_python(str(known.get("spark.master", "local")))
+    added = {"spark.jars": str(jar()), "spark.plugins": PLUGIN_CLASS, EXTENSIONS_CONF: EXTENSIONS_CLASS}
     confs = {
-        "spark.jars": _with(known.get("spark.jars"), str(jar())),
-        "spark.plugins": _with(known.get("spark.plugins"), PLUGIN_CLASS),
+        **{
+            key: _with(known[key] if key in known else conf_at_start(key), value)
+            for key, value in added.items()
+        },
         **catalog_confs(warehouse, catalog, keys),
     }
     for key, value in confs.items():
@@ -114,15 +123,30 @@ def _use_this_python(master: str) -> None:
 def attach(spark: SparkSession) -> None:
     """Let this process answer the catalogs of `spark`, whose confs name `io.lockgate.spark.LockgateCatalog`.
 
-    Raises BridgeError or VersionMismatchError if the session's jar is missing or of another version.
+    Raises BridgeError if the session's jar or extension is missing, VersionMismatchError if the jar is of
+    another version.
     """
     register(spark, dispatcher())
+    _check_extension(spark)
     # `configure` knows no session yet, and Spark gives its confs to one that runs already.
     name = name_of(spark)
     for key, value in spark.conf.getAll.items():
         if key.startswith("spark.sql.catalog.") and key.endswith(".keys"):
             dispatcher().scopes.claim(value, name)
     _warn_of_open_network(spark)
+
+
+def _check_extension(spark: SparkSession) -> None:
+    """Raise BridgeError unless the session has Lockgate's rules, which Spark takes only when it starts."""
+    jvm: Any = spark.sparkContext._jvm
+    if jvm.io.lockgate.spark.LockgateExtensions.isIn(spark._jsparkSession):
+        return
+    present = str(spark.sparkContext.getConf().get(EXTENSIONS_CONF, ""))
+    raise BridgeError(
+        f"the Spark session runs without Lockgate's rules: start it with {EXTENSIONS_CONF}="
+        f"{_with(present, EXTENSIONS_CLASS)} (lockgate.configure(builder) sets it), before the first session "
+        "of the process; a session that runs cannot take them"
+    )
 
 
 def catalog_confs(warehouse: str | os.PathLike[str], catalog: str, keys: Keys) -> dict[str, str]:

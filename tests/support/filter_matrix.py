@@ -133,6 +133,10 @@ def leaves(name: str, kind: str) -> Iterator[str]:
         f"{name} <=> NULL",
         f"{name} IN ({values[0]}, NULL)",
     )
+    if kind in ("TINYINT", "SMALLINT", "INT", "BIGINT"):
+        # Spark finds what no value fulfils, and makes a null of it.
+        yield from (f"{name} {op} 1.5BD" for op in ("=", "<>", "<", "<=>"))
+        yield from (f"{name} IN (1.5BD, 2.5BD)", f"{name} = 99999999999999999999", f"{name} = -0.5D")
     if kind == "BOOLEAN":
         yield name
     if kind in ("STRING", "VARCHAR(6)", "CHAR(4)"):
@@ -153,6 +157,10 @@ def around(leaf: str, other: str) -> Iterator[str]:
     yield f"NOT (o > 7 OR NOT ({leaf}))"
     yield f"{leaf} OR {other}"
     yield f"({leaf} AND {other}) OR (o = 5 AND NOT ({other}))"
+    yield f"({leaf}) IS NOT TRUE"
+    yield f"coalesce({leaf}, {other}, FALSE)"
+    yield f"({leaf} AND o = 5) <=> ({other} OR o = 1.5BD)"
+    yield f"(({leaf}) IS NOT FALSE) IS NULL OR NOT (({other}) IS NOT TRUE)"
 
 
 def _other(number: int) -> str:

@@ -60,6 +60,7 @@ def without_plugin(folder: Path) -> dict[str, Any]:
     from lockgate.framework.spark.bridge.gateway import jar
 
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.jars", str(jar()))
+    builder = builder.config("spark.sql.extensions", "io.lockgate.spark.LockgateExtensions")
     for key, value in _confs(folder).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

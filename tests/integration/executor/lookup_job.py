@@ -193,6 +193,7 @@ def detached(folder: Path) -> dict[str, Any]:
     lookup.close_all()
     # The JVM remembers what it was started with.
     builder = SparkSession.builder.master(MASTER).config("spark.jars", str(jar())).config("spark.plugins", "")
+    builder = builder.config("spark.sql.extensions", "io.lockgate.spark.LockgateExtensions")
     for key, value in confs(folder).items():
         builder = builder.config(key, value)
     keys = f"file:{folder / 'keys.json'}"

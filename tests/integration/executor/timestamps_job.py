@@ -22,6 +22,7 @@ def _session(zone: str, folder: Path) -> Any:
         SparkSession.builder.master("local[1]")
         .config("spark.jars", str(LOCKGATE_JAR))
         .config("spark.driver.extraJavaOptions", f"-Duser.timezone={zone}")
+        .config("spark.sql.extensions", "io.lockgate.spark.LockgateExtensions")
         .config("spark.sql.catalog.lake", "io.lockgate.spark.LockgateCatalog")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.ui.enabled", "false")

@@ -14,10 +14,6 @@ import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.catalog.TableChanges;
 import io.lockgate.spark.files.BucketFunction;
 import io.lockgate.spark.lookup.LookupFunction;
-import io.lockgate.spark.rules.DriverReads;
-import io.lockgate.spark.rules.IncrementalQueries;
-import io.lockgate.spark.rules.Rewrites;
-import io.lockgate.spark.rules.RuntimeBlooms;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -58,12 +54,14 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
+    if (!LockgateExtensions.isIn(SparkSession.active())) {
+      throw Bridge.failure(LockgateExtensions.MISSING);
+    }
     ObjectNode request = Bridge.object().put("catalog", name);
     request.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
     putStart(request, SparkSession.active().sparkContext().getConf());
     // Two sessions may give one name to two warehouses, so Python tells them apart by a handle.
     this.handle = Bridge.ask("catalog.open", request).get("handle").asText();
-    IncrementalQueries.install(SparkSession.active());
   }
 
   /** What the application started with, which a session cannot change: the confs of this catalog, and whether they are fixed. */
@@ -142,9 +140,6 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   }
 
   private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
-    Rewrites.install(SparkSession.active());
-    RuntimeBlooms.install(SparkSession.active());
-    DriverReads.install(SparkSession.active());
     JsonNode reply = Bridge.ask("table.load", request);
     if (reply.has("missing")) {
       if (callerAsksWhetherItExists()) {
@@ -263,9 +258,6 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   }
 
   private StagedTable stage(Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
-    Rewrites.install(SparkSession.active());
-    RuntimeBlooms.install(SparkSession.active());
-    DriverReads.install(SparkSession.active());
     ObjectNode request = definition(identifier, info.schema(), info.partitions(), info.properties());
     JsonNode spec = Bridge.ask("table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
     return new StagedReplacement(at(identifier), spec);

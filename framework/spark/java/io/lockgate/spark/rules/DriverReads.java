@@ -2,7 +2,6 @@ package io.lockgate.spark.rules;
 
 import io.lockgate.spark.catalog.DriverRead;
 import io.lockgate.spark.catalog.LockgateScan;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -29,7 +28,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -45,19 +43,10 @@ import scala.jdk.javaapi.CollectionConverters;
  * so that rows are compared as in a task.
  */
 public final class DriverReads extends SparkStrategy {
-  private static final DriverReads STRATEGY = new DriverReads();
+  /** Keeps nothing, so that all sessions share it. */
+  public static final DriverReads STRATEGY = new DriverReads();
 
   private DriverReads() {}
-
-  /** Adds the strategy to a session that has a Lockgate catalog, once. */
-  public static void install(SparkSession session) {
-    Seq<SparkStrategy> strategies = session.experimental().extraStrategies();
-    if (!strategies.contains(STRATEGY)) {
-      List<SparkStrategy> more = new ArrayList<>(CollectionConverters.asJava(strategies));
-      more.add(STRATEGY);
-      session.experimental().extraStrategies_$eq(CollectionConverters.asScala(more).toSeq());
-    }
-  }
 
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {

@@ -2,20 +2,23 @@ package io.lockgate.spark.rules;
 
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Function1;
+import scala.Tuple3;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
  * {@code SELECT * FROM lockgate_incremental_query('lake.db.t', 3, 5)}: a table with the read option that says what to read of it.
- * The functions are in each session that has a Lockgate catalog, without a conf.
+ * Lockgate's extension brings the functions.
  */
 public final class IncrementalQueries {
   private static final Map<String, String> OPTIONS =
@@ -25,21 +28,23 @@ public final class IncrementalQueries {
 
   private IncrementalQueries() {}
 
-  /** Adds the functions to a session; they stay as they are if they are there. */
-  public static void install(SparkSession session) {
-    TableFunctionRegistry functions = session.sessionState().tableFunctionRegistry();
-    OPTIONS.forEach(
-        (name, option) -> functions.createOrReplaceTempFunction(name, new Query(session, name, option), "scala_udf"));
+  /** The functions, as extensions of a session take them. */
+  public static List<Tuple3<FunctionIdentifier, ExpressionInfo, Function1<Seq<Expression>, LogicalPlan>>> functions() {
+    return OPTIONS.entrySet().stream().map(each -> function(each.getKey(), each.getValue())).toList();
+  }
+
+  private static Tuple3<FunctionIdentifier, ExpressionInfo, Function1<Seq<Expression>, LogicalPlan>> function(
+      String name, String option) {
+    ExpressionInfo info = new ExpressionInfo(IncrementalQueries.class.getName(), name);
+    return new Tuple3<>(new FunctionIdentifier(name), info, new Query(name, option));
   }
 
   /** Throws IllegalArgumentException: Spark adds a place to AnalysisException, which PySpark cannot print without a class of error. */
   private static final class Query extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
-    private final SparkSession session;
     private final String name;
     private final String option;
 
-    Query(SparkSession session, String name, String option) {
-      this.session = session;
+    Query(String name, String option) {
       this.name = name;
       this.option = option;
     }
@@ -56,7 +61,7 @@ public final class IncrementalQueries {
 
     private Seq<String> tableName(String table) {
       try {
-        return session.sessionState().sqlParser().parseMultipartIdentifier(table);
+        return SparkSession.active().sessionState().sqlParser().parseMultipartIdentifier(table);
       } catch (Exception malformed) {
         throw new IllegalArgumentException(name + ": " + table + " is not the name of a table such as lake.db.t");
       }

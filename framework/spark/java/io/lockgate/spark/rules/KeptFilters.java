@@ -70,6 +70,9 @@ public final class KeptFilters {
     if (condition instanceof DynamicPruning || condition instanceof BloomFilterMightContain) {
       return true;
     }
+    if (Untranslatable.fails(condition)) {
+      return false;
+    }
     var predicate = DataSourceV2Strategy$.MODULE$.translateFilterV2(condition);
     return predicate.isDefined() && offered.contains(predicate.get().toString());
   }

@@ -2,15 +2,12 @@ package io.lockgate.spark.rules;
 
 import io.lockgate.spark.catalog.LockgateScan;
 import io.lockgate.spark.catalog.LockgateTable;
-import java.util.ArrayList;
-import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
@@ -23,7 +20,6 @@ import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -35,19 +31,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * a condition, which Spark cannot run on a table with a CHAR column, because it puts what fills up CHAR between the two.
  */
 public final class Rewrites extends Rule<LogicalPlan> {
-  private static final Rewrites RULE = new Rewrites();
+  static final Rewrites RULE = new Rewrites();
 
   private Rewrites() {}
-
-  /** Adds the rule to a session that has a Lockgate catalog, once. */
-  public static void install(SparkSession session) {
-    Seq<Rule<LogicalPlan>> rules = session.experimental().extraOptimizations();
-    if (!rules.contains(RULE)) {
-      List<Rule<LogicalPlan>> more = new ArrayList<>(CollectionConverters.asJava(rules));
-      more.add(RULE);
-      session.experimental().extraOptimizations_$eq(CollectionConverters.asScala(more).toSeq());
-    }
-  }
 
   @Override
   @SuppressWarnings("deprecation")

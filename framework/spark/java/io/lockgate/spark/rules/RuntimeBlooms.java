@@ -13,10 +13,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -27,20 +25,10 @@ import scala.jdk.javaapi.CollectionConverters;
  * join has neither. Which side is broadcast can't be seen when the scan is asked for its columns; here, after Spark's own rules, it can.
  */
 public final class RuntimeBlooms extends Rule<LogicalPlan> {
-  private static final RuntimeBlooms RULE = new RuntimeBlooms();
+  static final RuntimeBlooms RULE = new RuntimeBlooms();
   private static final InjectRuntimeFilter$ INJECT = InjectRuntimeFilter$.MODULE$;
 
   private RuntimeBlooms() {}
-
-  /** Adds the rule to a session that has a Lockgate catalog, once. */
-  public static void install(SparkSession session) {
-    Seq<Rule<LogicalPlan>> rules = session.experimental().extraOptimizations();
-    if (!rules.contains(RULE)) {
-      List<Rule<LogicalPlan>> more = new ArrayList<>(CollectionConverters.asJava(rules));
-      more.add(RULE);
-      session.experimental().extraOptimizations_$eq(CollectionConverters.asScala(more).toSeq());
-    }
-  }
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {

@@ -1,0 +1,44 @@
+package io.lockgate.spark;
+
+import io.lockgate.spark.rules.DriverReads;
+import io.lockgate.spark.rules.IncrementalQueries;
+import io.lockgate.spark.rules.LateRules;
+import io.lockgate.spark.rules.Untranslatable;
+import java.util.Collections;
+import java.util.Set;
+import java.util.WeakHashMap;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
+
+/**
+ * {@code spark.sql.extensions=io.lockgate.spark.LockgateExtensions}: the rules by which Spark plans queries on tables of Lockgate.
+ *
+ * <p>Spark only warns where it does not find the class, and the session would plan without the rules. So catalogs ask
+ * {@link #isIn} and refuse to work.
+ */
+public final class LockgateExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
+  static final String MISSING =
+      "this Spark session runs without Lockgate's rules: start it with spark.sql.extensions=" + LockgateExtensions.class.getName()
+          + " (lockgate.configure(builder) sets it), before the first session of the process; one that runs can't take it";
+
+  /** What a session shares with the sessions that are made of it; equal only if identical. */
+  private static final Set<SparkSessionExtensions> EXTENDED =
+      Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
+
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectPostHocResolutionRule(session -> new LateRules((SparkSession) session));
+    extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);
+    extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);
+    IncrementalQueries.functions().forEach(extensions::injectTableFunction);
+    EXTENDED.add(extensions);
+    return BoxedUnit.UNIT;
+  }
+
+  /** Tells whether a session plans its queries by these rules. */
+  public static boolean isIn(SparkSession session) {
+    return EXTENDED.contains(session.extensions());
+  }
+}

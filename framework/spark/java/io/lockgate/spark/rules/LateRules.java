@@ -1,0 +1,37 @@
+package io.lockgate.spark.rules;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Sees to it that a session has the rules which come after Spark's own, where scans are made already.
+ *
+ * <p>Extensions have no place that late, only the session's experimental methods do. Those are a user's to set as well, so this looks at
+ * every query that is analyzed. It changes no plan.
+ */
+public final class LateRules extends Rule<LogicalPlan> {
+  private static final List<Rule<LogicalPlan>> RULES = List.of(Rewrites.RULE, RuntimeBlooms.RULE, Untranslatable.UNWRAPPING);
+
+  private final SparkSession session;
+
+  /** For one session. */
+  public LateRules(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    Seq<Rule<LogicalPlan>> present = session.experimental().extraOptimizations();
+    List<Rule<LogicalPlan>> all = new ArrayList<>(CollectionConverters.asJava(present));
+    if (!all.containsAll(RULES)) {
+      RULES.stream().filter(rule -> !all.contains(rule)).forEach(all::add);
+      session.experimental().extraOptimizations_$eq(CollectionConverters.asScala(all).toSeq());
+    }
+    return plan;
+  }
+}
