@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.scan.visible_files import may_wait
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
@@ -61,18 +62,25 @@ def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
 def newest_target(table: Table) -> Snapshot | None:
     """The snapshot to bring a cache to: the newest that changed rows, so that compaction causes no work.
 
+    In some tables a compaction shows the rows that were committed before it (`visible_files`).
     None if the table has no snapshot yet. Raises UnsupportedError for tables that cannot be read.
     """
     check_readable(table.schema)
     check_unselected(table.schema)
     latest = table.latest_snapshot()
     found = latest
-    while found is not None and found.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+    while found is not None and not _changes_rows(table, found):
         try:
             found = table.snapshot(found.id - 1)
         except SnapshotNotFoundError:
             return latest
     return found
+
+
+def _changes_rows(table: Table, snapshot: Snapshot) -> bool:
+    if snapshot.commit_kind is CommitKind.COMPACT:
+        return may_wait(table.schema, snapshot)
+    return snapshot.commit_kind is not CommitKind.ANALYZE
 
 
 class LookupTable:

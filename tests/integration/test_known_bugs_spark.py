@@ -119,11 +119,6 @@ def test_9141_and_5874_deletion_vectors_are_refused(
     with pytest.raises(AnalysisException, match=r"deletion-vectors\.enabled"):
         spark.sql(f"CREATE TABLE {table('d')} (id INT) TBLPROPERTIES ('deletion-vectors.enabled' = 'true')")
     assert spark.table(numbers).count() == 50
-    options = {"deletion-vectors.enabled": "true", "file-index.bloom-filter.columns": "id"}
-    foreign_schema(lake, numbers, lambda schema: schema["options"].update(options))
-    for query in ("SELECT * FROM {}", "SELECT count(*) FROM {}", "SELECT id FROM {} WHERE id = 3 LIMIT 1"):
-        with pytest.raises(AnalysisException, match=r"deletion-vectors\.enabled"):
-            spark.sql(query.format(numbers)).collect()
 
 
 @pytest.fixture(params=["bounds", "Bloom filters"])

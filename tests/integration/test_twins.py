@@ -127,3 +127,25 @@ def test_files_left_out_by_statistics(spark: SparkSession, path: Path, tmp_path:
             assert count >= rows.filter(to_arrow_expression(predicate, rows.schema)).num_rows, (node, values)
             left_out += count == 0
     assert left_out
+
+
+def test_deletion_vectors(spark: SparkSession) -> None:
+    cases = json.loads((FIXTURES / "vectors" / "deletion_vectors.json").read_text())["cases"]
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.files.VectorTwins
+    for case in cases:
+        found = twins.decode(case["bytes"], case["rows"], case.get("positions", []))
+        if "error" in case:
+            assert found.startswith("the vector is "), (case["name"], found)
+            assert case["error"] in found, (case["name"], found)
+        else:
+            assert found == "equal", case["name"]
+
+
+def test_rows_that_a_deletion_vector_leaves(spark: SparkSession) -> None:
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.files.VectorTwins
+    for name in ("Paimon's of dv_append_32, snapshot 004, 3 rows", "beyond 32 bits"):
+        cases = json.loads((FIXTURES / "vectors" / "deletion_vectors.json").read_text())["cases"]
+        (case,) = (each for each in cases if each["name"] == name)
+        for first, count in ((0, 10), (2, 4), (9, 1), (2**32 - 3, 6)):
+            kept = json.loads(twins.kept(case["bytes"], case["rows"], first, count))
+            assert kept == [row for row in range(count) if first + row not in case["positions"]]

@@ -49,6 +49,7 @@ ROOMS = {
         "schema",
         "metadata",
         "manifests",
+        "vectors",
         "formats",
         "rows",
         "ddl",

@@ -35,9 +35,7 @@ def unpack(folder: Path) -> Path:
 REFUSED = {
     "variant": "VARIANT",
     "data_evolution": "data-evolution.enabled",
-    "postpone": "postponed buckets",
     "fallback_branch": "scan.fallback-branch",
-    **dict.fromkeys((name for name in expected() if name.startswith("dv_")), "deletion-vectors.enabled"),
     **dict.fromkeys(("ignore_delete", "partial_ignore"), "ignore-delete"),
     "changelog_lookup_sum": "aggregation",
     **dict.fromkeys(

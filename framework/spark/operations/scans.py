@@ -29,6 +29,7 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.manifests.manifest import VectorPlace
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Selection
     from lockgate.framework.store.scan.split import Split
@@ -207,14 +208,9 @@ def _only_files(context: Context, table: Table, planned: ScanPlan, wanted: froze
     """Leave out the files that have no row to change, as a query of Spark's own has found."""
     splits = []
     for split in planned.splits:
-        kept = [
-            (file, path)
-            for file, path in zip(split.files, split.paths, strict=True)
-            if context.hadoop_path(table, path) in wanted
-        ]
-        if kept:
-            files, paths = zip(*kept, strict=True)
-            splits.append(dataclasses.replace(split, files=files, paths=paths))
+        kept = split.only(lambda path: context.hadoop_path(table, path) in wanted)
+        if kept.files:
+            splits.append(kept)
     return dataclasses.replace(planned, splits=tuple(splits))
 
 
@@ -342,10 +338,15 @@ def _split(context: Context, table: Table, schema: TableSchema, split: Split) ->
                 "size": file.file_size,
                 "rows": file.row_count,
                 "schema_id": file.schema_id,
+                "vector": None if vector is None else _vector(context, table, vector),
             }
-            for file, path in zip(split.files, split.paths, strict=True)
+            for file, path, vector in zip(split.files, split.paths, split.vectors, strict=True)
         ],
     }
+
+
+def _vector(context: Context, table: Table, place: VectorPlace) -> dict[str, Any]:
+    return {**dataclasses.asdict(place), "path": context.hadoop_path(table, place.path)}
 
 
 def _partition_text(partition: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.rows.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.scan.read import FileReader, no_columns
 from lockgate.framework.store.scan.split import by_bucket, key_order
+from lockgate.framework.store.scan.visible_files import may_wait, waits
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.write.newest_rows import standing_rows
@@ -38,7 +39,8 @@ class Change:
     With `needs_reload` there are no rows, because rows alone would mislead: read the table again as of
     `snapshot_id`. So it is for an OVERWRITE, which also removes rows it does not name, and for a commit whose
     writer began before another that was committed first: some of its rows are older than those they would
-    replace.
+    replace. In key tables with deletion vectors or postponed buckets it is for each compaction, which shows
+    the rows that others have committed before; their own commits are left out.
     """
 
     snapshot_id: int
@@ -52,9 +54,9 @@ def read_changes(
 ) -> Iterator[Change]:
     """Yield the changes of each snapshot with after < id <= upto, oldest first.
 
-    Snapshots that change no rows (COMPACT, ANALYZE) are left out. `strict` as in `read_table`. Raises
-    SnapshotNotFoundError, before anything is read, if one of the snapshots has expired or does not exist yet,
-    and ColumnNotFoundError for unknown columns.
+    Snapshots that change no rows (ANALYZE, and COMPACT where nothing waits for it) are left out. `strict` as
+    in `read_table`. Raises SnapshotNotFoundError, before anything is read, if one of the snapshots has
+    expired or does not exist yet, and ColumnNotFoundError for unknown columns.
     """
     if after > upto:
         raise InputError(f"changes go forward: after {after} up to {upto} does not")
@@ -78,9 +80,18 @@ def _changes(
     reader = FileReader(table, schema, strict=strict)
     plan = merge_plan(schema)
     for snapshot in snapshots:
-        if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
+        if snapshot.commit_kind is CommitKind.ANALYZE:
+            continue
+        late = may_wait(schema, snapshot)
+        if snapshot.commit_kind is CommitKind.COMPACT and not late:
             continue
         entries = table.manifests.delta_entries(snapshot)
+        if late:
+            if snapshot.commit_kind is not CommitKind.APPEND or not all(
+                waits(entry, schema, snapshot) for entry in entries
+            ):
+                yield Change(snapshot.id, CommitKind.OVERWRITE, _table([], reader, names), needs_reload=True)
+            continue
         removes = any(entry.kind is FileKind.DELETE for entry in entries)
         # Before or after the table was replaced by another; that is an OVERWRITE on the way.
         replaced = generation_of(table.schema_of(snapshot.schema_id)) != generation_of(schema)

@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, SnapshotNotFoundError
 from lockgate.framework.options import table_options as known
+from lockgate.framework.store.manifests.index_manifest import IndexManifest, index_path, read_index_manifest
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
-from lockgate.framework.store.manifests.references import (
-    IndexManifest,
-    protected_snapshots,
-    read_index_manifest,
-)
+from lockgate.framework.store.manifests.references import protected_snapshots
 from lockgate.framework.store.metadata.generations import generation_of, same_partitions
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
@@ -145,7 +142,7 @@ class _Removal:
         self._kept_index = {
             name
             for index in {keeper.index_manifest for keeper in keepers if keeper.index_manifest}
-            for name in self._index(index).files
+            for name in self._index(index).names
         }
         self._kept_statistics = {keeper.statistics for keeper in keepers}
         # What the first retained snapshot deleted is needed by expired ones only.
@@ -199,9 +196,9 @@ class _Removal:
             if name not in self._kept_manifests:
                 self._manifests[self.table.paths.manifest(name)] = bytes_
         if snapshot.index_manifest is not None and self._manifest_exists(snapshot.index_manifest):
-            for name, bytes_ in self._index(snapshot.index_manifest).files.items():
-                if name not in self._kept_index:
-                    self._data[self.table.paths.index_file(name)] = bytes_
+            for entry in self._index(snapshot.index_manifest).entries:
+                if entry.file_name not in self._kept_index:
+                    self._data[index_path(self.table, entry)] = entry.file_size
         if snapshot.statistics is not None and snapshot.statistics not in self._kept_statistics:
             self._manifests[self.table.paths.statistics_file(snapshot.statistics)] = 0
 

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lockgate.errors import CorruptFileError, SnapshotNotFoundError
+from lockgate.framework.store.manifests.index_manifest import read_index_manifest
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
-from lockgate.framework.store.manifests.references import branch_lines, read_index_manifest, tagged_snapshots
+from lockgate.framework.store.manifests.references import branch_lines, tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def metadata_files_of(table: Table, snapshot: Snapshot) -> dict[str, int]:
             paths.manifest(meta.file_name): meta.file_size for meta in table.manifests.read_list(name, size)
         }
     if snapshot.index_manifest is not None:
-        index = read_index_manifest(table, snapshot.index_manifest)
-        found |= {paths.index_file(name): size for name, size in index.files.items()}
+        found |= read_index_manifest(table, snapshot.index_manifest).paths(table)
         path = paths.manifest(snapshot.index_manifest)
         found[path] = files.size(path)
     if snapshot.statistics is not None:

@@ -7,7 +7,9 @@ change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import compress
 from typing import Any, TypeAlias
@@ -16,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, joined_bounds
-from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, live_entries
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorPlace, live_entries
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField
 from lockgate.pushdown import Count
@@ -79,6 +81,20 @@ class FileTable:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def with_vectors(self, vectors: Mapping[int, VectorPlace], hidden: Mask) -> FileTable:
+        """Return the files as a snapshot shows them: rows without those that `vectors`, by number, delete.
+
+        Files in `hidden` are none of its live ones.
+        """
+        made = copy.copy(self)
+        entries, rows = list(self.entries), self.rows.copy()
+        for number, place in vectors.items():
+            entries[number] = replace(entries[number], vector=place)
+            rows[number] -= place.cardinality
+        made.entries, made.rows = tuple(entries), rows
+        made.__dict__["live"] = self.live & ~hidden
+        return made
 
     def _renumbered(self, numbers: dict[tuple[Any, ...], int]) -> Numbers:
         found = [numbers.setdefault(partition, len(numbers)) for partition in self.partitions]

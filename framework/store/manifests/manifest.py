@@ -61,14 +61,36 @@ class DataFileMeta:
 
 
 @dataclass(frozen=True)
+class VectorPlace:
+    """Where the deletion vector of a data file lies in an index file, and how many rows it deletes.
+
+    `length` is the manifest's, which counts the size and the check sum in one of the two layouts alone.
+    """
+
+    path: str
+    offset: int
+    length: int
+    cardinality: int
+
+
+@dataclass(frozen=True)
 class ManifestEntry:
-    """The addition or deletion of one file; `partition` holds values of the partition columns in order."""
+    """The addition or deletion of one file; `partition` holds values of the partition columns in order.
+
+    `vector` is not of the manifest but of the snapshot that is read: where the rows are that it deletes.
+    """
 
     kind: FileKind
     partition: tuple[Any, ...]
     bucket: int
     total_buckets: int
     file: DataFileMeta
+    vector: VectorPlace | None = None
+
+    @property
+    def live_rows(self) -> int:
+        """Rows of the file that no vector deletes."""
+        return self.file.row_count - (0 if self.vector is None else self.vector.cardinality)
 
     @property
     def identifier(self) -> tuple[Any, ...]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence, Sized
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
@@ -20,6 +18,7 @@ from lockgate.framework.store.manifests.manifest import (
     live_entries,
 )
 from lockgate.framework.store.manifests.metadata_records import read_records
+from lockgate.framework.store.manifests.parsed_cache import ParsedCache
 from lockgate.framework.store.manifests.records import (
     ENTRY_SCHEMA,
     MANIFEST_META_SCHEMA,
@@ -34,8 +33,6 @@ from lockgate.framework.store.metadata.trust import check_file_name
 from lockgate.framework.store.schema.schema import TableSchema
 
 T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
-P = TypeVar("P", bound=Sized)
 
 # About 1 KB an entry: the memory that parsed manifests may take in a process.
 _CACHED_ENTRIES = 200_000
@@ -43,36 +40,10 @@ _CACHED_ENTRIES = 200_000
 ManifestFilter = Callable[[ManifestFileMeta], bool]
 
 
-class _Cache(Generic[K, P]):
-    """What was parsed, for all tables of the process; the least recently used goes first."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._size = 0
-        self._parsed: OrderedDict[K, P] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: K) -> P | None:
-        with self._lock:
-            if key in self._parsed:
-                self._parsed.move_to_end(key)
-            return self._parsed.get(key)
-
-    def put(self, key: K, parsed: P) -> None:
-        with self._lock:
-            if key in self._parsed:
-                return
-            self._parsed[key] = parsed
-            self._size += len(parsed) + 1
-            while self._size > self._capacity and self._parsed:
-                _, dropped = self._parsed.popitem(last=False)
-                self._size -= len(dropped) + 1
-
-
-_lists: _Cache[str, tuple[ManifestFileMeta, ...]] = _Cache(_CACHED_ENTRIES)
-_manifests: _Cache[str, FileTable] = _Cache(_CACHED_ENTRIES)
+_lists: ParsedCache[str, tuple[ManifestFileMeta, ...]] = ParsedCache(_CACHED_ENTRIES)
+_manifests: ParsedCache[str, FileTable] = ParsedCache(_CACHED_ENTRIES)
 # The manifests of a snapshot put together: pointers to what the cache above holds, and columns beside them.
-_snapshots: _Cache[tuple[str, ...], FileTable] = _Cache(_CACHED_ENTRIES)
+_snapshots: ParsedCache[tuple[str, ...], FileTable] = ParsedCache(_CACHED_ENTRIES)
 
 
 class ManifestFiles:

@@ -1,4 +1,4 @@
-"""What refers to files of a table besides its snapshots: tags, branches and index manifests.
+"""What refers to files of a table besides its snapshots: tags and branches.
 
 Source: Paimon's `TagManager` and `BranchManager`: a tag is a copy of its snapshot's file, a branch a folder
 with snapshots and tags of its own over the same data.
@@ -6,41 +6,15 @@ with snapshots and tags of its own over the same data.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lockgate.errors import CorruptFileError, SnapshotNotFoundError
-from lockgate.framework.store.manifests.metadata_records import read_records
-from lockgate.framework.store.manifests.records import checked
+from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.metadata.trust import check_file_name, check_number
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
-
-
-@dataclass(frozen=True)
-class IndexManifest:
-    """The index files that an index manifest names, with their sizes."""
-
-    files: dict[str, int]
-
-
-def read_index_manifest(table: Table, name: str) -> IndexManifest:
-    """Read an index manifest; CorruptFileError if it is missing or damaged."""
-    path = table.paths.manifest(name)
-    try:
-        records = read_records(table.file_system.read_bytes(path), path)
-        return checked(lambda: IndexManifest(dict(_index_file(record) for record in records)), path)
-    except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing, but a snapshot refers to it") from None
-
-
-def _index_file(record: Mapping[str, Any]) -> tuple[str, int]:
-    name = check_file_name(record["_FILE_NAME"], "a file of an index")
-    return name, check_number(record["_FILE_SIZE"], f"the size of {name}")
 
 
 def protected_snapshots(table: Table) -> list[Snapshot]:

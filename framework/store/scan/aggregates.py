@@ -27,7 +27,7 @@ from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.rows.merge import merge_plan
 from lockgate.framework.store.scan.pruning import PartitionPruner
 from lockgate.framework.store.scan.scan import check_files, files_of, wanted_snapshot
-from lockgate.framework.store.scan.split import by_bucket, key_sections
+from lockgate.framework.store.scan.split import by_bucket, sections_of
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
@@ -108,7 +108,7 @@ def answer_aggregates(
     if refusals:
         return _refused(aggregates, refusals, report)
     with paused_collector():
-        answering = _Answering(table, schema, wanted, files_of(table, snapshot))
+        answering = _Answering(table, schema, wanted, files_of(table, snapshot, schema=schema))
         rows, refusals = answering.answer(aggregates, group_by)
     report = replace(report, steps=answering.steps)
     if rows is None:
@@ -245,7 +245,7 @@ class _Answering:
             return ""
         unclean = 0
         for entries in by_bucket(self._files.select(self._mask)):
-            unclean += any(section.merge for section in key_sections(entries))
+            unclean += any(section.merge for section in sections_of(self._schema, entries))
         return (
             f"rows of one key may be in several files, or deleted, in {unclean} of the buckets"
             if unclean
@@ -302,12 +302,12 @@ class _Answering:
             position = positions[layout]
             counts = file.value_stats.null_counts
             if position == ABSENT:
-                nulls.append(file.row_count)
+                nulls.append(entry.live_rows)
                 continue
             count = None if position is None or position >= len(counts) else counts[position]
             if count is None:
                 raise _InexactError(f"a file has no statistics of column {field.name} as it is now")
-            nulls.append(count)
+            nulls.append(_live_nulls(entry, count, field.name))
         return nulls
 
     def _schema_of(self, schema_id: int) -> TableSchema:
@@ -335,7 +335,10 @@ class _Answering:
         if not (known | without)[filled].all():
             raise _InexactError(f"a file has no statistics of column {field.name} as it is now")
         values = (bounds.high if largest else bounds.low)[self._mask]
-        used = known & filled & ~without
+        used = known & filled & ~without & (self._files.rows[self._mask] > 0)
+        chosen = self._files.select(self._mask)
+        if any(chosen[number].vector for number in np.flatnonzero(used)):
+            raise _InexactError(_DELETED.format(field.name))
         if field.type.kind is Kind.DATE and (values[used] < _FIRST_GREGORIAN_DAY).any():
             raise _InexactError(
                 f"column {field.name} has days before 1582-10-15, which writers count differently"
@@ -352,6 +355,18 @@ class _Answering:
 
 class _InexactError(Exception):
     """Raised inside this module where statistics of a file do not tell enough."""
+
+
+_DELETED = "rows of a file are deleted, which its statistics of column {} still count"
+
+
+def _live_nulls(entry: ManifestEntry, nulls: int, name: str) -> int:
+    """Return how many of the rows that no vector deletes are null, where that follows from all rows."""
+    if entry.vector is None or not nulls:
+        return nulls
+    if nulls == entry.file.row_count or not entry.live_rows:
+        return entry.live_rows
+    raise _InexactError(_DELETED.format(name))
 
 
 def _values(stored: list[int | None], kind: DataType) -> pa.Array:

@@ -66,7 +66,8 @@ def _bounds(plan: ScanPlan, entries: Sequence[ManifestEntry], name: str) -> Colu
 
 
 def _estimate(bounds: ColumnBounds, rows: int) -> ColumnEstimate:
-    nulls = int(bounds.nulls.sum())
+    # Of files with deletion vectors deleted rows are counted too.
+    nulls = min(rows, int(bounds.nulls.sum()))
     filled = ~bounds.all_null
     if bounds.scale is None or not filled.any() or not bounds.known[filled].all():
         return ColumnEstimate(nulls, None, None, 0 if not filled.any() else None)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.store.formats import DataFile, FileFormat, format_of, open_plain_file
-from lockgate.framework.store.manifests.manifest import DataFileMeta
+from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorPlace
 from lockgate.framework.store.rows.integrity import IntegrityPolicy
 from lockgate.framework.store.rows.merge import (
     KEY_PREFIX,
@@ -27,6 +27,7 @@ from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.scan.split import Split
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
 
@@ -129,8 +130,8 @@ class SplitReader:
             assert self._plan.merge_plan is not None
             yield self._finish(self._merged(split, self._plan.merge_plan))
             return
-        for path, file in zip(split.paths, split.files, strict=True):
-            for part in self._files.parts(path, file, self._needed, split.partition):
+        for path, file, vector in zip(split.paths, split.files, split.vectors, strict=True):
+            for part in self._files.parts(path, file, self._needed, split.partition, vector):
                 finished = self._finish(part)
                 del part
                 yield finished
@@ -149,8 +150,8 @@ class SplitReader:
     def _merged(self, split: Split, plan: MergePlan) -> pa.Table:
         names = tuple(dict.fromkeys((*plan.system_columns, *self._needed)))
         tables = [
-            self._files.whole(path, file, names, split.partition)
-            for path, file in zip(split.paths, split.files, strict=True)
+            self._files.whole(path, file, names, split.partition, vector)
+            for path, file, vector in zip(split.paths, split.files, split.vectors, strict=True)
         ]
         return merge_tables(plan, tables).select(list(self._needed))
 
@@ -212,19 +213,29 @@ class FileReader:
         return file
 
     def whole(
-        self, path: str, file: DataFileMeta, names: Sequence[str], partition: Mapping[str, Any]
+        self,
+        path: str,
+        file: DataFileMeta,
+        names: Sequence[str],
+        partition: Mapping[str, Any],
+        vector: VectorPlace | None = None,
     ) -> pa.Table:
         """Read a whole file; `names` are columns of the schema and system columns."""
-        parts = list(self.parts(path, file, names, partition))
+        parts = list(self.parts(path, file, names, partition, vector))
         if not names:
             return no_columns(sum(part.num_rows for part in parts))
         schema = self.output_schema(names)
         return pa.concat_tables([part.cast(schema) for part in parts]) if parts else schema.empty_table()
 
     def parts(
-        self, path: str, file: DataFileMeta, names: Sequence[str], partition: Mapping[str, Any]
+        self,
+        path: str,
+        file: DataFileMeta,
+        names: Sequence[str],
+        partition: Mapping[str, Any],
+        vector: VectorPlace | None = None,
     ) -> Iterator[pa.Table]:
-        """Read a file stripe by stripe.
+        """Read a file stripe by stripe, without the rows that `vector` deletes.
 
         `partition` has the values of the partition columns by name: files that were written by other engines
         and adopted may lack these columns.
@@ -234,17 +245,22 @@ class FileReader:
             written = self._table.schema_of(file.schema_id)
         wanted = [field.type for field in self._schema.fields if field.name in names]
         nanoseconds = any(has_nanoseconds(kind) for kind in wanted)
+        deleted = None if vector is None else read_vector(self._table, vector, file.row_count)
         with self._open(path, written, nanoseconds=nanoseconds) as source:
             stored = {name: self._stored(name, written, source.schema) for name in names}
             present = list(dict.fromkeys(name for name in stored.values() if name is not None))
             self._note_masks(stored, source.schema)
             if not present:
-                rows = source.num_rows
+                rows = source.num_rows - (0 if vector is None else vector.cardinality)
                 yield self._conform(no_columns(rows), stored, written, rows, partition)
                 return
+            first = 0
             for batch in source.iter_batches(columns=present):
                 part = pa.Table.from_batches([batch])
                 del batch
+                kept = None if deleted is None else deleted.kept(first, part.num_rows)
+                first += part.num_rows
+                part = part if kept is None else part.filter(pa.array(kept))
                 conforming = self._conform(part, stored, written, part.num_rows, partition)
                 del part
                 yield conforming

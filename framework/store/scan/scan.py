@@ -36,12 +36,12 @@ from lockgate.framework.store.scan.selection import Between, files_between
 from lockgate.framework.store.scan.split import (
     Section,
     Split,
-    append_sections,
     by_bucket,
-    key_sections,
     pack_sections,
+    sections_of,
 )
 from lockgate.framework.store.scan.topn import Buckets, extents_of, first_of_order, limited, places_of
+from lockgate.framework.store.scan.visible_files import visible_files
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 from lockgate.framework.types import Kind
@@ -187,7 +187,7 @@ def plan_scan(
     push_down = push_down or apply_filters(table, conjuncts(wanted))
     funnel = _Funnel(table, schema, wanted, wanted_late, limit, order, merge_apart=merge_apart)
     with paused_collector():
-        files = files_of(table, snapshot, between)
+        files = files_of(table, snapshot, between, schema)
         splits = funnel.run(files)
     report = replace(
         _report(table, schema, snapshot, funnel, push_down, columns, limit),
@@ -220,11 +220,13 @@ def plan_scan(
     return planned
 
 
-def files_of(table: Table, snapshot: Snapshot | None, between: Between | None = None) -> FileTable:
-    """Return the entries of a snapshot, or of what the snapshots of a range added."""
+def files_of(
+    table: Table, snapshot: Snapshot | None, between: Between | None = None, schema: TableSchema | None = None
+) -> FileTable:
+    """Return the entries of a snapshot that a query reads by `schema`, or of what a range of them added."""
     if between is not None:
         return files_between(table, between)
-    return FileTable(()) if snapshot is None else table.manifests.files(snapshot)
+    return FileTable(()) if snapshot is None else visible_files(table, snapshot, schema or table.schema)
 
 
 def check_files(files: FileTable) -> None:
@@ -283,8 +285,7 @@ class _Funnel:
         return [split for bucket in buckets for split in self._splits(bucket)]
 
     def _sections(self, entries: Sequence[ManifestEntry]) -> list[list[Section]]:
-        make = key_sections if self._schema.has_primary_key else append_sections
-        return [make(bucket) for bucket in by_bucket(entries)]
+        return [sections_of(self._schema, bucket) for bucket in by_bucket(entries)]
 
     def _step(
         self,
@@ -422,7 +423,7 @@ def _entries(buckets: Sequence[Sequence[Section]]) -> list[ManifestEntry]:
 
 def _count(entries: Sequence[ManifestEntry]) -> Count:
     return Count.of(
-        (entry.partition, entry.bucket, entry.file.row_count, entry.file.file_size) for entry in entries
+        (entry.partition, entry.bucket, entry.live_rows, entry.file.file_size) for entry in entries
     )
 
 

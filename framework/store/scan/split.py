@@ -7,10 +7,14 @@ must meet. Source: Paimon's `MergeTreeSplitGenerator`, `AppendOnlySplitGenerator
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
+from lockgate.framework.options.table_options import DELETION_VECTORS
+from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorPlace
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.schema.schema import TableSchema
 
 T = TypeVar("T")
 
@@ -26,7 +30,7 @@ class Split:
     """Files to be read together; `partition` holds the partition's values by column name.
 
     With `merge` their rows must be merged by key, as `merge_plan` says; `files` go from old to new. Without,
-    each file can be read by itself.
+    each file can be read by itself. `vectors` say for each file where its deleted rows are (None: nowhere).
     """
 
     partition: Mapping[str, Any] = field(hash=False)
@@ -34,11 +38,27 @@ class Split:
     files: tuple[DataFileMeta, ...]
     paths: tuple[str, ...]
     merge: bool
+    vectors: tuple[VectorPlace | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.vectors:
+            object.__setattr__(self, "vectors", (None,) * len(self.files))
 
     @property
     def row_count(self) -> int:
-        """Rows in the files; after a merge there may be fewer."""
-        return sum(file.row_count for file in self.files)
+        """Rows in the files that no vector deletes; after a merge there may be fewer."""
+        deleted = sum(place.cardinality for place in self.vectors if place is not None)
+        return sum(file.row_count for file in self.files) - deleted
+
+    def only(self, chosen: Callable[[str], bool]) -> Split:
+        """Return the part of the split whose paths are chosen."""
+        kept = [place for place, path in enumerate(self.paths) if chosen(path)]
+        return replace(
+            self,
+            files=tuple(self.files[place] for place in kept),
+            paths=tuple(self.paths[place] for place in kept),
+            vectors=tuple(self.vectors[place] for place in kept),
+        )
 
     @property
     def size(self) -> int:
@@ -55,8 +75,8 @@ class Section:
 
     @property
     def row_count(self) -> int:
-        """Rows in the files, before merging."""
-        return sum(entry.file.row_count for entry in self.entries)
+        """Rows in the files that no vector deletes, before merging."""
+        return sum(entry.live_rows for entry in self.entries)
 
     def size(self, open_cost: int) -> int:
         """Return the bytes of the files, each at least the cost of opening it."""
@@ -71,8 +91,21 @@ def by_bucket(entries: Sequence[ManifestEntry]) -> list[list[ManifestEntry]]:
     return list(grouped.values())
 
 
+def sections_of(schema: TableSchema, entries: Sequence[ManifestEntry]) -> list[Section]:
+    """Divide the files of one bucket into sections.
+
+    In key tables with deletion vectors files above level 0 have no live row of one key twice.
+    """
+    if not schema.has_primary_key:
+        return append_sections(entries)
+    marked = schema.table_options.get_option(DELETION_VECTORS)
+    if marked and all(_is_clean(entry.file) for entry in entries):
+        return append_sections(entries)
+    return key_sections(entries)
+
+
 def append_sections(entries: Sequence[ManifestEntry]) -> list[Section]:
-    """Return the files of a bucket of a table without a primary key: each stands alone."""
+    """Return the files of a bucket whose rows all have keys of their own, or none: each stands alone."""
     return [Section((entry,), merge=False) for entry in entries]
 
 
@@ -146,6 +179,7 @@ def pack_sections(
                     files=tuple(entry.file for entry in entries),
                     paths=tuple(path_of(entry) for entry in entries),
                     merge=merge,
+                    vectors=tuple(entry.vector for entry in entries),
                 )
             )
     return splits

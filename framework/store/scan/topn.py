@@ -112,11 +112,13 @@ def _extent(section: Section, bounds: ColumnBounds, places: Sequence[int]) -> Ex
     sure = bool(valued) and all(bounds.known[place] for place in valued)
     nulls = [int(bounds.nulls[place]) for place in places]
     counted = not section.merge and min(nulls) >= 0
+    # Statistics count deleted rows too, which may have been any.
+    deleted = sum(entry.file.row_count - entry.live_rows for entry in section.entries)
     return Extent(
         low=min(bounds.low[place] for place in valued) if sure else None,
         high=max(bounds.high[place] for place in valued) if sure else None,
-        values=section.row_count - sum(nulls) if counted else 0,
-        nulls=sum(nulls) if counted else 0,
+        values=max(0, section.row_count - sum(nulls)) if counted else 0,
+        nulls=max(0, sum(nulls) - deleted) if counted else 0,
         may_be_null=any(nulls),
         may_have_values=bool(valued),
     )

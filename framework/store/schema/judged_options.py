@@ -78,7 +78,7 @@ _REFUSED: dict[str, Judgement] = {
         Verdict.ELSEWHERE, "a catalog that is not asked here says who may see which rows and columns", _OFF
     ),
     "deletion-vectors.enabled": Judgement(
-        Verdict.STORED, "rows are deleted by marks in files of their own", _OFF
+        Verdict.NOT_WRITTEN, "rows are deleted by marks in files of their own", _OFF
     ),
     "data-evolution.enabled": Judgement(Verdict.STORED, "columns of one row lie in several files", _OFF),
     "data-file.path-directory": Judgement(Verdict.STORED, "data files lie in another folder"),

@@ -34,8 +34,6 @@ def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
     """
     for key, value, judged in _refused(schema, _UNREADABLE):
         raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
-    if schema.has_primary_key and schema.options.get("bucket", "").strip() == "-2":
-        raise UnsupportedError("tables with postponed buckets (bucket = -2) cannot be read")
     for key, value, judged in _refused(now or schema, (Verdict.ELSEWHERE,)):
         raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
 

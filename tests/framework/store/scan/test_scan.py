@@ -277,7 +277,7 @@ def test_what_does_not_fit_is_refused(catalog: Catalog) -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("deletion-vectors.enabled", "true"),
+        ("data-evolution.enabled", "true"),
         ("merge-engine", "partial-update"),
         ("sequence.field", "gone"),
     ],

@@ -197,9 +197,9 @@ def test_what_holds_now_counts_for_older_snapshots_too(catalog: Catalog, make_ta
 def test_how_files_are_stored_counts_by_snapshot(catalog: Catalog, make_table: MakeTable) -> None:
     table = made(make_table, "")
     table = catalog.alter_table("db.t", [SetOption("snapshot.num-retained.min", "3")])
-    table = with_option(catalog, table, "deletion-vectors.enabled", "true")
+    table = with_option(catalog, table, "data-evolution.enabled", "true")
     assert rows_of(table.read(snapshot_id=1)) == ROWS.to_pylist()
-    with pytest.raises(UnsupportedError, match=r"deletion-vectors\.enabled"):
+    with pytest.raises(UnsupportedError, match=r"data-evolution\.enabled"):
         table.read()
 
 

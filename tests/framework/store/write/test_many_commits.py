@@ -34,7 +34,7 @@ class Reads:
 
     def of_a_cold_plan(self) -> int:
         for name in ("_lists", "_manifests", "_snapshots"):
-            self._monkeypatch.setattr(manifest_files, name, manifest_files._Cache(10**6))
+            self._monkeypatch.setattr(manifest_files, name, manifest_files.ParsedCache(10**6))
         self._names.clear()
         self._table.scan()
         return len([name for name in self._names if "/manifest/" in name])

@@ -52,10 +52,11 @@ public final class OrcFileReader implements DataFileReader {
       this.vectors = vectors;
       this.views = views;
       // What counts rows belongs to one page.
-      ColumnVector[] own = Arrays.stream(constants).map(column -> column instanceof RowNumbers ? new RowNumbers() : column)
+      RowNumbers counter = new RowNumbers();
+      ColumnVector[] own = Arrays.stream(constants).map(column -> column instanceof RowNumbers ? counter : column)
           .toArray(ColumnVector[]::new);
       this.columns = DataFileReader.arrange(views, own);
-      this.numbers = Arrays.stream(own).filter(RowNumbers.class::isInstance).map(RowNumbers.class::cast).findFirst().orElse(null);
+      this.numbers = counter;
     }
 
     @Override
@@ -201,9 +202,7 @@ public final class OrcFileReader implements DataFileReader {
     for (Vectors.View view : target.views) {
       view.setRows(found);
     }
-    if (target.numbers != null) {
-      target.numbers.startAt(first);
-    }
+    target.numbers.startAt(first);
     return found > 0;
   }
 

@@ -242,7 +242,10 @@ final class ParquetFileReader implements DataFileReader {
     if (!countsRows) {
       return constants;
     }
-    ColumnVector numbers = reader.resultBatch().column(reader.resultBatch().numCols() - 1);
+    return own(reader.resultBatch().column(reader.resultBatch().numCols() - 1));
+  }
+
+  private ColumnVector[] own(ColumnVector numbers) {
     return Arrays.stream(constants).map(column -> column instanceof RowNumbers ? numbers : column).toArray(ColumnVector[]::new);
   }
 
@@ -272,6 +275,7 @@ final class ParquetFileReader implements DataFileReader {
   /** Rows copied out of the vectors that the reader uses again for each batch. */
   private final class CopiedPage implements Page {
     private final OnHeapColumnVector[] copies;
+    private final OnHeapColumnVector numbers = new OnHeapColumnVector(countsRows ? batchRows : 0, DataTypes.LongType);
     private final ColumnVector[] columns;
     private int rows;
 
@@ -281,7 +285,7 @@ final class ParquetFileReader implements DataFileReader {
         made.add(new OnHeapColumnVector(batchRows, layout.wanted().get(i).type()));
       }
       copies = made.toArray(OnHeapColumnVector[]::new);
-      columns = DataFileReader.arrange(copies, constants);
+      columns = DataFileReader.arrange(copies, own(numbers));
     }
 
     void copy(int count) {
@@ -290,6 +294,8 @@ final class ParquetFileReader implements DataFileReader {
       for (int i = 0; i < constants.length; i++) {
         if (constants[i] == null) {
           VectorCopy.copy(output.column(i), copies[next++], count);
+        } else if (constants[i] instanceof RowNumbers) {
+          VectorCopy.copy(output.column(i), numbers, count);
         }
       }
     }

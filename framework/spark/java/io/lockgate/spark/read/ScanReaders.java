@@ -2,11 +2,13 @@ package io.lockgate.spark.read;
 
 import io.lockgate.spark.files.BatchSource;
 import io.lockgate.spark.files.Columns;
+import io.lockgate.spark.files.DeletedRows;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.files.RowNumbers;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -90,6 +92,17 @@ final class ScanReaders implements PartitionReaderFactory {
         wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType(), spec.inside(name)));
       }
     }
+    if (file.deleted() == null) {
+      return open(file, wanted, constants, settings);
+    }
+    DeletedRows deleted = DeletedRows.read(conf(), file.deleted());
+    ColumnVector[] numbered = Arrays.copyOf(constants, constants.length + 1);
+    numbered[constants.length] = new RowNumbers();
+    return new LiveRows(open(file, wanted, numbered, settings), deleted, batchRows);
+  }
+
+  private DataFileReader open(SplitSpec.DataFile file, List<Columns.Wanted> wanted, ColumnVector[] constants,
+      OrcFileReader.Settings settings) throws IOException {
     if (file.path().endsWith(ParquetFileReader.SUFFIX)) {
       ParquetFileReader.Layout layout = new ParquetFileReader.Layout(wanted, spec.names(file.schemaId()), spec.types(file.schemaId()));
       return ParquetFileReader.open(conf(), file, layout, settings, constants);

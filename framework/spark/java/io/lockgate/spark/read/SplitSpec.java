@@ -2,6 +2,7 @@ package io.lockgate.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.JsonValues;
+import io.lockgate.spark.files.DeletedRows;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -13,8 +14,12 @@ public record SplitSpec(
     Map<String, Serializable> partition, int bucket, boolean merge, List<DataFile> files, long start, long length)
     implements Serializable {
 
-  /** A data file: its URI, size in bytes and the id of the schema it was written with. */
-  public record DataFile(String path, long size, long schemaId) implements Serializable {}
+  /** A data file: its URI, size in bytes, the id of the schema it was written with, and where its deleted rows are, or null. */
+  public record DataFile(String path, long size, long schemaId, DeletedRows.Place deleted) implements Serializable {
+    public DataFile(String path, long size, long schemaId) {
+      this(path, size, schemaId, null);
+    }
+  }
 
   /** Partition values in Spark's internal form, by column name. */
   static Map<String, Serializable> partition(JsonNode values, org.apache.spark.sql.types.StructType schema) {
@@ -31,8 +36,14 @@ public record SplitSpec(
   static List<DataFile> files(JsonNode files) {
     List<DataFile> all = new ArrayList<>();
     files.forEach(file -> all.add(
-        new DataFile(file.get("path").asText(), file.get("size").asLong(), file.path("schema_id").asLong(0))));
+        new DataFile(file.get("path").asText(), file.get("size").asLong(), file.path("schema_id").asLong(0), deleted(file))));
     return all;
+  }
+
+  private static DeletedRows.Place deleted(JsonNode file) {
+    JsonNode vector = file.path("vector");
+    return !vector.isObject() ? null : new DeletedRows.Place(vector.get("path").asText(), vector.get("offset").asLong(),
+        vector.get("length").asLong(), vector.get("cardinality").asLong(), file.get("rows").asLong());
   }
 
   long bytes() {

@@ -1,0 +1,77 @@
+"""Which files of a snapshot queries read, and which of their rows are deleted.
+
+Of a key table with deletion vectors level 0 is read once a compaction has looked for older rows of its keys;
+buckets below 0 hold rows that wait for their bucket. Source: Paimon's `SnapshotReaderImpl` and
+`KeyValueFileStoreScan`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lockgate.framework.options.table_options import DELETION_VECTORS
+from lockgate.framework.store.manifests.file_table import FileTable, Mask
+from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorPlace
+from lockgate.framework.store.vectors.snapshot_vectors import place_of, ranges_of
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.schema.schema import TableSchema
+    from lockgate.framework.store.table import Table
+
+POSTPONED = -2
+"""The number of buckets of tables whose rows wait for a compaction to give them a bucket."""
+
+_MERGE_ON_READ = "deletion-vectors.merge-on-read"
+
+
+def visible_files(table: Table, snapshot: Snapshot, schema: TableSchema) -> FileTable:
+    """Return the entries of a snapshot with their vectors; raises CorruptFileError for damaged ones."""
+    files = table.manifests.files(snapshot)
+    vectors = _vectors(table, snapshot, files)
+    hidden = _hidden(files, schema, snapshot)
+    return files.with_vectors(vectors, hidden) if vectors or hidden.any() else files
+
+
+def hides_level_0(schema: TableSchema, snapshot: Snapshot) -> bool:
+    """Say whether queries pass over level 0, whose rows may be newer than rows of higher levels.
+
+    Paimon knows the option that has them merged since its writers put their version into snapshots.
+    """
+    if not schema.has_primary_key or not schema.table_options.get_option(DELETION_VECTORS):
+        return False
+    merges = schema.options.get(_MERGE_ON_READ, "false").strip().lower() == "true"
+    return not (merges and snapshot.writer_version is not None)
+
+
+def waits(entry: ManifestEntry, schema: TableSchema, snapshot: Snapshot) -> bool:
+    """Say whether queries pass over a file until a compaction has dealt with it."""
+    return entry.bucket < 0 or (entry.file.level == 0 and hides_level_0(schema, snapshot))
+
+
+def may_wait(schema: TableSchema, snapshot: Snapshot) -> bool:
+    """Say whether rows of a table are shown by the compaction after the commit that wrote them."""
+    return hides_level_0(schema, snapshot) or (schema.has_primary_key and schema.bucket_count == POSTPONED)
+
+
+def _hidden(files: FileTable, schema: TableSchema, snapshot: Snapshot) -> Mask:
+    if not schema.has_primary_key:
+        return np.zeros(len(files), np.bool_)
+    hidden = files.bucket < 0
+    if hides_level_0(schema, snapshot):
+        hidden |= np.fromiter((entry.file.level == 0 for entry in files.entries), np.bool_, len(files))
+    return hidden
+
+
+def _vectors(table: Table, snapshot: Snapshot, files: FileTable) -> dict[int, VectorPlace]:
+    ranges = ranges_of(table, snapshot)
+    if not ranges:
+        return {}
+    found = {}
+    for number in np.flatnonzero(files.live):
+        file = files.entries[number].file
+        if file.file_name in ranges:
+            found[int(number)] = place_of(table, *ranges[file.file_name], file.row_count)
+    return found

@@ -1,0 +1,101 @@
+"""Which data files of a snapshot have a deletion vector, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lockgate.errors import CorruptFileError
+from lockgate.framework.store.manifests.index_manifest import (
+    DELETION_VECTORS,
+    IndexEntry,
+    VectorRange,
+    index_path,
+    read_index_manifest,
+)
+from lockgate.framework.store.manifests.manifest import VectorPlace
+from lockgate.framework.store.manifests.parsed_cache import ParsedCache
+from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, decode, is_wide
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.table import Table
+
+# About 1 KB a vector.
+_CACHED_VECTORS = 200_000
+
+
+class _Found(dict[str, tuple[str, VectorRange]]):
+    """The path of the index file and the range in it, by name of the data file."""
+
+
+_found: ParsedCache[tuple[str, str], _Found] = ParsedCache(_CACHED_VECTORS)
+
+
+def ranges_of(table: Table, snapshot: Snapshot | None) -> Mapping[str, tuple[str, VectorRange]]:
+    """Return where the vectors of a snapshot lie, by name of their data file; CorruptFileError for damage."""
+    if snapshot is None or snapshot.index_manifest is None:
+        return {}
+    key = (table.file_system.uri(table.paths.manifest(snapshot.index_manifest)), str(table.schema.id))
+    found = _found.get(key)
+    if found is None:
+        found = _Found()
+        for entry in read_index_manifest(table, snapshot.index_manifest).entries:
+            _add(found, table, entry)
+        _found.put(key, found)
+    return found
+
+
+def _add(found: _Found, table: Table, entry: IndexEntry) -> None:
+    path = index_path(table, entry)
+    for each in entry.vectors if entry.kind == DELETION_VECTORS else ():
+        if each.data_file in found:
+            raise CorruptFileError(
+                f"{path} has a second deletion vector of {each.data_file}, for which there is one already"
+            )
+        found[each.data_file] = (path, each)
+
+
+def place_of(table: Table, path: str, found: VectorRange, rows: int) -> VectorPlace:
+    """Return the place of the vector of a file with `rows` rows.
+
+    A vector that its manifest does not count is read and counted. Raises CorruptFileError as `read_vector`.
+    """
+    if found.cardinality is None:
+        counted = len(_read(table, path, found.offset, found.length, rows))
+        return VectorPlace(path, found.offset, found.length, counted)
+    if not 0 <= found.cardinality <= rows:
+        raise CorruptFileError(
+            f"{path} is said to delete {found.cardinality} rows of {found.data_file}, which has {rows}"
+        )
+    return VectorPlace(path, found.offset, found.length, found.cardinality)
+
+
+def read_vector(table: Table, place: VectorPlace, rows: int) -> DeletedRows:
+    """Read the vector of a file with `rows` rows.
+
+    Raises CorruptFileError if it is missing, damaged, or not what its manifest says.
+    """
+    found = _read(table, place.path, place.offset, place.length, rows)
+    if len(found) != place.cardinality:
+        raise CorruptFileError(
+            f"{place.path} is damaged: a vector deletes {len(found)} rows, its manifest says "
+            f"{place.cardinality}"
+        )
+    return found
+
+
+def _read(table: Table, path: str, offset: int, length: int, rows: int) -> DeletedRows:
+    name = f"the deletion vector at byte {offset} of {path}"
+    if offset < 0 or length < FRAME_BYTES:
+        raise CorruptFileError(f"{name} cannot have {length} bytes")
+    try:
+        with table.file_system.open_input(path) as file:
+            file.seek(offset)
+            data = file.read(length + FRAME_BYTES)
+    except FileNotFoundError:
+        raise CorruptFileError(
+            f"{path} is missing, which marks deleted rows; either its snapshot expired while it was read, or "
+            "the table is damaged"
+        ) from None
+    return decode(data[:length] if is_wide(data) else data, rows, name)
