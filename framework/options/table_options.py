@@ -37,7 +37,12 @@ BUCKET = Option(
 BUCKET_KEY = Option(
     "bucket-key", parse_names, _NO_NAMES, "columns that choose the bucket; default: the primary key"
 )
-BUCKET_FUNCTION = Option("bucket-function.type", str, "default", "how a bucket is computed")
+BUCKET_FUNCTION = Option(
+    "bucket-function.type",
+    str,
+    "default",
+    "function that computes the bucket",
+)
 # Paimon's default; tables created here say orc explicitly.
 FILE_FORMAT = Option(
     "file.format",
@@ -55,20 +60,28 @@ MANIFEST_MERGE_MIN_COUNT = Option(
     "manifest.merge-min-count", at_least(2), 30, "small manifests that are merged into one at a commit"
 )
 MANIFEST_TARGET_SIZE = Option(
-    "manifest.target-file-size", parse_size, 8 * 2**20, "size from which a manifest is left alone"
+    "manifest.target-file-size",
+    parse_size,
+    8 * 2**20,
+    "size from which a manifest is not merged any more",
 )
-MERGE_ENGINE = Option("merge-engine", str.lower, "deduplicate", "what becomes of rows with one key")
+MERGE_ENGINE = Option(
+    "merge-engine",
+    str.lower,
+    "deduplicate",
+    "how rows with the same key are merged",
+)
 SEQUENCE_FIELD = Option(
     "sequence.field",
     parse_names,
     _NO_NAMES,
-    "columns that say which row of a key is newest, comma-separated; default: the one written last",
+    "columns that order the rows of a key, comma-separated; default: the last written is newest",
 )
 SEQUENCE_ORDER = Option(
     "sequence.field.sort-order",
     one_of("ascending", "descending"),
     "ascending",
-    "descending: of `sequence.field` the smallest value is the newest",
+    "descending: the smallest value is the newest",
 )
 TARGET_FILE_SIZE = Option(
     "target-file-size", parse_size, 128 * 2**20, "size at which a writer starts a new file"
@@ -77,19 +90,19 @@ SOURCE_SPLIT_TARGET_SIZE = Option(
     "source.split.target-size",
     parse_some_size,
     128 * 2**20,
-    "bytes that a task reads about; larger files are read by several tasks, stripe by stripe",
+    "target bytes per task; larger files are read by several tasks, stripe by stripe",
 )
 SOURCE_SPLIT_OPEN_FILE_COST = Option(
     "source.split.open-file-cost",
     parse_size,
     4 * 2**20,
-    "bytes that a small file counts at least when files are put together for a task",
+    "minimum size charged per file when packing files into tasks",
 )
 SOURCE_SPLIT_DRIVER_MAX_SIZE = Option(
     "source.split.driver-max-size",
     parse_size,
     4 * 2**20,
-    "bytes up to which the driver itself reads what a query for single values needs; 0: never",
+    "bytes up to which the driver reads the files of a lookup by key itself; 0: never",
 )
 METADATA_STATS_MODE = Option(
     "metadata.stats-mode",
@@ -97,30 +110,43 @@ METADATA_STATS_MODE = Option(
     "truncate(16)",
     "statistics of columns in manifests: none, counts, full, truncate(n)",
 )
-ORC_ENCRYPT = Option("orc.encrypt", str, "", "columns to encrypt and with which key, as Apache ORC spells it")
-ORC_MASK = Option("orc.mask", str, "", "what a reader without the key sees of encrypted columns")
+ORC_ENCRYPT = Option(
+    "orc.encrypt",
+    str,
+    "",
+    "columns to encrypt and their keys, in Apache ORC's syntax",
+)
+ORC_MASK = Option(
+    "orc.mask",
+    str,
+    "",
+    "mask of each encrypted column, shown to readers without the key",
+)
 ORC_HIDE_CARDINALITY = Option(
     "orc.encrypt.hide-cardinality",
     parse_bool,
     False,
-    "write without dictionaries, whose number of entries a file shows",
+    "write no dictionaries, because their size shows the number of distinct values",
 )
 # Tables with encrypted columns are created with "require"; those of before have files without tags.
 ORC_INTEGRITY = Option(
     "orc.integrity",
     one_of("require", "verify", "ignore"),
     "verify",
-    "whether encrypted files are checked by their tags; require: a file without tags is an error",
+    "check encrypted files by their tags; require: a file without tags is an error",
 )
 ON_PLAINTEXT = Option(
     "encryption.on-plaintext",
     one_of("warn", "refuse", "inherit", ""),
     "",
-    "what happens when values of an encrypted column would be stored in the clear: warn, refuse or inherit; "
-    "default: inherit for tables that the statement makes, else warn",
+    "action when values of an encrypted column would be stored in the clear: warn, refuse or "
+    "inherit; default: inherit for tables that the statement creates, else warn",
 )
 ORC_KEYS_WRAPPED = Option(
-    "orc.keys.wrapped", str, "", "the table's master keys, wrapped under a key kept elsewhere (`envelope:`)"
+    "orc.keys.wrapped",
+    str,
+    "",
+    "the table's master keys, wrapped under a key held elsewhere (`envelope:`)",
 )
 ORC_COMPRESS = Option(
     "orc.compress", one_of("zstd", "snappy", "zlib", "lz4", "none", ""), "", "compression of ORC files"
@@ -132,7 +158,7 @@ SNAPSHOT_RETAIN_MAX = Option(
     "snapshot.num-retained.max",
     at_least(1),
     2**31 - 1,
-    "snapshots above which expiry removes even young ones",
+    "number of snapshots above which expiry removes even young ones",
 )
 SNAPSHOT_TIME_RETAINED = Option(
     "snapshot.time-retained", parse_duration, timedelta(hours=1), "age above which expiry removes snapshots"
@@ -166,7 +192,7 @@ ISOLATION = Option(
     "write.isolation-level",
     one_of("snapshot", "serializable"),
     "snapshot",
-    "serializable: a statement that read the table is refused if anything changed meanwhile",
+    "serializable: refuse a statement that read the table if any commit but a compaction came in between",
 )
 PARTITION_DEFAULT_NAME = Option(
     "partition.default-name", str, "__DEFAULT_PARTITION__", "folder name of a null or empty partition value"
@@ -181,14 +207,25 @@ CHANGELOG_PRODUCER = Option(
     "changelog-producer",
     str.lower,
     "none",
-    "whether changes are stored apart from data; only none is written",
+    "how changes are stored separately from data; only none is written",
 )
 DELETION_VECTORS = Option(
-    "deletion-vectors.enabled", parse_bool, False, "whether deleted rows are marked beside their files"
+    "deletion-vectors.enabled",
+    parse_bool,
+    False,
+    "mark deleted rows in separate files",
 )
-ROW_TRACKING = Option("row-tracking.enabled", parse_bool, False, "whether rows have ids of their own")
+ROW_TRACKING = Option(
+    "row-tracking.enabled",
+    parse_bool,
+    False,
+    "give rows ids of their own",
+)
 DATA_EVOLUTION = Option(
-    "data-evolution.enabled", parse_bool, False, "whether columns of a row may lie in several files"
+    "data-evolution.enabled",
+    parse_bool,
+    False,
+    "store columns of a row in several files",
 )
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 

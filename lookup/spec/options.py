@@ -19,49 +19,55 @@ CACHE = Option(
     "lookup.cache",
     one_of("auto", "full", "memory"),
     "auto",
-    "how rows are cached: in RocksDB (full), in mapped files (memory), whichever suits the size (auto)",
+    "store of the cached rows: RocksDB (full), mapped files (memory), or the one that suits the size (auto)",
 )
 STRATEGY = Option(
     "lookup.strategy",
     one_of("auto", "lookup", "spark"),
     "auto",
-    "who joins: the cache (lookup), Spark itself on the same snapshot (spark), whichever is faster (auto)",
+    "join by the cache (lookup), by Spark on the same snapshot (spark), or by the faster of the two (auto)",
 )
 CACHE_DIR = Option(
-    "lookup.cache-dir", parse_folder, "", "folder of the caches; default: a private one for temporary files"
+    "lookup.cache-dir",
+    parse_folder,
+    "",
+    "folder of the caches; default: a private folder below the one for temporary files",
 )
 CACHE_MEMORY = Option(
     "lookup.cache-max-memory-size",
     parse_size,
     0,
-    "memory of each Python worker for copied blocks; 0: maps files",
+    "memory of each Python worker for blocks it copies; 0: map the files instead",
 )
 CACHE_DISK = Option(
-    "lookup.cache-max-disk-size", parse_size, 0, "most that all caches of the folder may take; 0: no limit"
+    "lookup.cache-max-disk-size",
+    parse_size,
+    0,
+    "limit for the disk space of all caches in the folder; 0: no limit",
 )
 MEMORY_MAX = Option(
     "lookup.memory-max-size",
     parse_size,
     2 << 30,
-    "largest cache that lookup.cache=auto keeps in mapped files, whose pages all workers of a host share",
+    "largest cache that lookup.cache=auto keeps in mapped files; all workers of a host share its pages",
 )
 IN_JVM = Option(
     "lookup.in-jvm",
     parse_bool,
     True,
-    "true: caches in mapped files are asked inside the JVM of the tasks; false: by Python workers",
+    "true: look up in mapped files inside the tasks' JVM; false: in Python workers",
 )
 BOOTSTRAP_PARALLELISM = Option(
     "lookup.bootstrap-parallelism",
     at_least(1),
     4,
-    "threads that encode and sort while a table is read whole; no more than there are processors",
+    "threads that encode and sort during a full load; at most the number of processors",
 )
 FILE_RETENTION = Option(
     "lookup.cache-file-retention",
     parse_duration,
     timedelta(hours=1),
-    "time for which the state that a batch query was planned with is kept",
+    "time for which the state planned for a batch query is kept",
 )
 REFRESH_ASYNC = Option(
     "lookup.refresh.async",
@@ -73,31 +79,31 @@ REFRESH_INTERVAL = Option(
     "lookup.refresh.interval",
     parse_duration,
     timedelta(milliseconds=500),
-    "time between looks for a new snapshot",
+    "time between checks for a new snapshot",
 )
 FULL_LOAD_THRESHOLD = Option(
     "lookup.refresh.full-load-threshold",
     at_least(1),
     2**31 - 1,
-    "snapshots behind from which the table is loaded again instead of following its changes",
+    "number of snapshots behind at which the table is reloaded instead of following its changes",
 )
 PENDING_SNAPSHOTS = Option(
     "lookup.refresh.async.pending-snapshot-count",
     at_least(1),
     2**31 - 1,
-    "snapshots that an asynchronous refresh may lag behind; a batch beyond it waits for the newest",
+    "snapshots that an asynchronous refresh may lag behind; a batch further behind waits for the newest",
 )
 MAX_STALENESS = Option(
     "lookup.refresh.max-staleness",
     parse_duration,
     timedelta(0),
-    "a batch that could only be answered from a state this long out of date fails; 0: no limit",
+    "greatest age of the state that may answer a batch; beyond it the batch fails; 0: no limit",
 )
 BLACKLIST = Option(
     "lookup.refresh.time-periods-blacklist",
     parse_periods,
     NO_PERIODS,
-    "times without refresh: `yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm`, comma-separated, in local time",
+    "periods without refresh: `yyyy-MM-dd HH:mm->yyyy-MM-dd HH:mm`, comma-separated, in local time",
 )
 PIN_RETENTION = Option(
     "lookup.pin-retention",
@@ -109,7 +115,7 @@ UNUSED_RETENTION = Option(
     "lookup.cache-unused-retention",
     parse_duration,
     timedelta(days=7),
-    "time after which a cache that no lookup used is removed by the next owner in the same folder",
+    "time after which the next owner in the folder removes an unused cache",
 )
 SCAN_PARTITIONS = Option(
     "scan.partitions",
@@ -121,34 +127,40 @@ PARTITION_INTERVAL = Option(
     "lookup.dynamic-partition.refresh-interval",
     parse_duration,
     timedelta(0),
-    "least time between looks for a new partition of max_pt(); 0: at every snapshot",
+    "least time between checks for a new partition of max_pt(); 0: at every snapshot",
 )
 SHUFFLE = Option(
     "lookup.shuffle",
     parse_bool,
     False,
-    "true: bring the stream's rows to tasks by the table's buckets, each with a cache of these only",
+    "true: shuffle the stream by the table's buckets, so that each task caches its buckets only",
 )
 RETRY_PREDICATE = Option(
     "lookup.retry-predicate",
     one_of("", "lookup_miss"),
     "",
-    "lookup_miss: keys without a match are asked again, of newer states, before their rows go out",
+    "lookup_miss: retry keys without a match on newer states before their rows are sent on",
 )
 RETRY_STRATEGY = Option(
     "lookup.retry-strategy",
     one_of("fixed_delay"),
     "fixed_delay",
-    "how a retry waits: lookup.fixed-delay before each attempt",
+    "wait of a retry: lookup.fixed-delay before each attempt",
 )
 FIXED_DELAY = Option(
     "lookup.fixed-delay", parse_duration, timedelta(seconds=1), "time before each attempt of a retry"
 )
 MAX_ATTEMPTS = Option(
-    "lookup.max-attempts", at_least(1), 3, "attempts of a retry; then the rows go out unmatched"
+    "lookup.max-attempts",
+    at_least(1),
+    3,
+    "attempts of a retry; after the last, the rows are sent on unmatched",
 )
 TIMEOUT = Option(
-    "lookup.timeout", parse_duration, timedelta(minutes=30), "time a batch waits for the state it needs"
+    "lookup.timeout",
+    parse_duration,
+    timedelta(minutes=30),
+    "time that a batch waits for the state it needs",
 )
 
 ALL: tuple[Option[Any], ...] = (
