@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
-    from lockgate.framework.store.history.tags import Tag
     from lockgate.framework.store.identifier import Identifier
     from lockgate.framework.store.manifests.manifest import (
         DataFileMeta,
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
         ManifestFileMeta,
     )
     from lockgate.framework.store.manifests.simple_stats import EMPTY_STATS, SimpleStats
+    from lockgate.framework.store.manifests.tag_files import Tag
     from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
     from lockgate.framework.store.schema.schema import Schema, TableSchema
     from lockgate.framework.store.table import Table
@@ -38,7 +38,7 @@ _HOMES = {
     "SimpleStats": "manifests.simple_stats",
     "Snapshot": "metadata.snapshot",
     "TableSchema": "schema.schema",
-    "Tag": "history.tags",
+    "Tag": "manifests.tag_files",
 }
 
 __all__ = [

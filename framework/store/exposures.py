@@ -10,6 +10,7 @@ from enum import StrEnum
 from lockgate.errors import CorruptFileError, LockgateError, UnsupportedFormatError
 from lockgate.framework.io import FileInfo
 from lockgate.framework.orc import audit_file
+from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.history.branches import branch_names, load_branch
 from lockgate.framework.store.history.orphans import data_files_in, other_files_in
 from lockgate.framework.store.identifier import Identifier
@@ -78,7 +79,7 @@ def exposures(table: Table) -> list[Exposure]:
 class _Line:
     """The table itself or a branch of it, as its own schemas name columns."""
 
-    table: Table
+    table: TableHandle
     plain: PlainStatistics
 
     @property
@@ -237,7 +238,7 @@ def _whole(table: Table) -> Table:
     return Table(name, table.location, schema or table.schema, table.file_system, table.keys)
 
 
-def _branch_line(table: Table, branch: Table, secrets: SecretColumns) -> _Line:
+def _branch_line(table: TableHandle, branch: TableHandle, secrets: SecretColumns) -> _Line:
     """Return a branch with what it encrypts itself, and what the table does of columns that both have.
 
     Ids are given by each on its own once they have parted, so only those of schemas that both have count.

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, LockgateError, UnsafePathError
-from lockgate.framework.io import FileSystem
+from lockgate.errors import InputError
 from lockgate.framework.io.named_errors import named_errors
-from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.identifier import Identifier
-from lockgate.framework.store.manifests.manifest_files import ManifestFiles
-from lockgate.framework.store.metadata.consumer import Consumers
-from lockgate.framework.store.metadata.paths import TablePaths, line_folder
-from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
-from lockgate.framework.store.metadata.trust import NO_ROOTS, ExternalRoots, check_deletable
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.store.write.message import CommitMessage
@@ -29,10 +19,10 @@ from lockgate.framework.store.write.message import CommitMessage
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.history.changes import Change
     from lockgate.framework.store.history.rollback import RollbackResult
-    from lockgate.framework.store.history.tags import Released, Tag
+    from lockgate.framework.store.history.tags import Released
+    from lockgate.framework.store.manifests.tag_files import Tag
     from lockgate.framework.store.scan.aggregates import AggregateAnswer
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Between
@@ -43,42 +33,8 @@ if TYPE_CHECKING:
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 
 
-class Table:
-    """A table with the schema it had when it was loaded; snapshots are looked up anew by each call."""
-
-    def __init__(
-        self,
-        identifier: Identifier,
-        location: str,
-        schema: TableSchema,
-        file_system: FileSystem,
-        keys: KeyProvider | None = None,
-        external: ExternalRoots = NO_ROOTS,
-    ) -> None:
-        self.identifier = identifier
-        self.location = location
-        # A branch has snapshots, schemas, tags and consumers of its own, over the same data and manifests.
-        self.line_location = line_folder(location, identifier.branch)
-        self.schema = schema
-        self.file_system = file_system
-        self.options: TableOptions = schema.table_options
-        # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
-        self.keys = None if keys is None else keys.for_table(self.options)
-        self.paths = TablePaths(location, schema, self.schema_of, external)
-        self.schema_files = SchemaFiles(file_system, self.line_location, branch=identifier.branch is not None)
-        self.snapshot_files = SnapshotFiles(file_system, self.line_location)
-        self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
-        self._consumers = Consumers(file_system, self.line_location)
-
-    def __repr__(self) -> str:
-        return f"Table({str(self.identifier)!r}, location={self.location!r}, schema_id={self.schema.id})"
-
-    @cached_property
-    def table_id(self) -> str:
-        """What tells the table from one created later in the same place."""
-        ids = self.schema_files.ids()
-        created = self.schema_of(ids[0]).time_millis if ids else self.schema.time_millis
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.line_location)}#{created}"))
+class Table(TableHandle):
+    """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
 
     # --- state -------------------------------------------------------------------------------
 
@@ -91,26 +47,6 @@ class Table:
     def beside(self, identifier: Identifier, schema: TableSchema) -> Table:
         """Return the same table under another name or schema: a branch of it, or as it was."""
         return Table(identifier, self.location, schema, self.file_system, self.keys, self.paths.external)
-
-    def check_deletable(self, paths: Iterable[str]) -> None:
-        """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""
-        check_deletable(self.file_system, paths, self.location, self.paths.external)
-
-    def schema_of(self, schema_id: int) -> TableSchema:
-        """Return the schema of an id; CorruptFileError if its file is missing or damaged."""
-        return self.schema if schema_id == self.schema.id else self.schema_files.load(schema_id)
-
-    def latest_snapshot(self) -> Snapshot | None:
-        """Return the newest snapshot; None if nothing was committed yet."""
-        return self.snapshot_files.latest()
-
-    def snapshot(self, snapshot_id: int) -> Snapshot:
-        """Return a snapshot; SnapshotNotFoundError says which ones there are."""
-        return self.snapshot_files.load(snapshot_id)
-
-    def snapshots(self) -> list[Snapshot]:
-        """Return all snapshots that have not expired, oldest first."""
-        return self.snapshot_files.load_all()
 
     @named_errors
     def set_wrapped_keys(self, text: str) -> None:
@@ -297,15 +233,9 @@ class Table:
         A commit may succeed and yet seem to fail. Where that cannot be found out nothing is deleted: files
         that nobody refers to do no harm.
         """
-        try:
-            live = {entry.file.file_name for entry in self.manifests.live_files(self.latest_snapshot())}
-        except (LockgateError, OSError):
-            return
-        for message in messages:
-            for file in message.added:
-                if file.file_name not in live:
-                    with suppress(OSError, UnsafePathError):
-                        self.file_system.delete(self.paths.data_file(message.partition, message.bucket, file))
+        from lockgate.framework.store.write.abort import abort_messages
+
+        abort_messages(self, messages)
 
     @named_errors
     def append(self, data: Data) -> Snapshot:
@@ -353,13 +283,13 @@ class Table:
 
     def tags(self) -> list[Tag]:
         """Return all tags, in the order of their snapshots."""
-        from lockgate.framework.store.history.tags import load_tags
+        from lockgate.framework.store.manifests.tag_files import load_tags
 
         return load_tags(self)
 
     def tag(self, name: str) -> Tag:
         """Return a tag; TagNotFoundError offers the nearest names."""
-        from lockgate.framework.store.history.tags import load_tag
+        from lockgate.framework.store.manifests.tag_files import load_tag
 
         return load_tag(self, name)
 
@@ -448,16 +378,16 @@ class Table:
 
     def record_consumer(self, consumer_id: str, next_snapshot: int) -> None:
         """Note that `consumer_id` still needs snapshots from `next_snapshot` on; expiry spares them."""
-        self._consumers.record(consumer_id, next_snapshot)
+        self.consumer_files.record(consumer_id, next_snapshot)
 
     def consumers(self) -> dict[str, int]:
         """Return the next snapshot that each consumer needs."""
-        return self._consumers.load_all()
+        return self.consumer_files.load_all()
 
     def consumer_times(self) -> dict[str, int]:
         """Return when each consumer was last noted, in milliseconds since the epoch."""
-        return self._consumers.modified_millis()
+        return self.consumer_files.modified_millis()
 
     def delete_consumer(self, consumer_id: str) -> bool:
         """Forget a consumer; False if it is not known."""
-        return self._consumers.delete(consumer_id)
+        return self.consumer_files.delete(consumer_id)

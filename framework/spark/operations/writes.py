@@ -299,10 +299,12 @@ def abort(context: Context, request: dict[str, Any]) -> bool:
     That includes files of tasks that ended while the job was failing, whose messages never reached the
     driver. A task that still runs deletes its own: Spark denies it the commit.
     """
+    from lockgate.framework.store.write.abort import live_names
+
     context.dispatcher.writes.end(request["write_id"])
     table = context.table()
     table.abort(_messages(table, request))
-    live = _live_names(table)
+    live = live_names(table)
     for folder in _buckets(table):
         for file in table.file_system.list(folder):
             if file.name.startswith(f"data-{request['write_id']}-") and file.name not in live:
@@ -323,11 +325,6 @@ def _buckets(table: Table) -> list[str]:
         for bucket in table.file_system.list(folder)
         if bucket.name.startswith("bucket-")
     ]
-
-
-def _live_names(table: Table) -> set[str]:
-    live = table.manifests.live_files(table.latest_snapshot())
-    return {entry.file.file_name for entry in live}
 
 
 # --- overwriting and deleting whole partitions ---------------------------------------------------

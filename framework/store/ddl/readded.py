@@ -13,11 +13,13 @@ from lockgate.framework.store.ddl.schema_changes import AddColumn, SchemaChange
 from lockgate.framework.store.ddl.validation import check_schema
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.table import Table
 
 
-def judged(table: Table, changed: TableSchema, changes: Sequence[SchemaChange], choice: str) -> TableSchema:
+def judged(
+    table: TableHandle, changed: TableSchema, changes: Sequence[SchemaChange], choice: str
+) -> TableSchema:
     """Return the schema to store in place of `changed`: with `inherit`, columns are encrypted as they were.
 
     `choice` is `warn`, `refuse` or `inherit`. Raises PlaintextError, OptionError where the former entry does
@@ -29,7 +31,7 @@ def judged(table: Table, changed: TableSchema, changes: Sequence[SchemaChange], 
     return changed
 
 
-def _judged_column(table: Table, changed: TableSchema, name: str, choice: str) -> TableSchema:
+def _judged_column(table: TableHandle, changed: TableSchema, name: str, choice: str) -> TableSchema:
     if name not in changed.field_names or entries_of(changed.options, changed.field_names, name):
         return changed
     former = _former_entries(table, name)
@@ -52,7 +54,7 @@ def _judged_column(table: Table, changed: TableSchema, name: str, choice: str) -
     return changed
 
 
-def _former_entries(table: Table, name: str) -> list[Entry]:
+def _former_entries(table: TableHandle, name: str) -> list[Entry]:
     """Return what the last schema that had an encrypted column of a name said of it."""
     if name in table.schema.field_names:
         return []

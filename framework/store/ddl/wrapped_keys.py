@@ -9,8 +9,8 @@ from lockgate.framework.options.table_options import ORC_KEYS_WRAPPED
 from lockgate.framework.store.metadata.generations import current_schema, placed_after
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.table import Table
 
 
 def check_wrapped_keys(schema: TableSchema, before: TableSchema | None = None) -> None:
@@ -27,7 +27,7 @@ def check_wrapped_keys(schema: TableSchema, before: TableSchema | None = None) -
         WrappedKeys.from_text(present).check_successor(later)
 
 
-def store_wrapped_keys(table: Table, text: str) -> None:
+def store_wrapped_keys(table: TableHandle, text: str) -> None:
     """Add a schema to `table` that differs in `orc.keys.wrapped`; see `Table.set_wrapped_keys`."""
     newest = current_schema(table.schema_files, table.snapshot_files) or table.schema
     later = newest.with_options({ORC_KEYS_WRAPPED.key: text})

@@ -22,18 +22,19 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.store.history.reachable_files import NeededFiles, data_files_of, metadata_files_of
-from lockgate.framework.store.history.tags import Released, load_tag, load_tags, tag_path
+from lockgate.framework.store.history.tags import Released
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.references import held_snapshot, tagged_snapshots
+from lockgate.framework.store.manifests.tag_files import load_tag, load_tags, tag_path
 from lockgate.framework.store.metadata.generations import current_schema
 from lockgate.framework.store.metadata.paths import line_folder
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.table import Table
 
 MAIN = "main"
 _PREFIX = "branch-"
@@ -42,14 +43,14 @@ _RENAMED_FROM = "lockgate-renamed-from"
 _NAME = re.compile(r"\w[\w.-]*")
 
 
-def branch_names(table: Table) -> list[str]:
+def branch_names(table: TableHandle) -> list[str]:
     """Return the names of a table's branches, sorted."""
     infos = table.file_system.list(f"{table.location}/branch")
     names = [info.name.removeprefix(_PREFIX) for info in infos if info.name.startswith(_PREFIX)]
     return sorted(name for name in names if _schemas(table, name).ids())
 
 
-def load_branch(table: Table, name: str) -> Table:
+def load_branch(table: TableHandle, name: str) -> TableHandle:
     """Return a branch as a table with its newest schema; TableNotFoundError offers the nearest names."""
     snapshots = SnapshotFiles(table.file_system, line_folder(table.location, name))
     schema = current_schema(_schemas(table, name), snapshots)
@@ -59,24 +60,24 @@ def load_branch(table: Table, name: str) -> Table:
     return table.beside(_identifier(table, name), schema)
 
 
-def _identifier(table: Table, name: str) -> Identifier:
+def _identifier(table: TableHandle, name: str) -> Identifier:
     return Identifier(table.identifier.namespace, f"{table.identifier.table}$branch_{name}")
 
 
-def _main_name(table: Table) -> Identifier:
+def _main_name(table: TableHandle) -> Identifier:
     return Identifier(table.identifier.namespace, table.identifier.table)
 
 
-def _schemas(table: Table, name: str) -> SchemaFiles:
+def _schemas(table: TableHandle, name: str) -> SchemaFiles:
     return SchemaFiles(table.file_system, line_folder(table.location, name), branch=True)
 
 
-def _check_main(table: Table) -> None:
+def _check_main(table: TableHandle) -> None:
     if table.identifier.branch is not None:
         raise InputError(f"{table.identifier} is a branch; name the table that it is a branch of")
 
 
-def _check_new_name(table: Table, name: str) -> None:
+def _check_new_name(table: TableHandle, name: str) -> None:
     if name == MAIN or name.isdigit() or not _NAME.fullmatch(name):
         raise InputError(
             f"{name!r} cannot be the name of a branch: use letters, digits, '_', '-' and '.', not digits "
@@ -91,7 +92,7 @@ def _check_new_name(table: Table, name: str) -> None:
 
 
 def create_branch(
-    table: Table,
+    table: TableHandle,
     name: str,
     snapshot_id: int | None = None,
     *,
@@ -134,7 +135,7 @@ def create_branch(
     return start
 
 
-def _copy_schemas(source: Table, target: Table, newest: int, *, again: bool = False) -> None:
+def _copy_schemas(source: TableHandle, target: TableHandle, newest: int, *, again: bool = False) -> None:
     """Copy schemas, the first of all last; FileExistsError if another did so too, unless `again`."""
     for schema_id in sorted(source.schema_files.ids(), reverse=True):
         if schema_id <= newest:
@@ -142,14 +143,14 @@ def _copy_schemas(source: Table, target: Table, newest: int, *, again: bool = Fa
                 target.schema_files.create(source.schema_files.load(schema_id))
 
 
-def _is_held(table: Table, snapshot: Snapshot) -> bool:
+def _is_held(table: TableHandle, snapshot: Snapshot) -> bool:
     with suppress(SnapshotNotFoundError):
         if table.snapshot(snapshot.id) == snapshot:
             return True
     return snapshot in tagged_snapshots(table).values()
 
 
-def delete_branch(table: Table, name: str, *, dry_run: bool = False) -> Released:
+def delete_branch(table: TableHandle, name: str, *, dry_run: bool = False) -> Released:
     """Delete a branch, and the files that only it held, or only count those.
 
     Raises TableNotFoundError if there is no such branch. Killed in between, it leaves files that nothing
@@ -175,7 +176,7 @@ def delete_branch(table: Table, name: str, *, dry_run: bool = False) -> Released
     return Released(len(counted[0]), len(counted[1]), sum(counted[0]) + sum(counted[1]))
 
 
-def _files_of(table: Table, name: str) -> tuple[dict[str, int], dict[str, int]]:
+def _files_of(table: TableHandle, name: str) -> tuple[dict[str, int], dict[str, int]]:
     """Return the files that a branch refers to; what is damaged is left to orphan cleaning."""
     data: dict[str, int] = {}
     metadata: dict[str, int] = {}
@@ -195,7 +196,7 @@ def _files_of(table: Table, name: str) -> tuple[dict[str, int], dict[str, int]]:
     return data, metadata
 
 
-def rename_branch(table: Table, name: str, target: str, *, dry_run: bool = False) -> None:
+def rename_branch(table: TableHandle, name: str, target: str, *, dry_run: bool = False) -> None:
     """Give a branch another name; what it holds is held throughout.
 
     Commits to it that are under way fail or are there afterwards. Killed in between, call it again; until
@@ -222,7 +223,7 @@ def rename_branch(table: Table, name: str, target: str, *, dry_run: bool = False
     table.file_system.delete(note)
 
 
-def _begun_from(table: Table, note: str) -> str | None:
+def _begun_from(table: TableHandle, note: str) -> str | None:
     """Return the branch that was to get a name when the process was killed."""
     try:
         return table.file_system.read_bytes(note).decode()
@@ -230,21 +231,21 @@ def _begun_from(table: Table, note: str) -> str | None:
         return None
 
 
-def _copy_line(old: Table, new: Table) -> None:
+def _copy_line(old: TableHandle, new: TableHandle) -> None:
     for snapshot in old.snapshots():
         new.snapshot_files.create(snapshot)
     for tag in load_tags(old):
         with suppress(FileExistsError):
             new.file_system.write_new(tag_path(new, tag.name), tag.to_bytes())
-    for consumer, needed in old.consumers().items():
-        new.record_consumer(consumer, needed)
+    for consumer, needed in old.consumer_files.load_all().items():
+        new.consumer_files.record(consumer, needed)
     ids = new.snapshot_files.ids()
     if ids:
         new.snapshot_files.hint_latest(ids[-1])
         new.snapshot_files.hint_earliest(ids[0])
 
 
-def fast_forward(table: Table, name: str, *, dry_run: bool = False) -> int:
+def fast_forward(table: TableHandle, name: str, *, dry_run: bool = False) -> int:
     """Bring a table to where a branch of it is, and return how many snapshots it gains.
 
     The table must not have changed since the branch began: its newest snapshot must be one of the branch's.

@@ -22,7 +22,7 @@ from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.write.newest_rows import standing_rows
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 Where: TypeAlias = tuple[tuple[Any, ...], int]
 
@@ -50,7 +50,7 @@ class Change:
 
 
 def read_changes(
-    table: Table, after: int, upto: int, *, columns: Sequence[str] | None = None, strict: bool = False
+    table: TableHandle, after: int, upto: int, *, columns: Sequence[str] | None = None, strict: bool = False
 ) -> Iterator[Change]:
     """Yield the changes of each snapshot with after < id <= upto, oldest first.
 
@@ -75,7 +75,11 @@ def read_changes(
 
 
 def _changes(
-    table: Table, schema: TableSchema, names: tuple[str, ...], snapshots: Sequence[Snapshot], strict: bool
+    table: TableHandle,
+    schema: TableSchema,
+    names: tuple[str, ...],
+    snapshots: Sequence[Snapshot],
+    strict: bool,
 ) -> Iterator[Change]:
     reader = FileReader(table, schema, strict=strict)
     plan = merge_plan(schema)
@@ -119,7 +123,7 @@ def _changes(
 
 
 def _files_before(
-    table: Table, snapshot: Snapshot, added: Sequence[ManifestEntry]
+    table: TableHandle, snapshot: Snapshot, added: Sequence[ManifestEntry]
 ) -> dict[Where, list[ManifestEntry]]:
     """Return the files that were live before a snapshot in the buckets it adds files to."""
     concerns = partitions_in({entry.partition for entry in added})
@@ -155,7 +159,7 @@ def _overlap(one: DataFileMeta, other: DataFileMeta) -> bool:
 
 
 def _bucket_rows(
-    table: Table,
+    table: TableHandle,
     reader: FileReader,
     entries: Sequence[ManifestEntry],
     names: tuple[str, ...],

@@ -24,7 +24,7 @@ from lockgate.framework.store.metadata.generations import generation_of, same_pa
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ExpireResult:
 
 
 def expire_snapshots(
-    table: Table,
+    table: TableHandle,
     *,
     retain_max: int | None = None,
     retain_min: int | None = None,
@@ -75,7 +75,7 @@ def expire_snapshots(
 
 
 def _first_retained(
-    table: Table,
+    table: TableHandle,
     retain_max: int | None,
     retain_min: int | None,
     older_than_millis: int | None,
@@ -110,26 +110,26 @@ def _first_retained(
     return max(end, earliest)
 
 
-def _needed_by_consumers(table: Table, dry_run: bool) -> Iterable[int]:
+def _needed_by_consumers(table: TableHandle, dry_run: bool) -> Iterable[int]:
     """Return the snapshots that consumers need next; those idle for too long are forgotten."""
     idle = table.options.get_option(known.CONSUMER_EXPIRATION)
     forgotten = set()
     if idle:
-        times = table.consumer_times()
+        times = table.consumer_files.modified_millis()
         now = table.snapshot_files.now_millis() if times else 0
         oldest = now - int(idle.total_seconds() * 1000)
         forgotten = {name for name, modified in times.items() if modified < oldest}
     if not dry_run:
         for name in forgotten:
-            table.delete_consumer(name)
-    return [needed for name, needed in table.consumers().items() if name not in forgotten]
+            table.consumer_files.delete(name)
+    return [needed for name, needed in table.consumer_files.load_all().items() if name not in forgotten]
 
 
 @dataclass
 class _Removal:
     """What goes with the expired snapshots, path → bytes; `retained` is the first snapshot that stays."""
 
-    table: Table
+    table: TableHandle
     retained: Snapshot
     _snapshots: list[Snapshot] = field(default_factory=list)
     _data: dict[str, int] = field(default_factory=dict)

@@ -21,7 +21,7 @@ from lockgate.framework.store.metadata.paths import schema_folder, snapshot_fold
 from lockgate.framework.store.schema.schema import now_millis
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
 DAY_MILLIS = 24 * 60 * 60 * 1000
@@ -46,7 +46,7 @@ class OrphanResult:
 
 
 def remove_orphan_files(
-    table: Table,
+    table: TableHandle,
     *,
     older_than_millis: int | None = None,
     allow_recent: bool = False,
@@ -81,7 +81,7 @@ def remove_orphan_files(
     return OrphanResult(len(old_data), len(old_others), size, young_data + young_others)
 
 
-def _checked(table: Table, older_than_millis: int | None, allow_recent: bool) -> int:
+def _checked(table: TableHandle, older_than_millis: int | None, allow_recent: bool) -> int:
     # Of two clocks the earlier: one that is ahead would make files old that are being written.
     now = store_now(table.file_system, snapshot_folder(table.location))
     safe = now - DAY_MILLIS
@@ -100,7 +100,7 @@ def _checked(table: Table, older_than_millis: int | None, allow_recent: bool) ->
     return older_than_millis
 
 
-def _created_millis(table: Table) -> int:
+def _created_millis(table: TableHandle) -> int:
     ids = table.schema_files.ids()
     if not ids:
         return now_millis()
@@ -109,13 +109,13 @@ def _created_millis(table: Table) -> int:
     return max(table.schema_of(ids[0]).time_millis, stored.get(f"schema-{ids[0]}", 0))
 
 
-def data_files_in(table: Table) -> Iterator[FileInfo]:
+def data_files_in(table: TableHandle) -> Iterator[FileInfo]:
     """Return what lies in the folders of buckets: data files, indexes, and unfinished ones."""
     for folder in _bucket_folders(table, table.location):
         yield from _files(table, folder)
 
 
-def _bucket_folders(table: Table, folder: str) -> Iterator[str]:
+def _bucket_folders(table: TableHandle, folder: str) -> Iterator[str]:
     """Return the folders of buckets of any partitions: a table that was replaced may have had others."""
     for info in table.file_system.list(folder):
         if not info.is_directory:
@@ -126,7 +126,7 @@ def _bucket_folders(table: Table, folder: str) -> Iterator[str]:
             yield info.path
 
 
-def other_files_in(table: Table) -> Iterator[FileInfo]:
+def other_files_in(table: TableHandle) -> Iterator[FileInfo]:
     """Return metadata that snapshots refer to, and unfinished files of the store beside the rest."""
     for name in ("manifest", "index", "statistics"):
         yield from _files(table, f"{table.location}/{name}")
@@ -136,7 +136,7 @@ def other_files_in(table: Table) -> Iterator[FileInfo]:
                 yield info
 
 
-def _files(table: Table, folder: str) -> Iterator[FileInfo]:
+def _files(table: TableHandle, folder: str) -> Iterator[FileInfo]:
     return (info for info in table.file_system.list(folder) if not info.is_directory)
 
 
@@ -156,7 +156,7 @@ def _orphans(infos: Sequence[FileInfo], needed: NeededFiles, older_than: int) ->
 
 
 def _delete(
-    table: Table, orphans: Sequence[FileInfo], needed: NeededFiles, parallelism: int
+    table: TableHandle, orphans: Sequence[FileInfo], needed: NeededFiles, parallelism: int
 ) -> list[FileInfo]:
     deleted: list[FileInfo] = []
     with ThreadPoolExecutor(parallelism) as pool:

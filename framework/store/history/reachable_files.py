@@ -16,10 +16,10 @@ from lockgate.framework.store.manifests.references import branch_lines, tagged_s
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
-def data_files_of(table: Table, entries: Iterable[ManifestEntry]) -> dict[str, int]:
+def data_files_of(table: TableHandle, entries: Iterable[ManifestEntry]) -> dict[str, int]:
     """Return the paths of data files, and of the files that belong to them, with their bytes (0: unknown)."""
     found: dict[str, int] = {}
     for entry in entries:
@@ -29,7 +29,7 @@ def data_files_of(table: Table, entries: Iterable[ManifestEntry]) -> dict[str, i
     return found
 
 
-def metadata_files_of(table: Table, snapshot: Snapshot) -> dict[str, int]:
+def metadata_files_of(table: TableHandle, snapshot: Snapshot) -> dict[str, int]:
     """Return the paths of lists, manifests, index and statistics files with their bytes (0: unknown).
 
     The list of a change log is left out if it is gone, since it expires before the rest. Raises
@@ -57,7 +57,7 @@ def metadata_files_of(table: Table, snapshot: Snapshot) -> dict[str, int]:
     return found
 
 
-def _has_changelog(table: Table, snapshot: Snapshot) -> bool:
+def _has_changelog(table: TableHandle, snapshot: Snapshot) -> bool:
     name = snapshot.changelog_manifest_list
     return name is not None and table.file_system.exists(table.paths.manifest(name))
 
@@ -72,7 +72,7 @@ class NeededFiles:
 
     def __init__(
         self,
-        table: Table,
+        table: TableHandle,
         *,
         without: Collection[str] = (),
         without_branches: Collection[str] = (),

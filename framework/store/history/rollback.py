@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, CorruptFileError, SnapshotNotFoundError
 from lockgate.framework.store.history.reachable_files import NeededFiles, data_files_of, metadata_files_of
-from lockgate.framework.store.history.tags import tag_path
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.references import held_snapshot, tagged_snapshots
+from lockgate.framework.store.manifests.tag_files import load_tag, tag_path
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.store.write.streams import progress_after, with_progress
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RollbackResult:
     bytes: int = 0
 
 
-def rollback(table: Table, target: Snapshot, *, dry_run: bool = False) -> RollbackResult:
+def rollback(table: TableHandle, target: Snapshot, *, dry_run: bool = False) -> RollbackResult:
     """Roll a table back to a snapshot that it has, or that one of its tags holds, and clean up after it.
 
     Snapshots and tags with higher numbers go, with the files that nothing else needs; schemas stay as they
@@ -66,7 +66,7 @@ def rollback(table: Table, target: Snapshot, *, dry_run: bool = False) -> Rollba
     return run.result()
 
 
-def snapshot_at(table: Table, millis: int) -> Snapshot:
+def snapshot_at(table: TableHandle, millis: int) -> Snapshot:
     """Return the newest snapshot committed at or before a time, in milliseconds since the epoch."""
     found = [snapshot for snapshot in table.snapshots() if snapshot.time_millis <= millis]
     if not found:
@@ -74,17 +74,17 @@ def snapshot_at(table: Table, millis: int) -> Snapshot:
     return max(found, key=lambda snapshot: snapshot.id)
 
 
-def target_of(table: Table, snapshot_id: int | None, tag: str | None) -> Snapshot:
+def target_of(table: TableHandle, snapshot_id: int | None, tag: str | None) -> Snapshot:
     """Return what a rollback by number or by tag goes to."""
     if tag is not None:
-        return table.tag(tag).snapshot
+        return load_tag(table, tag).snapshot
     assert snapshot_id is not None
     return held_snapshot(table, snapshot_id)
 
 
 @dataclass
 class _Rollback:
-    table: Table
+    table: TableHandle
     head: Snapshot
     target: Snapshot
     _removed: list[Snapshot] = field(default_factory=list)
@@ -101,7 +101,7 @@ class _Rollback:
             if snapshot.id >= self.target.id and snapshot != self.target
         ]
         self._tags = self._tags_beyond()
-        consumers = self.table.consumers().items()
+        consumers = self.table.consumer_files.load_all().items()
         self._consumers = sorted(name for name, needed in consumers if needed > self.target.id + 1)
         self._collect()
         # Read before anything changes: where this fails, nobody may decide what is not needed.
@@ -148,7 +148,7 @@ class _Rollback:
             files.create(self.target)
             files.hint_earliest(files.ids()[0])
         for name in self._consumers:
-            self.table.record_consumer(name, self.target.id + 1)
+            self.table.consumer_files.record(name, self.target.id + 1)
         self._lower_fence(fence)
         # Whoever tagged a removed snapshot just before it went has stored the tag by now.
         self._delete_tags(name for name, snapshot in self._tags_beyond().items() if snapshot in self._removed)

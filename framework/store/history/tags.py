@@ -1,81 +1,27 @@
-"""Tags: names for snapshots, which keep their files when the snapshots expire.
-
-Source: Paimon's `Tag` and `TagManager`. `tag/tag-<name>` is a copy of the snapshot's file; a tag that is to
-be kept for a limited time says also when it was created, in local time without a zone, and for how long.
-"""
+"""Tags made, renamed and deleted, with the files that only they hold; `manifests.tag_files` reads them."""
 
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockgate.errors import (
     AlreadyExistsError,
-    CorruptFileError,
     InputError,
     SnapshotNotFoundError,
-    TagNotFoundError,
-    nearest,
 )
 from lockgate.framework.store.history.reachable_files import NeededFiles, data_files_of, metadata_files_of
 from lockgate.framework.store.manifests.references import held_snapshot, tagged_snapshots
+from lockgate.framework.store.manifests.tag_files import Tag, load_tag, tag_path
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.schema.schema import load_json
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
-_PREFIX = "tag-"
-_CREATED = "tagCreateTime"
-_RETAINED = "tagTimeRetained"
 _FORBIDDEN = '/\\:*?"<>|,'
-
-
-@dataclass(frozen=True)
-class Tag:
-    """A named snapshot; `created` is in local time and, like `retained`, given only for tags that expire."""
-
-    name: str
-    snapshot: Snapshot
-    created: datetime.datetime | None = None
-    retained: datetime.timedelta | None = None
-
-    def to_bytes(self) -> bytes:
-        """Return the tag's file."""
-        content = self.snapshot.to_json()
-        if self.created is not None:
-            when = self.created
-            parts = [when.year, when.month, when.day, when.hour, when.minute, when.second]
-            content[_CREATED] = [*parts, when.microsecond * 1000]
-        if self.retained is not None:
-            content[_RETAINED] = self.retained.total_seconds()
-        return json.dumps(content, indent=2, ensure_ascii=False).encode()
-
-    @classmethod
-    def from_bytes(cls, name: str, data: bytes, path: str) -> Tag:
-        """Parse a tag's file; raises as `Snapshot.from_bytes`."""
-        content = load_json(data, path)
-        try:
-            created, retained = _local_time(content.get(_CREATED)), _duration(content.get(_RETAINED))
-        except (TypeError, ValueError, OverflowError) as error:
-            raise CorruptFileError(f"{path}: {error}") from None
-        return cls(name, Snapshot.from_bytes(data, path), created, retained)
-
-
-def _local_time(value: Any) -> datetime.datetime | None:
-    if value is None:
-        return None
-    year, month, day, hour, minute, *rest = value
-    second, nanos = [*rest, 0, 0][:2]
-    return datetime.datetime(year, month, day, hour, minute, second, nanos // 1000)
-
-
-def _duration(value: Any) -> datetime.timedelta | None:
-    return None if value is None else datetime.timedelta(seconds=value)
 
 
 @dataclass(frozen=True)
@@ -91,7 +37,7 @@ class Released:
 class _Release:
     """Files that only `tags` of a table hold; of the tags as stored, those in `without` do not count."""
 
-    table: Table
+    table: TableHandle
     tags: Sequence[Tag]
     without: Sequence[str]
     _data: dict[str, int] = field(default_factory=dict)
@@ -132,13 +78,6 @@ def _others(paths: dict[str, int], needed: NeededFiles) -> dict[str, int]:
     return {path: size for path, size in paths.items() if path.rpartition("/")[2] not in needed}
 
 
-def tag_path(table: Table, name: str) -> str:
-    """Return the path of a tag's file; InputError if the name cannot be that of a file."""
-    if not name.strip() or "/" in name or "\0" in name:
-        raise InputError(f"{name!r} cannot be the name of a tag")
-    return f"{table.line_location}/tag/{_PREFIX}{name}"
-
-
 def _check_new_name(name: str) -> None:
     """Refuse what some file system, path or list of names cannot hold; tags of others may be called so."""
     if not name.strip() or name != name.strip() or any(char in _FORBIDDEN or char < " " for char in name):
@@ -148,30 +87,8 @@ def _check_new_name(name: str) -> None:
         )
 
 
-def load_tag(table: Table, name: str) -> Tag:
-    """Return a tag; TagNotFoundError offers the nearest names, CorruptFileError tells of a damaged file."""
-    path = tag_path(table, name)
-    try:
-        return Tag.from_bytes(name, table.file_system.read_bytes(path), path)
-    except FileNotFoundError:
-        known = nearest(name, tagged_snapshots(table)) or "; the table has none"
-        raise TagNotFoundError(f"{table.identifier} has no tag {name!r}{known}") from None
-
-
-def load_tags(table: Table) -> list[Tag]:
-    """Return all tags, in the order of their snapshots and then of their names."""
-    tags = []
-    for name in tagged_snapshots(table):
-        path = f"{table.line_location}/tag/{_PREFIX}{name}"
-        try:
-            tags.append(Tag.from_bytes(name, table.file_system.read_bytes(path), path))
-        except FileNotFoundError:
-            continue  # it was deleted just now
-    return sorted(tags, key=lambda tag: (tag.snapshot.id, tag.name))
-
-
 def new_tag(
-    table: Table, name: str, snapshot_id: int | None = None, retained: datetime.timedelta | None = None
+    table: TableHandle, name: str, snapshot_id: int | None = None, retained: datetime.timedelta | None = None
 ) -> Tag:
     """Return a tag as `create_tag` would store it, without storing it."""
     _check_new_name(name)
@@ -182,7 +99,7 @@ def new_tag(
     return Tag(name, _snapshot_to_tag(table, snapshot_id), created, retained)
 
 
-def _snapshot_to_tag(table: Table, snapshot_id: int | None) -> Snapshot:
+def _snapshot_to_tag(table: TableHandle, snapshot_id: int | None) -> Snapshot:
     if snapshot_id is None:
         latest = table.latest_snapshot()
         if latest is None:
@@ -191,7 +108,7 @@ def _snapshot_to_tag(table: Table, snapshot_id: int | None) -> Snapshot:
     return held_snapshot(table, snapshot_id)
 
 
-def create_tag(table: Table, tag: Tag) -> Tag:
+def create_tag(table: TableHandle, tag: Tag) -> Tag:
     """Store a new tag and return it; of two that give one name at once exactly one succeeds.
 
     Raises AlreadyExistsError if the name is taken, and SnapshotNotFoundError, having left nothing, if the
@@ -214,7 +131,7 @@ def _expired_meanwhile(tag: Tag) -> SnapshotNotFoundError:
     return SnapshotNotFoundError(f"snapshot {tag.snapshot.id} expired while it was tagged")
 
 
-def _is_held(table: Table, tag: Tag) -> bool:
+def _is_held(table: TableHandle, tag: Tag) -> bool:
     """Say whether anything but the tag itself held its snapshot after it was stored."""
     if table.snapshot_files.exists(tag.snapshot.id):
         return True
@@ -222,7 +139,7 @@ def _is_held(table: Table, tag: Tag) -> bool:
     return any(name != tag.name and snapshot == tag.snapshot for name, snapshot in others)
 
 
-def replace_tag(table: Table, tag: Tag, *, dry_run: bool = False) -> Released:
+def replace_tag(table: TableHandle, tag: Tag, *, dry_run: bool = False) -> Released:
     """Let an existing tag name another snapshot, and delete the files that only the old one needed.
 
     Raises TagNotFoundError if there is no such tag, and SnapshotNotFoundError, having changed nothing, if the
@@ -243,7 +160,7 @@ def replace_tag(table: Table, tag: Tag, *, dry_run: bool = False) -> Released:
     return release.result()
 
 
-def delete_tags(table: Table, names: Iterable[str], *, dry_run: bool = False) -> Released:
+def delete_tags(table: TableHandle, names: Iterable[str], *, dry_run: bool = False) -> Released:
     """Delete tags, and the files that only they held, or only count those; all must exist.
 
     Nothing is deleted that a snapshot, another tag or a branch needs. Raises TagNotFoundError, and
@@ -258,7 +175,7 @@ def delete_tags(table: Table, names: Iterable[str], *, dry_run: bool = False) ->
     return release.result()
 
 
-def rename_tag(table: Table, name: str, target: str, *, dry_run: bool = False) -> Tag:
+def rename_tag(table: TableHandle, name: str, target: str, *, dry_run: bool = False) -> Tag:
     """Give a tag another name, and return it.
 
     Stored under the new name before the old one goes, so that its files are held throughout; killed in

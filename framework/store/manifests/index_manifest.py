@@ -21,7 +21,7 @@ from lockgate.framework.store.manifests.records import checked
 from lockgate.framework.store.metadata.trust import check_file_name, check_number
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 DELETION_VECTORS = "DELETION_VECTORS"
 
@@ -114,7 +114,7 @@ class IndexManifest:
     def __len__(self) -> int:
         return len(self.entries) + sum(len(entry.vectors) for entry in self.entries)
 
-    def paths(self, table: Table) -> dict[str, int]:
+    def paths(self, table: TableHandle) -> dict[str, int]:
         """Return the paths of the index files, with their bytes."""
         return {index_path(table, entry): entry.file_size for entry in self.entries}
 
@@ -124,7 +124,7 @@ class IndexManifest:
         return {entry.file_name for entry in self.entries}
 
 
-def index_path(table: Table, entry: IndexEntry) -> str:
+def index_path(table: TableHandle, entry: IndexEntry) -> str:
     """Return the path of an index file."""
     paths, schema = table.paths, table.schema
     if entry.external_path is not None:
@@ -135,7 +135,7 @@ def index_path(table: Table, entry: IndexEntry) -> str:
     return f"{paths.bucket_path(partition, entry.bucket)}/{check_file_name(entry.file_name)}"
 
 
-def read_index_manifest(table: Table, name: str) -> IndexManifest:
+def read_index_manifest(table: TableHandle, name: str) -> IndexManifest:
     """Read an index manifest; CorruptFileError if it is missing or damaged.
 
     Raises UnsafePathError for a file that no table could have.
@@ -148,7 +148,7 @@ def read_index_manifest(table: Table, name: str) -> IndexManifest:
     return checked(lambda: IndexManifest(tuple(_entry(table, record) for record in records)), path)
 
 
-def _entry(table: Table, record: Mapping[str, Any]) -> IndexEntry:
+def _entry(table: TableHandle, record: Mapping[str, Any]) -> IndexEntry:
     name = check_file_name(record["_FILE_NAME"], "a file of an index")
     if record.get("_VERSION", _VERSION) != _VERSION:
         raise UnsupportedFormatError(f"an index record of version {record['_VERSION']}, expected {_VERSION}")
@@ -184,7 +184,7 @@ def _count(value: Any, name: str) -> int:
     return check_number(value, f"the number of rows that a vector in {name} deletes")
 
 
-def write_index_manifest(table: Table, entries: Iterable[IndexEntry]) -> str:
+def write_index_manifest(table: TableHandle, entries: Iterable[IndexEntry]) -> str:
     """Store an index manifest under a new name and return the name."""
     name = f"index-manifest-{uuid.uuid4()}-0"
     data = write_container(_SCHEMA, [_record(entry) for entry in entries])

@@ -11,17 +11,17 @@ from lockgate.framework.store.manifests.manifest_merge import shows_values
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.manifest import ManifestEntry
     from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.schema.secret_columns import SecretColumns
-    from lockgate.framework.store.table import Table
 
 ORC_SUFFIX = ".orc"
 
 
 def audit_entry(
-    table: Table, entry: ManifestEntry, secrets: SecretColumns, keys: KeyProvider | None = None
+    table: TableHandle, entry: ManifestEntry, secrets: SecretColumns, keys: KeyProvider | None = None
 ) -> Audit:
     """Compare a file with how its columns should be encrypted; see `orc.audit_file`, whose errors it raises.
 
@@ -35,7 +35,7 @@ def audit_entry(
     return audit_file((table.file_system, path), encrypt, keys, name=path)
 
 
-def indexed_columns_of(table: Table, entry: ManifestEntry, plain: PlainStatistics) -> frozenset[str]:
+def indexed_columns_of(table: TableHandle, entry: ManifestEntry, plain: PlainStatistics) -> frozenset[str]:
     """Return the columns to be encrypted that indexes of a file, in its entry or beside it, may show."""
     hidden, found = plain.hidden_in(entry.file), plain.indexed(entry.file)
     for path in table.paths.extra_files(entry.partition, entry.bucket, entry.file) if hidden else ():
@@ -44,7 +44,7 @@ def indexed_columns_of(table: Table, entry: ManifestEntry, plain: PlainStatistic
     return found
 
 
-def columns_in_index(table: Table, path: str, hidden: frozenset[str]) -> frozenset[str]:
+def columns_in_index(table: TableHandle, path: str, hidden: frozenset[str]) -> frozenset[str]:
     """Return which of some columns an index file may show; none if it is gone."""
     try:
         columns = indexed_columns(table.file_system.read_bytes(path))
@@ -53,7 +53,7 @@ def columns_in_index(table: Table, path: str, hidden: frozenset[str]) -> frozens
     return hidden if columns is None else hidden & columns
 
 
-def snapshot_shows(table: Table, snapshot: Snapshot | None, plain: PlainStatistics) -> bool:
+def snapshot_shows(table: TableHandle, snapshot: Snapshot | None, plain: PlainStatistics) -> bool:
     """Say whether manifests or statistics of a snapshot show values of columns that are to be encrypted."""
     if snapshot is None or not plain.secrets:
         return False
@@ -62,7 +62,7 @@ def snapshot_shows(table: Table, snapshot: Snapshot | None, plain: PlainStatisti
     return snapshot.statistics is not None and statistics_show(table, snapshot.statistics, plain)
 
 
-def statistics_show(table: Table, name: str, plain: PlainStatistics) -> bool:
+def statistics_show(table: TableHandle, name: str, plain: PlainStatistics) -> bool:
     """Say whether a statistics file shows, or may show, values; nothing needs one to be read right."""
     if not plain.secrets:
         return False

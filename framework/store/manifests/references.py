@@ -14,10 +14,10 @@ from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
-def protected_snapshots(table: Table) -> list[Snapshot]:
+def protected_snapshots(table: TableHandle) -> list[Snapshot]:
     """Return the snapshots that tags and branches hold, whether or not they have expired."""
     found = list(tagged_snapshots(table).values())
     for line in branch_lines(table):
@@ -25,12 +25,12 @@ def protected_snapshots(table: Table) -> list[Snapshot]:
     return found
 
 
-def tagged_snapshots(table: Table) -> dict[str, Snapshot]:
+def tagged_snapshots(table: TableHandle) -> dict[str, Snapshot]:
     """Return what the tags of the table itself hold, by the tag's name."""
     return _snapshots_in(table, f"{table.line_location}/tag", "tag-")
 
 
-def held_snapshot(table: Table, snapshot_id: int) -> Snapshot:
+def held_snapshot(table: TableHandle, snapshot_id: int) -> Snapshot:
     """Return a snapshot that exists, or has expired and is held by a tag; SnapshotNotFoundError otherwise."""
     try:
         return table.snapshot(snapshot_id)
@@ -41,7 +41,7 @@ def held_snapshot(table: Table, snapshot_id: int) -> Snapshot:
         raise
 
 
-def branch_lines(table: Table, without: Collection[str] = ()) -> list[list[Snapshot]]:
+def branch_lines(table: TableHandle, without: Collection[str] = ()) -> list[list[Snapshot]]:
     """Return the snapshots of each other branch in order, and each that a tag of it holds by itself.
 
     For a branch, the table's main line is another one. Branches in `without` count as deleted.
@@ -58,7 +58,7 @@ def branch_lines(table: Table, without: Collection[str] = ()) -> list[list[Snaps
     return [line for line in lines if line]
 
 
-def _snapshots_in(table: Table, folder: str, prefix: str) -> dict[str, Snapshot]:
+def _snapshots_in(table: TableHandle, folder: str, prefix: str) -> dict[str, Snapshot]:
     """Return the snapshots in the files of a folder, by what follows `prefix` in the file's name.
 
     A file that is renamed during a listing may be missed under both names, so the folder is listed until

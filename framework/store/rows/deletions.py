@@ -18,20 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.grouping import group_codes
-from lockgate.framework.store.rows.rows import conform_rows, writes_value
+from lockgate.framework.store.rows.rows import writes_value
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import MAX_LENGTH, DataType, Kind
-from lockgate.pushdown import AlwaysTrue, Comparison, Op, Predicate, all_of
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    pass
 
-# Longer lists of keys are read by their least and largest.
-_MOST_NAMED = 1000
-
-# Types of which equal keys may be written in several ways, or too few to be worth a condition.
-_NOT_EXACT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.CHAR, Kind.BOOLEAN})
 
 _NEUTRAL: dict[Kind, Any] = {
     Kind.BOOLEAN: False,
@@ -85,31 +78,3 @@ def fill_deletions(schema: TableSchema, rows: pa.Table, kinds: pa.Array | None) 
         places = np.where(missing.to_numpy(), len(column), np.arange(len(column)))
         rows = rows.set_column(place, rows.schema.field(field.name), both.take(pa.array(places)))
     return rows
-
-
-def rows_with_keys(table: Table, keys: pa.Table) -> pa.Table:
-    """Read strictly the rows of a key table that have one of `keys`, which have the key's columns."""
-    schema = table.schema
-    primary = list(schema.primary_keys)
-    wanted = conform_rows(schema, keys.select(primary)).select(primary)
-    found = table.read(predicate=_around(schema, wanted), strict=True)
-    both = pa.concat_tables([wanted, found.select(primary).cast(wanted.schema)])
-    codes, _ = group_codes([both[name] for name in primary], both.num_rows)
-    return found.filter(pa.array(np.isin(codes[wanted.num_rows :], codes[: wanted.num_rows])))
-
-
-def _around(schema: TableSchema, keys: pa.Table) -> Predicate:
-    """Return what rows with one of `keys` meet, as far as columns have an exact order."""
-    return all_of(*(_within(name, keys[name], schema.field(name).type) for name in keys.column_names))
-
-
-def _within(name: str, values: pa.ChunkedArray, kind: DataType) -> Predicate:
-    if kind.kind in _NOT_EXACT or not len(values) or values.null_count:
-        return AlwaysTrue()
-    distinct = values.unique()
-    if len(distinct) <= _MOST_NAMED:
-        return Comparison(Op.IN, (name,), tuple(distinct))
-    if pa.types.is_binary(distinct.type) or pa.types.is_large_binary(distinct.type):
-        return AlwaysTrue()
-    bounds = pc.min_max(distinct)
-    return all_of(Comparison(Op.GE, (name,), (bounds["min"],)), Comparison(Op.LE, (name,), (bounds["max"],)))

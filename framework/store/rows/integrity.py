@@ -10,8 +10,8 @@ from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY
 from lockgate.framework.orc import EncryptedOrcFile, parse_encrypt
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.table import Table
 
 Mode = Literal["require", "verify", "ignore"]
 
@@ -19,7 +19,7 @@ Mode = Literal["require", "verify", "ignore"]
 class IntegrityPolicy:
     """Decides for the files of one table; asks its key provider at most once for each key."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableHandle) -> None:
         self._table = table
         self._usable: dict[str, bool] = {}
 

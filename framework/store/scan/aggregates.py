@@ -50,7 +50,7 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 # Before the Gregorian calendar writers disagree about days.
 _FIRST_GREGORIAN_DAY = -141_427
@@ -71,7 +71,7 @@ class AggregateAnswer:
 
 
 def answer_aggregates(
-    table: Table,
+    table: TableHandle,
     aggregates: Sequence[Aggregate],
     group_by: Sequence[FieldPath] = (),
     predicate: Predicate | None = None,
@@ -205,7 +205,7 @@ def _inexact(name: str, kind: DataType, of_partition: bool) -> str:
 class _Answering:
     """Computes aggregates over the files of the partitions that a filter leaves."""
 
-    def __init__(self, table: Table, schema: TableSchema, wanted: Predicate, files: FileTable) -> None:
+    def __init__(self, table: TableHandle, schema: TableSchema, wanted: Predicate, files: FileTable) -> None:
         check_files(files)
         self._table = table
         self._schema = schema

@@ -19,8 +19,8 @@ from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.types import Kind
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.table import Table
 
 # Types of which equal values have equal hashes in every table; TIMESTAMP(3) and TIMESTAMP(6) do not, nor 0.0
 # and -0.0, nor CHAR as engines pad it.
@@ -62,7 +62,7 @@ def common_bucketing(schema: TableSchema, files: FileTable) -> Bucketing | None:
     return Bucketing(column, schema.bucket_count)
 
 
-def selective_columns(table: Table, files: FileTable, columns: Sequence[str]) -> list[str]:
+def selective_columns(table: TableHandle, files: FileTable, columns: Sequence[str]) -> list[str]:
     """Return those of `columns` by whose single values a scan of `files` leaves many of them out.
 
     Partition columns and the bucket key do, others if bounds of files overlap little. In a table with a
@@ -75,7 +75,7 @@ def selective_columns(table: Table, files: FileTable, columns: Sequence[str]) ->
     return [name for name in columns if name in found]
 
 
-def _find_selective(table: Table, files: FileTable) -> list[str]:
+def _find_selective(table: TableHandle, files: FileTable) -> list[str]:
     schema = table.schema
     candidates = schema.trimmed_primary_keys if schema.has_primary_key else schema.field_names
     sample = _sample(files)

@@ -32,7 +32,7 @@ from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 _SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8()}
 
@@ -43,7 +43,7 @@ def _types_of_keys(written: TableSchema) -> dict[str, DataType]:
     return {**keys, SEQUENCE_NUMBER: BIGINT, VALUE_KIND: TINYINT} if keys else {}
 
 
-def read_table(table: Table, plan: ScanPlan, *, strict: bool = False) -> pa.Table:
+def read_table(table: TableHandle, plan: ScanPlan, *, strict: bool = False) -> pa.Table:
     """Read the rows of a plan into memory; the order of rows is unspecified.
 
     Columns come in the order asked for. Encrypted columns whose key is missing are read as masks, with a
@@ -59,7 +59,7 @@ def read_table(table: Table, plan: ScanPlan, *, strict: bool = False) -> pa.Tabl
 
 
 def read_batches(
-    table: Table, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
+    table: TableHandle, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of a plan batch by batch; errors are those of `read_table`.
 
@@ -83,7 +83,7 @@ class SplitReader:
     """Reads the splits of a plan; `schema` is that of the rows."""
 
     def __init__(
-        self, table: Table, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
+        self, table: TableHandle, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
     ) -> None:
         self._plan = plan
         self._files = FileReader(table, plan.schema, strict=strict, threads=threads)
@@ -165,7 +165,7 @@ class FileReader:
     """Reads data files as rows of one schema."""
 
     def __init__(
-        self, table: Table, schema: TableSchema, *, strict: bool = False, threads: int | None = None
+        self, table: TableHandle, schema: TableSchema, *, strict: bool = False, threads: int | None = None
     ) -> None:
         self._threads = threads
         self._table = table

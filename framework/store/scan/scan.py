@@ -26,6 +26,7 @@ from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.manifests.tag_files import load_tag
 from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.rows.merge import MergePlan, merge_plan
@@ -65,7 +66,7 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class ScanPlan:
 
 
 def apply_filters(
-    table: Table,
+    table: TableHandle,
     filters: Sequence[Predicate | None],
     reasons: Sequence[str | None] = (),
     texts: Sequence[str] = (),
@@ -136,7 +137,7 @@ def _why_remaining(predicate: Predicate, schema: TableSchema) -> str:
 
 
 def plan_scan(
-    table: Table,
+    table: TableHandle,
     predicate: Predicate | None = None,
     *,
     columns: Sequence[str] | None = None,
@@ -221,7 +222,10 @@ def plan_scan(
 
 
 def files_of(
-    table: Table, snapshot: Snapshot | None, between: Between | None = None, schema: TableSchema | None = None
+    table: TableHandle,
+    snapshot: Snapshot | None,
+    between: Between | None = None,
+    schema: TableSchema | None = None,
 ) -> FileTable:
     """Return the entries of a snapshot that a query reads by `schema`, or of what a range of them added."""
     if between is not None:
@@ -241,7 +245,7 @@ class _Funnel:
 
     def __init__(
         self,
-        table: Table,
+        table: TableHandle,
         schema: TableSchema,
         predicate: Predicate,
         late: Predicate,
@@ -428,7 +432,7 @@ def _count(entries: Sequence[ManifestEntry]) -> Count:
 
 
 def wanted_snapshot(
-    table: Table, snapshot_id: int | None, tag: str | None, between: Between | None = None
+    table: TableHandle, snapshot_id: int | None, tag: str | None, between: Between | None = None
 ) -> Snapshot | None:
     """Return the snapshot that is read: the newest one unless one is named; None if there is none yet.
 
@@ -441,12 +445,12 @@ def wanted_snapshot(
     if snapshot_id is not None and tag is not None:
         raise InputError(f"give either snapshot_id ({snapshot_id}) or tag ({tag!r}), not both")
     if tag is not None:
-        return table.tag(tag).snapshot
+        return load_tag(table, tag).snapshot
     return table.latest_snapshot() if snapshot_id is None else held_snapshot(table, snapshot_id)
 
 
 def _report(
-    table: Table,
+    table: TableHandle,
     schema: TableSchema,
     snapshot: Snapshot | None,
     funnel: _Funnel,

@@ -25,11 +25,12 @@ from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.manifests.tag_files import load_tag
 from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 SNAPSHOT_ID = Option("scan.snapshot-id", at_least(0), 0, "the snapshot to read; 0: before the first one")
 TAG_NAME = Option("scan.tag-name", str, "", "the tag to read")
@@ -95,7 +96,7 @@ class Selection:
     between: Between | None = None
 
 
-def selection_of(table: Table, options: Mapping[str, str], zone: str = "UTC") -> Selection:
+def selection_of(table: TableHandle, options: Mapping[str, str], zone: str = "UTC") -> Selection:
     """Return what the read options of a query select; their case does not matter.
 
     `zone` is the time zone of times written as text. Raises OptionError for an option that is unknown,
@@ -129,7 +130,7 @@ def selection_of(table: Table, options: Mapping[str, str], zone: str = "UTC") ->
     return Selection(held_snapshot(table, number).id if number else 0)
 
 
-def split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | None]:
+def split_sizes(table: TableHandle, options: Mapping[str, str]) -> dict[str, int | None]:
     """Return in bytes what a query's options, else the table's, say of splits; None where neither says it.
 
     The names are those of SPLIT_OPTIONS. Raises OptionError for a malformed size.
@@ -164,7 +165,7 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def snapshot_called(table: Table, version: str) -> Snapshot:
+def snapshot_called(table: TableHandle, version: str) -> Snapshot:
     """Return the snapshot of a number or of a tag; a number is a tag only where no snapshot has it.
 
     Raises NotFoundError, and UnsupportedError for a tag whose number another snapshot has after a rollback.
@@ -185,8 +186,8 @@ def snapshot_called(table: Table, version: str) -> Snapshot:
             raise missing from None
 
 
-def _tagged(table: Table, name: str) -> Snapshot:
-    tagged = table.tag(name).snapshot
+def _tagged(table: TableHandle, name: str) -> Snapshot:
+    tagged = load_tag(table, name).snapshot
     if held_snapshot(table, tagged.id) != tagged:
         raise UnsupportedError(
             f"after a rollback another snapshot has number {tagged.id}: read tag {name!r} by "
@@ -195,7 +196,7 @@ def _tagged(table: Table, name: str) -> Snapshot:
     return tagged
 
 
-def snapshot_at(table: Table, millis: int) -> int:
+def snapshot_at(table: TableHandle, millis: int) -> int:
     """Return the newest snapshot of a time or before, in milliseconds since 1970; NotFoundError if none."""
     found = _at(table, millis)
     if found is None:
@@ -203,7 +204,7 @@ def snapshot_at(table: Table, millis: int) -> int:
     return found
 
 
-def _at(table: Table, millis: int) -> int | None:
+def _at(table: TableHandle, millis: int) -> int | None:
     return max(
         (snapshot.id for snapshot in table.snapshots() if snapshot.time_millis <= millis), default=None
     )
@@ -223,7 +224,7 @@ def _millis(key: str, text: str, zone: str) -> int:
 # --- ranges --------------------------------------------------------------------------------------
 
 
-def _between(table: Table, key: str, text: str, mode: str, zone: str) -> Between | None:
+def _between(table: TableHandle, key: str, text: str, mode: str, zone: str) -> Between | None:
     ends = [end.strip() for end in text.split(",")]
     if len(ends) != 2 or not all(ends):
         raise OptionError(f"option {key!r} takes two ends, such as '3,5', not {text!r}")
@@ -244,11 +245,11 @@ def _between(table: Table, key: str, text: str, mode: str, zone: str) -> Between
     return Between(after, upto, mode == "delta")
 
 
-def _number(table: Table, end: str) -> int:
+def _number(table: TableHandle, end: str) -> int:
     return int(end) if end.isdecimal() else _tagged(table, end).id
 
 
-def _range_of_times(table: Table, start: int, end: int) -> tuple[int, int]:
+def _range_of_times(table: TableHandle, start: int, end: int) -> tuple[int, int]:
     if start > end:
         raise OptionError(f"option {BETWEEN_TIMES.key!r} goes forward, not from {start} to {end}")
     snapshots = table.snapshots()
@@ -264,7 +265,7 @@ def _range_of_times(table: Table, start: int, end: int) -> tuple[int, int]:
     return after or 0, upto if upto is not None else after or 0
 
 
-def files_between(table: Table, between: Between) -> FileTable:
+def files_between(table: TableHandle, between: Between) -> FileTable:
     """Return the files that snapshots of a range added, from old to new.
 
     Snapshots that change no rows are passed over. Raises SnapshotNotFoundError if one of the range is not

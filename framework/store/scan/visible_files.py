@@ -17,9 +17,9 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorPla
 from lockgate.framework.store.vectors.snapshot_vectors import place_of, ranges_of
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.table import Table
 
 POSTPONED = -2
 """The number of buckets of tables whose rows wait for a compaction to give them a bucket."""
@@ -27,7 +27,7 @@ POSTPONED = -2
 _MERGE_ON_READ = "deletion-vectors.merge-on-read"
 
 
-def visible_files(table: Table, snapshot: Snapshot, schema: TableSchema) -> FileTable:
+def visible_files(table: TableHandle, snapshot: Snapshot, schema: TableSchema) -> FileTable:
     """Return the entries of a snapshot with their vectors; raises CorruptFileError for damaged ones."""
     files = table.manifests.files(snapshot)
     vectors = _vectors(table, snapshot, files)
@@ -65,7 +65,7 @@ def _hidden(files: FileTable, schema: TableSchema, snapshot: Snapshot) -> Mask:
     return hidden
 
 
-def _vectors(table: Table, snapshot: Snapshot, files: FileTable) -> dict[int, VectorPlace]:
+def _vectors(table: TableHandle, snapshot: Snapshot, files: FileTable) -> dict[int, VectorPlace]:
     ranges = ranges_of(table, snapshot)
     if not ranges:
         return {}

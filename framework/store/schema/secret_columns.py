@@ -16,8 +16,8 @@ from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE, spel
 from lockgate.framework.types import DataField, DataType
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.schema.schema import TableSchema
-    from lockgate.framework.store.table import Table
 
 # The ids of a column and of the columns that it is in; parts of arrays and maps have ORC's names.
 Place: TypeAlias = tuple["int | str", ...]
@@ -56,7 +56,7 @@ def secrets_of(schema: TableSchema) -> SecretColumns:
     return SecretColumns(_places(schema))
 
 
-def secrets_in_history(table: Table) -> SecretColumns:
+def secrets_in_history(table: TableHandle) -> SecretColumns:
     """Return the columns that the newest schema that has them encrypts; reads every schema of the table."""
     schemas = [table.schema_of(schema_id) for schema_id in reversed(table.schema_files.ids())]
     return secrets_among(schemas)

@@ -18,8 +18,8 @@ from lockgate.framework.store.manifests.parsed_cache import ParsedCache
 from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, decode, is_wide
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.table import Table
 
 # About 1 KB a vector.
 _CACHED_VECTORS = 200_000
@@ -32,7 +32,7 @@ class _Found(dict[str, tuple[str, VectorRange]]):
 _found: ParsedCache[tuple[str, str], _Found] = ParsedCache(_CACHED_VECTORS)
 
 
-def ranges_of(table: Table, snapshot: Snapshot | None) -> Mapping[str, tuple[str, VectorRange]]:
+def ranges_of(table: TableHandle, snapshot: Snapshot | None) -> Mapping[str, tuple[str, VectorRange]]:
     """Return where the vectors of a snapshot lie, by name of their data file; CorruptFileError for damage."""
     if snapshot is None or snapshot.index_manifest is None:
         return {}
@@ -46,7 +46,7 @@ def ranges_of(table: Table, snapshot: Snapshot | None) -> Mapping[str, tuple[str
     return found
 
 
-def _add(found: _Found, table: Table, entry: IndexEntry) -> None:
+def _add(found: _Found, table: TableHandle, entry: IndexEntry) -> None:
     path = index_path(table, entry)
     for each in entry.vectors if entry.kind == DELETION_VECTORS else ():
         if each.data_file in found:
@@ -56,7 +56,7 @@ def _add(found: _Found, table: Table, entry: IndexEntry) -> None:
         found[each.data_file] = (path, each)
 
 
-def place_of(table: Table, path: str, found: VectorRange, rows: int) -> VectorPlace:
+def place_of(table: TableHandle, path: str, found: VectorRange, rows: int) -> VectorPlace:
     """Return the place of the vector of a file with `rows` rows.
 
     A vector that its manifest does not count is read and counted. Raises CorruptFileError as `read_vector`.
@@ -71,7 +71,7 @@ def place_of(table: Table, path: str, found: VectorRange, rows: int) -> VectorPl
     return VectorPlace(path, found.offset, found.length, found.cardinality)
 
 
-def read_vector(table: Table, place: VectorPlace, rows: int) -> DeletedRows:
+def read_vector(table: TableHandle, place: VectorPlace, rows: int) -> DeletedRows:
     """Read the vector of a file with `rows` rows.
 
     Raises CorruptFileError if it is missing, damaged, or not what its manifest says.
@@ -85,7 +85,7 @@ def read_vector(table: Table, place: VectorPlace, rows: int) -> DeletedRows:
     return found
 
 
-def _read(table: Table, path: str, offset: int, length: int, rows: int) -> DeletedRows:
+def _read(table: TableHandle, path: str, offset: int, length: int, rows: int) -> DeletedRows:
     name = f"the deletion vector at byte {offset} of {path}"
     if offset < 0 or length < FRAME_BYTES:
         raise CorruptFileError(f"{name} cannot have {length} bytes")

@@ -26,7 +26,7 @@ from lockgate.framework.store.rows.rows import (
 from lockgate.framework.store.schema.schema import wall_clock_millis
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 _STRIPE_SIZE = 64 * 2**20
 _LEAST_STRIPE_SIZE = 64 * 2**10
@@ -43,7 +43,7 @@ class BucketWriter:
 
     def __init__(
         self,
-        table: Table,
+        table: TableHandle,
         partition: tuple[Any, ...],
         bucket: int,
         *,
@@ -139,7 +139,7 @@ class _Counting:
 class _OneFile:
     """One data file in the making."""
 
-    def __init__(self, table: Table, path: str, name: str, stripe_size: int) -> None:
+    def __init__(self, table: TableHandle, path: str, name: str, stripe_size: int) -> None:
         schema, options = table.schema, table.schema.table_options
         self._schema = schema
         self._name = name

@@ -53,13 +53,13 @@ from lockgate.framework.store.write.streams import noted_progress, own_progress,
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.write.commit_request import Overwrite
     from lockgate.framework.store.write.message import CommitMessage
 
 
 def commit_messages(
-    table: Table,
+    table: TableHandle,
     messages: Sequence[CommitMessage],
     *,
     kind: str = CommitKind.APPEND,
@@ -92,7 +92,7 @@ def commit_messages(
     return _Attempts(table, request).run()
 
 
-def _announce(table: Table, snapshot: Snapshot) -> None:
+def _announce(table: TableHandle, snapshot: Snapshot) -> None:
     publish(
         RowsCommitted(
             table=table.location,
@@ -109,7 +109,7 @@ def _announce(table: Table, snapshot: Snapshot) -> None:
 class _Attempts:
     """The attempts of one commit, and what later ones take over from earlier ones."""
 
-    table: Table
+    table: TableHandle
     request: CommitRequest
     _seen_snapshot: int = 0
     _basis: BasisCheck | None = None

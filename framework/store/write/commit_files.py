@@ -10,15 +10,15 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestF
 from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests, shows_values
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.table import Table
 
 
 class CommitFiles:
     """What the attempts of a commit write besides the snapshot; nothing refers to it before that."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableHandle) -> None:
         self.table = table
         # What was written, to be deleted if it comes to nothing.
         self._written: list[str] = []

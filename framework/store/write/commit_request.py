@@ -15,7 +15,7 @@ from lockgate.framework.store.write.message import CommitMessage
 from lockgate.framework.types import one_nan
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.write.read_basis import Basis
 
 Partition: TypeAlias = tuple[Any, ...]
@@ -47,7 +47,7 @@ class CommitRequest:
 
 
 def request_of(
-    table: Table,
+    table: TableHandle,
     messages: Sequence[CommitMessage],
     kind: str,
     user: str | None,

@@ -20,13 +20,13 @@ from lockgate.framework.store.scan.read import FileReader
 from lockgate.pushdown import Comparison, Op, Predicate
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 _PLACE = "_PLACE"
 
 
 def standing_rows(
-    table: Table, reader: FileReader, plan: MergePlan, rows: pa.Table, before: Sequence[ManifestEntry]
+    table: TableHandle, reader: FileReader, plan: MergePlan, rows: pa.Table, before: Sequence[ManifestEntry]
 ) -> pa.Table:
     """Return those of `rows` that are the newest of their keys, deletions included.
 
@@ -62,7 +62,7 @@ def _newer(plan: MergePlan, rows: pa.Table) -> Predicate | None:
     return Comparison(Op.GE, (first,), (bounds["min"],))
 
 
-def _read(table: Table, reader: FileReader, entry: ManifestEntry, names: tuple[str, ...]) -> pa.Table:
+def _read(table: TableHandle, reader: FileReader, entry: ManifestEntry, names: tuple[str, ...]) -> pa.Table:
     path = table.paths.data_file(entry.partition, entry.bucket, entry.file)
     partition = dict(zip(table.schema.partition_keys, entry.partition, strict=True))
     return reader.whole(path, entry.file, names, partition)

@@ -18,7 +18,7 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Basis:
 class BasisCheck:
     """Refuses changes whose basis has changed; what an earlier attempt looked at is not read again."""
 
-    def __init__(self, table: Table, basis: Basis) -> None:
+    def __init__(self, table: TableHandle, basis: Basis) -> None:
         self._table = table
         self._basis = basis
         self._seen: Snapshot | None = None

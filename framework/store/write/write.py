@@ -12,20 +12,22 @@ import pyarrow.compute as pc
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.rows.bucket import assign_buckets
-from lockgate.framework.store.rows.deletions import fill_deletions, rows_with_keys
+from lockgate.framework.store.rows.deletions import fill_deletions
 from lockgate.framework.store.rows.grouping import Codes, group_codes, groups, last_of_each
 from lockgate.framework.store.rows.merge import KEY_PREFIX, RowKind, merge_plan, sort_by_key
 from lockgate.framework.store.rows.row_order import by_sequence
 from lockgate.framework.store.rows.rows import check_not_null, conform_rows, with_system_columns
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_writable
+from lockgate.framework.store.write.abort import abort_messages
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.message import CommitMessage
+from lockgate.framework.store.write.read_rows import read_rows, rows_with_keys
 from lockgate.framework.types import one_nan, to_arrow
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.table import Table
+    from lockgate.framework.store.handle import TableHandle
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.Table | pa.RecordBatch]"
 Kinds: TypeAlias = "Sequence[int] | pa.Array | pa.ChunkedArray | None"
@@ -39,7 +41,7 @@ _OPEN_WRITERS = 64
 
 
 def write_files(
-    table: Table,
+    table: TableHandle,
     data: Rows,
     *,
     kinds: Kinds = None,
@@ -69,7 +71,7 @@ def write_files(
         raise
 
 
-def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]:
+def delete_keys(table: TableHandle, keys: pa.Table | Predicate) -> list[CommitMessage]:
     """Write deletions (-D) of a key table's rows and say what to commit.
 
     `keys` are rows with the columns of the primary key, or a predicate for the rows to delete. Those found by
@@ -88,10 +90,10 @@ def delete_keys(table: Table, keys: pa.Table | Predicate) -> list[CommitMessage]
     return write_files(table, rows, kinds=kinds, stored=stored)
 
 
-def _rows_to_delete(table: Table, keys: pa.Table | Predicate) -> tuple[pa.Table, bool]:
+def _rows_to_delete(table: TableHandle, keys: pa.Table | Predicate) -> tuple[pa.Table, bool]:
     """Return what deletions hold, and whether it was read from the table."""
     if isinstance(keys, Predicate):
-        return table.read(predicate=keys, strict=True), True
+        return read_rows(table, keys), True
     schema = table.schema
     missing = [name for name in schema.primary_keys if name not in keys.column_names]
     if missing:
@@ -168,14 +170,14 @@ def _check_overwrite(schema: TableSchema, rows: pa.Table, overwrite: Mapping[str
             raise InputError(f"rows of other partitions than {name} = {value!r}, which is overwritten")
 
 
-def _make_writer(table: Table) -> _KeyWriter | _AppendWriter:
+def _make_writer(table: TableHandle) -> _KeyWriter | _AppendWriter:
     return _KeyWriter(table) if table.schema.has_primary_key else _AppendWriter(table)
 
 
 class _Writer:
     """What both kinds of table have in common: splitting rows, and counting sequence numbers."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableHandle) -> None:
         self._table = table
         self._schema = table.schema
         self._sequences: dict[Where, int] | None = None
@@ -213,7 +215,7 @@ class _Writer:
 class _KeyWriter(_Writer):
     """Key tables: each buffer becomes one sorted run a bucket."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableHandle) -> None:
         super().__init__(table)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
         self._plan = merge_plan(table.schema)
@@ -247,13 +249,13 @@ class _KeyWriter(_Writer):
 
     def abort(self) -> None:
         """Delete what was written."""
-        self._table.abort(self.close())
+        abort_messages(self._table, self.close())
 
 
 class _AppendWriter(_Writer):
     """Append tables: files go on from buffer to buffer."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableHandle) -> None:
         super().__init__(table)
         self._open: dict[Where, BucketWriter] = {}
         self._done: dict[Where, list[DataFileMeta]] = {}
@@ -292,4 +294,4 @@ class _AppendWriter(_Writer):
         for writer in self._open.values():
             writer.abort()
         self._open.clear()
-        self._table.abort(self.close())
+        abort_messages(self._table, self.close())

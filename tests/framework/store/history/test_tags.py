@@ -23,8 +23,9 @@ from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import CommitMessage, Table
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.reachable_files import NeededFiles
-from lockgate.framework.store.history.tags import Released, Tag, delete_tags, new_tag, rename_tag, replace_tag
+from lockgate.framework.store.history.tags import Released, delete_tags, new_tag, rename_tag, replace_tag
 from lockgate.framework.store.manifests.references import protected_snapshots
+from lockgate.framework.store.manifests.tag_files import Tag
 
 MakeTable = Callable[..., Table]
 DAY = datetime.timedelta(days=1)

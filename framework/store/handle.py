@@ -1,0 +1,97 @@
+"""A table as the rooms of the store use it: where it lies, its schema, and access to its metadata.
+
+What a table can do for users is in `table.Table`, which is made of functions that take a handle.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lockgate.framework.io import FileSystem
+from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.store.identifier import Identifier
+from lockgate.framework.store.manifests.manifest_files import ManifestFiles
+from lockgate.framework.store.metadata.consumer import Consumers
+from lockgate.framework.store.metadata.paths import TablePaths, line_folder
+from lockgate.framework.store.metadata.schema_files import SchemaFiles
+from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
+from lockgate.framework.store.metadata.trust import NO_ROOTS, ExternalRoots, check_deletable
+from lockgate.framework.store.schema.schema import TableSchema
+
+if TYPE_CHECKING:
+    from lockgate.framework.keys import KeyProvider
+
+
+class TableHandle:
+    """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        location: str,
+        schema: TableSchema,
+        file_system: FileSystem,
+        keys: KeyProvider | None = None,
+        external: ExternalRoots = NO_ROOTS,
+    ) -> None:
+        self.identifier = identifier
+        self.location = location
+        # A branch has snapshots, schemas, tags and consumers of its own, over the same data and manifests.
+        self.line_location = line_folder(location, identifier.branch)
+        self.schema = schema
+        self.file_system = file_system
+        self.options: TableOptions = schema.table_options
+        # A table may bring its own keys, wrapped. They stay those of its newest schema (see `with_schema`).
+        self.keys = None if keys is None else keys.for_table(self.options)
+        self.paths = TablePaths(location, schema, self.schema_of, external)
+        self.schema_files = SchemaFiles(file_system, self.line_location, branch=identifier.branch is not None)
+        self.snapshot_files = SnapshotFiles(file_system, self.line_location)
+        self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
+        self.consumer_files = Consumers(file_system, self.line_location)
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        return f"{name}({str(self.identifier)!r}, location={self.location!r}, schema_id={self.schema.id})"
+
+    @cached_property
+    def table_id(self) -> str:
+        """What tells the table from one created later in the same place."""
+        ids = self.schema_files.ids()
+        created = self.schema_of(ids[0]).time_millis if ids else self.schema.time_millis
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.line_location)}#{created}"))
+
+    def with_schema(self, schema_id: int) -> TableHandle:
+        """Return the table as it is under one of its schemas, for a query that was analysed with it."""
+        if schema_id == self.schema.id:
+            return self
+        return self.beside(self.identifier, self.schema_of(schema_id))
+
+    def beside(self, identifier: Identifier, schema: TableSchema) -> TableHandle:
+        """Return the same table under another name or schema: a branch of it, or as it was."""
+        return TableHandle(
+            identifier, self.location, schema, self.file_system, self.keys, self.paths.external
+        )
+
+    def check_deletable(self, paths: Iterable[str]) -> None:
+        """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""
+        check_deletable(self.file_system, paths, self.location, self.paths.external)
+
+    def schema_of(self, schema_id: int) -> TableSchema:
+        """Return the schema of an id; CorruptFileError if its file is missing or damaged."""
+        return self.schema if schema_id == self.schema.id else self.schema_files.load(schema_id)
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """Return the newest snapshot; None if nothing was committed yet."""
+        return self.snapshot_files.latest()
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """Return a snapshot; SnapshotNotFoundError says which ones there are."""
+        return self.snapshot_files.load(snapshot_id)
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return all snapshots that have not expired, oldest first."""
+        return self.snapshot_files.load_all()

@@ -1,0 +1,32 @@
+"""Files of a write that came to nothing, deleted unless they are live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from lockgate.errors import LockgateError, UnsafePathError
+from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.write.message import CommitMessage
+
+
+def live_names(table: TableHandle) -> set[str]:
+    """Return the names of the data files that the newest snapshot has."""
+    return {entry.file.file_name for entry in table.manifests.live_files(table.latest_snapshot())}
+
+
+def abort_messages(table: TableHandle, messages: Sequence[CommitMessage]) -> None:
+    """Delete the files that `messages` would have added, unless they are live.
+
+    A commit may succeed and yet seem to fail. Where that cannot be found out nothing is deleted: files that
+    nobody refers to do no harm.
+    """
+    try:
+        live = live_names(table)
+    except (LockgateError, OSError):
+        return
+    for message in messages:
+        for file in message.added:
+            if file.file_name not in live:
+                with suppress(OSError, UnsafePathError):
+                    table.file_system.delete(table.paths.data_file(message.partition, message.bucket, file))
