@@ -71,6 +71,38 @@ MERGE_ENGINE = Option(
     "deduplicate",
     "how rows with the same key are merged",
 )
+IGNORE_DELETE = Option(
+    "ignore-delete", parse_bool, False, "rows that delete (-D) or take back (-U) are passed over"
+)
+# Names of older releases, which say the same.
+IGNORE_DELETES = (
+    IGNORE_DELETE,
+    *(
+        Option(f"{engine}.ignore-delete", parse_bool, False, "older name of `ignore-delete`")
+        for engine in ("first-row", "deduplicate", "partial-update")
+    ),
+)
+IGNORE_UPDATE_BEFORE = Option(
+    "ignore-update-before", parse_bool, False, "rows that take back a value (-U) are not written"
+)
+ROWKIND_FIELD = Option(
+    "rowkind.field", str, "", "column whose text (`+I`, `-U`, `+U`, `-D`) is the kind of each row written"
+)
+PARTIAL_UPDATE_REMOVE_ON_DELETE = Option(
+    "partial-update.remove-record-on-delete", parse_bool, False, "partial-update: a deletion removes the row"
+)
+PARTIAL_UPDATE_REMOVE_ON_GROUP = Option(
+    "partial-update.remove-record-on-sequence-group",
+    parse_names,
+    _NO_NAMES,
+    "partial-update: columns that order groups in which a deletion that is newest removes the row",
+)
+AGGREGATION_REMOVE_ON_DELETE = Option(
+    "aggregation.remove-record-on-delete", parse_bool, False, "aggregation: a deletion removes the row"
+)
+FIELDS_DEFAULT_FUNCTION = Option(
+    "fields.default-aggregate-function", str, "", "merge function of columns that name none of their own"
+)
 SEQUENCE_FIELD = Option(
     "sequence.field",
     parse_names,
@@ -230,7 +262,7 @@ DATA_EVOLUTION = Option(
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 
 KNOWN: dict[str, Option[Any]] = {
-    option.key: option for option in list(globals().values()) if isinstance(option, Option)
+    option.key: option for option in (*globals().values(), *IGNORE_DELETES) if isinstance(option, Option)
 }
 
 # Options of others that are carried along without being read: Spark's table properties, plugins' own, and
@@ -274,6 +306,12 @@ _ORC_KEYS = frozenset(f"orc.{name}" for name in _ORC_NAMES.split())
 
 # Options that exist once for each column; their values are checked where statistics are made.
 _COLUMN_STATS_MODE = re.compile(r"fields\..+\.stats-mode")
+# Options of a column's merge function; the one that groups columns is named by several.
+COLUMN_MERGE = re.compile(
+    r"fields\.(.+)\.(aggregate-function|ignore-retract|distinct|list-agg-delimiter|nested-key"
+    r"|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)"
+)
+_SEQUENCE_GROUP = re.compile(r"fields\..+\.sequence-group")
 
 
 def register_option(option: Option[Any]) -> None:
@@ -345,7 +383,7 @@ def is_known(key: str) -> bool:
         or key in _KEPT_ACCOUNT
         or key in _ORC_KEYS
         or key.startswith((*_FREE_PREFIXES, _LOOKUPS))
-        or _COLUMN_STATS_MODE.fullmatch(key) is not None
+        or any(pattern.fullmatch(key) for pattern in (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP))
     )
 
 

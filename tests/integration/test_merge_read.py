@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lockgate.framework.store.rows.bucket import bucket_of
-from lockgate.framework.store.rows.merge import MergePlan
+from lockgate.framework.store.rows.merge_plan import ColumnMerge, MergePlan
 from lockgate.framework.types import (
     BIGINT,
     BOOLEAN,
@@ -99,7 +99,7 @@ def _random_case(random: Random, names: list[str]) -> tuple[dict[str, Any], list
         ]
         for one in inputs
     ]
-    plan = MergePlan(tuple(f"_KEY_{name}" for name in names), (("row", "last"),))
+    plan = MergePlan(tuple(f"_KEY_{name}" for name in names), (ColumnMerge("row"),))
     case = {
         "plan": plan.to_json(),
         "columns": [{"name": name, "type": kind} for name, kind in columns],
@@ -133,7 +133,7 @@ def test_a_batch_is_answered_though_its_rows_are_strewn_over_many_pages(spark: S
     # Of each page one row is left, so a batch would need all of them at once.
     deleted = [[key, 2, 3, -1] for key in range(2000) if key % 20]
     case = {
-        "plan": MergePlan(("_KEY_id",), (("row", "last"),)).to_json(),
+        "plan": MergePlan(("_KEY_id",), (ColumnMerge("row"),)).to_json(),
         "columns": [
             {"name": name, "type": kind}
             for name, kind in [
@@ -151,8 +151,8 @@ def test_a_batch_is_answered_though_its_rows_are_strewn_over_many_pages(spark: S
 
 def test_an_unknown_merge_engine_is_refused(spark: SparkSession) -> None:
     case = json.loads(FIXTURES[0].read_text())
-    case["plan"]["engine"] = "aggregation"
-    with pytest.raises(Exception, match="merge engine 'aggregation' is not supported"):
+    case["plan"]["engine"] = "newest-wins"
+    with pytest.raises(Exception, match="merge engine 'newest-wins' is not supported"):
         _conformance(spark).merge(json.dumps(case), 1, 1)
 
 

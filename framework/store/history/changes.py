@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError, SnapshotNotFoundError
@@ -13,6 +14,7 @@ from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, 
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.rows.grouping import group_codes
 from lockgate.framework.store.rows.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.scan.read import FileReader, no_columns
 from lockgate.framework.store.scan.split import by_bucket, key_order
@@ -107,6 +109,14 @@ def _changes(
             yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
             continue
         before = _files_before(table, snapshot, entries)
+        if plan.reads_all_rows:
+            wanted = tuple(dict.fromkeys((*plan.system_columns, *plan.companions(names), *names)))
+            parts = [
+                _merged_again(table, reader, bucket, before, wanted, plan).select([*names, VALUE_KIND])
+                for bucket in by_bucket(entries)
+            ]
+            yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
+            continue
         if not schema.sequence_fields and _adds_older_rows(before, entries):
             yield Change(snapshot.id, snapshot.commit_kind, _table([], reader, names), needs_reload=True)
             continue
@@ -115,9 +125,7 @@ def _changes(
         for bucket in by_bucket(entries):
             rows = _bucket_rows(table, reader, bucket, wanted, plan)
             if schema.sequence_fields:
-                older = before.get((bucket[0].partition, bucket[0].bucket), [])
-                older = [old for old in older if any(_overlap(old.file, new.file) for new in bucket)]
-                rows = standing_rows(table, reader, plan, rows, older)
+                rows = standing_rows(table, reader, plan, rows, _older(before, bucket))
             parts.append(rows.select([*names, VALUE_KIND]))
         yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
 
@@ -135,6 +143,43 @@ def _files_before(
         if (entry.partition, entry.bucket) in touched:
             found.setdefault((entry.partition, entry.bucket), []).append(entry)
     return found
+
+
+def _older(
+    before: Mapping[Where, list[ManifestEntry]], bucket: Sequence[ManifestEntry]
+) -> list[ManifestEntry]:
+    """Return the files from before that may share keys with those of a bucket."""
+    older = before.get((bucket[0].partition, bucket[0].bucket), [])
+    return [old for old in older if any(_overlap(old.file, new.file) for new in bucket)]
+
+
+def _merged_again(
+    table: Table,
+    reader: FileReader,
+    bucket: Sequence[ManifestEntry],
+    before: Mapping[Where, list[ManifestEntry]],
+    names: tuple[str, ...],
+    plan: MergePlan,
+) -> pa.Table:
+    """Return what became of the keys that a snapshot wrote, where older rows of them count, too."""
+    # The order of `split.key_sections`: of rows that are equal in all, that of the later file is newer.
+    older = sorted(_older(before, bucket), key=lambda entry: -entry.file.level)
+    rows = _bucket_rows(table, reader, [*older, *bucket], names, plan)
+    written = [reader.whole(*_place(table, entry), plan.key, _values(table, entry)) for entry in bucket]
+    codes, _ = group_codes(
+        [pa.concat_tables([*written, rows.select(list(plan.key))])[name] for name in plan.key],
+        sum(part.num_rows for part in written) + rows.num_rows,
+    )
+    count = len(codes) - rows.num_rows
+    return rows.filter(pa.array(np.isin(codes[count:], codes[:count])))
+
+
+def _place(table: Table, entry: ManifestEntry) -> tuple[str, DataFileMeta]:
+    return table.paths.data_file(entry.partition, entry.bucket, entry.file), entry.file
+
+
+def _values(table: Table, entry: ManifestEntry) -> dict[str, Any]:
+    return dict(zip(table.schema.partition_keys, entry.partition, strict=True))
 
 
 def _adds_older_rows(before: Mapping[Where, list[ManifestEntry]], added: Sequence[ManifestEntry]) -> bool:
@@ -165,15 +210,7 @@ def _bucket_rows(
     names: tuple[str, ...],
     plan: MergePlan | None,
 ) -> pa.Table:
-    files = [
-        reader.whole(
-            table.paths.data_file(entry.partition, entry.bucket, entry.file),
-            entry.file,
-            names,
-            dict(zip(table.schema.partition_keys, entry.partition, strict=True)),
-        )
-        for entry in entries
-    ]
+    files = [reader.whole(*_place(table, entry), names, _values(table, entry)) for entry in entries]
     if plan is not None:
         return merge_tables(plan, files, keep_deletes=True)
     rows = sum(file.num_rows for file in files)

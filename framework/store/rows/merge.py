@@ -4,14 +4,13 @@ How rows merge is written once, as a `MergePlan`; this module interprets it on A
 `RowMerge` interprets the same plan on pages of columns, from which it picks rows without copying them, and
 both pass the fixtures in `tests/fixtures/merge`.
 
-Source: Paimon's specification, page "DataFile", and `DeduplicateMergeFunction`.
+Source: Paimon's specification, page "DataFile", and its merge functions; a row that is alone with its key is
+not merged (`ReducerMergeFunctionWrapper`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,123 +18,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.errors import InputError, UnsupportedError, nearest
-from lockgate.framework.options import table_options as known
+from lockgate.errors import InputError
 from lockgate.framework.store.rows.grouping import Codes, group_codes, last_of_each
+from lockgate.framework.store.rows.merge_engines import KeyRows, composed
+from lockgate.framework.store.rows.merge_options import merge_plan, why_no_sequence
+from lockgate.framework.store.rows.merge_plan import (
+    FIRST_ROW,
+    KEY_PREFIX,
+    SEQUENCE_NUMBER,
+    VALUE_KIND,
+    MergePlan,
+    RowKind,
+)
 from lockgate.framework.store.rows.row_order import by_sequence
-from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_readable
 
-KEY_PREFIX = "_KEY_"
-SEQUENCE_NUMBER = "_SEQUENCE_NUMBER"
-VALUE_KIND = "_VALUE_KIND"
-
-
-class RowKind(IntEnum):
-    """What a row does to its key."""
-
-    INSERT = 0
-    UPDATE_BEFORE = 1
-    UPDATE_AFTER = 2
-    DELETE = 3
-
-
-@dataclass(frozen=True)
-class MergePlan:
-    """How the rows of one key become one row.
-
-    `key`, `sequence` and `kind` name columns of the files: rows are equal by `key`, newer by `sequence`, and
-    vanish by `kind` 1 (-U) and 3 (-D). The columns of `sequence` are compared one after the other: the larger
-    value is newer, for those that `descending` names too the smaller one, and a null is the oldest in any
-    case. NaN is larger than all numbers, -0.0 equals 0.0, texts and bytes compare by bytes. `columns` gives
-    for each value column the function that makes its value: "last", the newest row's.
-    """
-
-    key: tuple[str, ...]
-    columns: tuple[tuple[str, str], ...]
-    sequence: tuple[str, ...] = (SEQUENCE_NUMBER,)
-    kind: str = VALUE_KIND
-    engine: str = "deduplicate"
-    descending: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.engine != "deduplicate":
-            raise UnsupportedError(f"merge engine {self.engine!r} is not supported; supported: deduplicate")
-        for name, function in self.columns:
-            if function != "last":
-                raise UnsupportedError(
-                    f"column {name!r}: merge function {function!r} is not supported; supported: last"
-                )
-        if not self.key or not self.sequence:
-            raise InputError("a merge plan needs key and sequence columns")
-        others = [name for name in self.descending if name not in self.sequence]
-        if others:
-            raise InputError(f"descending columns {', '.join(others)} are not among the sequence columns")
-
-    @property
-    def system_columns(self) -> tuple[str, ...]:
-        """The columns that rows are merged by; columns of `sequence.field` are value columns too."""
-        return (*self.key, *self.sequence, self.kind)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON the connector interprets."""
-        return {
-            "engine": self.engine,
-            "key": list(self.key),
-            "sequence": list(self.sequence),
-            "descending": list(self.descending),
-            "kind": self.kind,
-            "columns": [{"name": name, "function": function} for name, function in self.columns],
-        }
-
-    @classmethod
-    def from_json(cls, json: Mapping[str, Any]) -> MergePlan:
-        """Read what `to_json` wrote; InputError if a part is missing."""
-        try:
-            return cls(
-                engine=json["engine"],
-                key=tuple(json["key"]),
-                sequence=tuple(json["sequence"]),
-                descending=tuple(json["descending"]),
-                kind=json["kind"],
-                columns=tuple((column["name"], column["function"]) for column in json["columns"]),
-            )
-        except KeyError as missing:
-            raise InputError(f"a merge plan lacks {missing}") from None
-
-
-def merge_plan(schema: TableSchema) -> MergePlan | None:
-    """Return the merge plan of a table, None for one without a primary key.
-
-    Raises UnsupportedError for merge engines and options whose meaning is not implemented: merging them as
-    something else would return wrong rows.
-    """
-    if not schema.has_primary_key:
-        return None
-    check_readable(schema)
-    fields = schema.sequence_fields
-    reason = why_no_sequence(schema)
-    if reason:
-        raise UnsupportedError(f"option {known.SEQUENCE_FIELD.key!r}: {reason}")
-    descending = schema.table_options.get_option(known.SEQUENCE_ORDER) == "descending"
-    return MergePlan(
-        engine=schema.table_options.get_option(known.MERGE_ENGINE),
-        key=tuple(KEY_PREFIX + name for name in schema.trimmed_primary_keys),
-        sequence=(*fields, SEQUENCE_NUMBER),
-        descending=fields if descending else (),
-        columns=tuple((name, "last") for name in schema.field_names),
-    )
-
-
-def why_no_sequence(schema: TableSchema) -> str | None:
-    """Say why rows cannot be ordered by the columns of `sequence.field`; None if they can."""
-    for name in schema.sequence_fields:
-        if name not in schema.field_names:
-            return f"there is no column {name!r}{nearest(name, schema.field_names)}"
-        kind = schema.field(name).type
-        if kind.is_nested:
-            return f"values of column {name!r} of type {kind} have no order"
-    return None
+__all__ = [
+    "KEY_PREFIX",
+    "SEQUENCE_NUMBER",
+    "VALUE_KIND",
+    "MergePlan",
+    "RowKind",
+    "merge_plan",
+    "merge_tables",
+    "sort_by_key",
+    "why_no_sequence",
+]
 
 
 def merge_tables(
@@ -143,17 +50,62 @@ def merge_tables(
 ) -> pa.Table:
     """Merge tables, given in commit order, to one row a key.
 
-    The row with the highest sequence wins, on equal sequences the later one; a key whose winner is a deletion
-    vanishes, unless `keep_deletes`. All columns of the inputs are kept. With `ordered`, the rows are sorted
-    by key, as data files need them; else their order is unspecified.
+    Rows of a key count from old to new by their sequence, on equal sequences in the order given; what they
+    become is up to the plan's engine. A key whose row is a deletion vanishes, unless `keep_deletes`. All
+    columns of the inputs are kept. With `ordered`, the rows are sorted by key, as data files need them; else
+    their order is unspecified. Raises InputError for rows that the engine cannot merge.
     """
+    merged = _picked(plan, tables) if plan.picks_rows else _composed(plan, tables)
+    if not keep_deletes and merged.num_rows:
+        living = ~_retracts(merged[plan.kind])
+        merged = merged if living.all() else merged.filter(pa.array(living))
+    return sort_by_key(merged, plan.key) if ordered else merged
+
+
+def _picked(plan: MergePlan, tables: Sequence[pa.Table]) -> pa.Table:
+    """Return of each key one of its rows: the newest, or with first-row the oldest."""
+    if plan.ignore_delete:
+        tables = [_without_retracts(plan, table) for table in tables]
     table = pa.concat_tables(tables)
     codes, count = group_codes([table[name] for name in plan.key], table.num_rows)
-    winners = last_of_each(codes, count, _by_age(plan, tables, codes, count))
-    if not keep_deletes:
-        winners = winners[_living(table[plan.kind], winners)]
-    merged = table.take(pa.array(winners)) if len(winners) < table.num_rows else table
-    return sort_by_key(merged, plan.key) if ordered else merged
+    order = _by_age(plan, tables, codes, count)
+    if plan.engine == FIRST_ROW:
+        _check_first_row(table[plan.kind], codes, count)
+        order = (np.arange(table.num_rows, dtype=np.int64) if order is None else order)[::-1]
+    winners = last_of_each(codes, count, order)
+    return table.take(pa.array(winners)) if len(winners) < table.num_rows else table
+
+
+def _without_retracts(plan: MergePlan, table: pa.Table) -> pa.Table:
+    retracts = _retracts(table[plan.kind])
+    return table.filter(pa.array(~retracts)) if retracts.any() else table
+
+
+def _check_first_row(kinds: pa.ChunkedArray, codes: Codes, count: int) -> None:
+    several = np.bincount(codes, minlength=count)[codes] > 1
+    if (_retracts(kinds) & several).any():
+        raise InputError(
+            "a row of kind -U or -D is in a table with merge engine 'first-row', which takes such rows with "
+            "option 'ignore-delete' only"
+        )
+
+
+def _composed(plan: MergePlan, tables: Sequence[pa.Table]) -> pa.Table:
+    """Return of each key a row that is put together of all; one that is alone stays as it is."""
+    table = pa.concat_tables(tables)
+    codes, count = group_codes([table[name] for name in plan.key], table.num_rows)
+    sizes = np.bincount(codes, minlength=count)
+    several = sizes[codes] > 1
+    if not several.any():
+        return table
+    order = _by_age(plan, tables, codes, count)
+    order = np.arange(table.num_rows, dtype=np.int64) if order is None else order
+    order = order[several[order]]
+    rows = order[np.argsort(codes[order], kind="stable")]
+    counts = sizes[sizes > 1]
+    keys = KeyRows(rows, np.cumsum(counts) - counts, counts)
+    merged = composed(plan, table, keys)
+    return pa.concat_tables([table.filter(pa.array(~several)), merged])
 
 
 def sort_by_key(table: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -192,9 +144,9 @@ def _has_repeats(codes: Codes, count: int) -> bool:
     return bool((seen[codes] != places).any())
 
 
-def _living(kinds: pa.ChunkedArray, winners: Any) -> Any:
-    values = _numbers(kinds)[winners]
-    return (values != RowKind.DELETE) & (values != RowKind.UPDATE_BEFORE)
+def _retracts(kinds: pa.ChunkedArray) -> Any:
+    values = _numbers(kinds)
+    return (values == RowKind.DELETE) | (values == RowKind.UPDATE_BEFORE)
 
 
 def _numbers(column: pa.ChunkedArray) -> Any:

@@ -65,3 +65,16 @@ def _integers(column: pa.Array) -> Any:
     rank = np.empty(max(len(order), 1), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank[encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)]
+
+
+def total_order(column: pa.ChunkedArray) -> Any:
+    """Return integers that order the values of a column; those of nulls mean nothing.
+
+    NaN is larger than all numbers and -0.0 less than 0.0, as Java's `Double.compare` has it.
+    """
+    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if not pa.types.is_floating(whole.type):
+        return _integers(whole)
+    floats = whole.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    bits = np.where(np.isnan(floats), np.nan, floats).view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))

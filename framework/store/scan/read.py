@@ -148,7 +148,8 @@ class SplitReader:
         return part.cast(schema) if self.columns else part
 
     def _merged(self, split: Split, plan: MergePlan) -> pa.Table:
-        names = tuple(dict.fromkeys((*plan.system_columns, *self._needed)))
+        wanted = (*plan.system_columns, *plan.companions(self._needed), *self._needed)
+        names = tuple(dict.fromkeys(wanted))
         tables = [
             self._files.whole(path, file, names, split.partition, vector)
             for path, file, vector in zip(split.paths, split.files, split.vectors, strict=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.formats import format_of
@@ -30,6 +30,7 @@ from lockgate.framework.store.manifests.tag_files import load_tag
 from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.rows.merge import MergePlan, merge_plan
+from lockgate.framework.store.rows.merge_plan import FIRST_ROW
 from lockgate.framework.store.scan.clustering import Bucketing, common_bucketing
 from lockgate.framework.store.scan.late_filters import with_newer_versions
 from lockgate.framework.store.scan.pruning import BucketPruner, PartitionPruner, ValuePruner
@@ -185,8 +186,13 @@ def plan_scan(
     plan = merge_plan(schema)
     if snapshot is not None:
         check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
+    if between is not None and plan is not None and plan.engine == FIRST_ROW:
+        raise UnsupportedError(
+            f"table {table.identifier} has merge engine 'first-row': what its snapshots added is not what "
+            "it has, since rows of keys that it knows are passed over later"
+        )
     push_down = push_down or apply_filters(table, conjuncts(wanted))
-    funnel = _Funnel(table, schema, wanted, wanted_late, limit, order, merge_apart=merge_apart)
+    funnel = _Funnel(table, schema, plan, wanted, wanted_late, limit, order, merge_apart=merge_apart)
     with paused_collector():
         files = files_of(table, snapshot, between, schema)
         splits = funnel.run(files)
@@ -247,6 +253,7 @@ class _Funnel:
         self,
         table: TableHandle,
         schema: TableSchema,
+        plan: MergePlan | None,
         predicate: Predicate,
         late: Predicate,
         limit: int | None,
@@ -256,6 +263,7 @@ class _Funnel:
     ) -> None:
         self._table = table
         self._schema = schema
+        self._plan = plan
         self._exact = predicate
         self._late = late
         self._predicate = all_of(predicate, late)
@@ -325,10 +333,19 @@ class _Funnel:
 
     def _by_late_key(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
         kept = self._by_key(files, mask, asked)
-        return with_newer_versions(files, mask, kept, numbered=not self._schema.sequence_fields)
+        return with_newer_versions(files, mask, kept, numbered=self._is_numbered())
+
+    def _is_numbered(self) -> bool:
+        """Say whether files with lower sequence numbers say nothing of keys that others have."""
+        return not self._schema.sequence_fields and not (self._plan and self._plan.reads_all_rows)
+
+    def _is_composed(self, section: Section) -> bool:
+        """Say whether rows of a section are put together of several, whose values bound nothing."""
+        return section.merge and self._plan is not None and not self._plan.picks_rows
 
     def _by_value(self, files: FileTable, mask: Mask, asked: Predicate) -> list[list[Section]]:
-        """Leave out by statistics, which one file of a section must fit."""
+        """Leave out by statistics, which one file of a section must fit; what is put together of several rows
+        may hold what no file holds."""
         possible = mask & self._may_match(files, asked, of_key=False)
         if not self._schema.has_primary_key:
             kept = files.where(possible, self._values.keeps_file)
@@ -337,7 +354,11 @@ class _Funnel:
         entries = files.select(mask)
         matching = {id(entry) for entry in files.select(possible) if self._values.keeps_file(entry)}
         buckets = [
-            [section for section in bucket if any(id(entry) in matching for entry in section.entries)]
+            [
+                section
+                for section in bucket
+                if self._is_composed(section) or any(id(entry) in matching for entry in section.entries)
+            ]
             for bucket in self._sections(entries)
         ]
         self.steps.append(Step("statistics", files.count(mask), _count(_entries(buckets)), describe(asked)))
@@ -386,7 +407,8 @@ class _Funnel:
         if len(first.field) > 1 or kind.kind is Kind.CHAR or not is_bounded(kind):
             return buckets, f"no file left out: statistics do not order {describe_field(first.field)}"
         bounds = self._order_bounds(files, first.field[0])
-        extents = extents_of(buckets, bounds, places_of(files.entries, buckets))
+        loose = self._is_composed if first.field[0] not in self._schema.primary_keys else _never
+        extents = extents_of(buckets, bounds, places_of(files.entries, buckets), loose)
         kept = first_of_order(
             buckets, extents, limit, descending=first.descending, nulls_first=first.nulls_first
         )
@@ -419,6 +441,10 @@ class _Funnel:
 
     def _path_of(self, entry: ManifestEntry) -> str:
         return self._table.paths.data_file(entry.partition, entry.bucket, entry.file)
+
+
+def _never(section: Section) -> bool:
+    return False
 
 
 def _entries(buckets: Sequence[Sequence[Section]]) -> list[ManifestEntry]:

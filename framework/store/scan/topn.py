@@ -6,7 +6,7 @@ applied to them; files that must be merged by key are kept, or left out, but nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,11 +97,18 @@ def _kept(buckets: Buckets, chosen: set[int]) -> Buckets:
     return [bucket for bucket in kept if bucket]
 
 
-def extents_of(buckets: Buckets, bounds: ColumnBounds, numbers: dict[int, int]) -> dict[int, Extent]:
+UNKNOWN = Extent(None, None, 0, 0, may_be_null=True, may_have_values=True)
+
+
+def extents_of(
+    buckets: Buckets, bounds: ColumnBounds, numbers: dict[int, int], is_loose: Callable[[Section], bool]
+) -> dict[int, Extent]:
     """Return the extents of a column by `id` of the section; `numbers` are the places of files in `bounds`,
-    by `id` of the entry."""
+    by `id` of the entry. The files of sections that are loose bound nothing."""
     return {
-        id(section): _extent(section, bounds, [numbers[id(entry)] for entry in section.entries])
+        id(section): UNKNOWN
+        if is_loose(section)
+        else _extent(section, bounds, [numbers[id(entry)] for entry in section.entries])
         for bucket in buckets
         for section in bucket
     }

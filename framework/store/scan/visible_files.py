@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockgate.framework.options.table_options import DELETION_VECTORS
+from lockgate.framework.options.table_options import DELETION_VECTORS, MERGE_ENGINE
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorPlace
+from lockgate.framework.store.rows.merge_plan import FIRST_ROW
 from lockgate.framework.store.vectors.snapshot_vectors import place_of, ranges_of
 
 if TYPE_CHECKING:
@@ -38,8 +39,11 @@ def visible_files(table: TableHandle, snapshot: Snapshot, schema: TableSchema) -
 def hides_level_0(schema: TableSchema, snapshot: Snapshot) -> bool:
     """Say whether queries pass over level 0, whose rows may be newer than rows of higher levels.
 
-    Paimon knows the option that has them merged since its writers put their version into snapshots.
+    With first-row they may also be rows of keys that the table has, of which nothing is ever seen. Paimon
+    knows the option that has them merged since its writers put their version into snapshots.
     """
+    if schema.has_primary_key and schema.table_options.get_option(MERGE_ENGINE) == FIRST_ROW:
+        return True
     if not schema.has_primary_key or not schema.table_options.get_option(DELETION_VECTORS):
         return False
     merges = schema.options.get(_MERGE_ON_READ, "false").strip().lower() == "true"

@@ -106,15 +106,6 @@ _REFUSED: dict[str, Judgement] = {
         of_keys=True,
     ),
 }
-_REFUSED |= {
-    key: Judgement(Verdict.STORED, "deletions are passed over when rows are merged", _OFF, of_keys=True)
-    for key in (
-        "ignore-delete",
-        "first-row.ignore-delete",
-        "deduplicate.ignore-delete",
-        "partial-update.ignore-delete",
-    )
-}
 _NEWEST = frozenset({"default", "latest-full", "full", "latest"})
 _REFUSED |= {
     key: Judgement(Verdict.SELECTS, "it selects a part of the table's history", _NEWEST)
@@ -151,10 +142,13 @@ _REFUSED["batch-scan-mode"] = Judgement(
 # Whose values are understood, or checked where they are used: `options`, `unsupported_features` and `merge`
 # say which.
 _HONOURED = """
+    aggregation.remove-record-on-delete
     bucket bucket-function.type bucket-key changelog-producer commit.max-retries commit.max-retry-wait
-    commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode file.compression
-    file.format manifest.format manifest.merge-min-count manifest.target-file-size merge-engine
-    metadata.stats-mode num-levels orc.compress partition partition.default-name partition.legacy-name
+    commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
+    deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
+    first-row.ignore-delete ignore-delete ignore-update-before
+    manifest.format manifest.merge-min-count manifest.target-file-size merge-engine metadata.stats-mode
+    num-levels orc.compress partial-update.* partition partition.default-name partition.legacy-name
     primary-key scan.partitions sequence.field sequence.field.sort-order snapshot.expire.limit
     snapshot.num-retained.max snapshot.num-retained.min snapshot.time-retained source.split.open-file-cost
     source.split.target-size target-file-size lookup.*
@@ -209,16 +203,16 @@ _HARMLESS: dict[str, str] = {
     """,
     "how a statement of another engine is understood; a statement here says itself what it does": """
         add-column-before-partition alter-column-null-to-not-null.disabled auto-create
-        disable-explicit-type-casting dynamic-partition-overwrite ignore-update-before
+        disable-explicit-type-casting dynamic-partition-overwrite
         legacy-timestamp-mapping.enabled write.data-evolution.* write.hive-style-dynamic-partition.enabled
         write.merge-schema* table-read.sequence-number.enabled key-value.sequence_number.enabled
         incremental-between-scan-mode incremental-between-tag-to-snapshot path
     """,
     "says more of another option, and nothing without it": """
-        aggregation.remove-record-on-delete changelog-producer.* chain-table.chain-partition-keys
+        changelog-producer.* chain-table.chain-partition-keys
         chain-table.split.key-range-enabled data-evolution.* deletion-vector.* deletion-vectors.*
-        delete.force-produce-changelog dynamic-bucket.* fields.default-aggregate-function force-lookup
-        lookup-compact lookup-compact.max-interval lookup-wait partial-update.* postpone.* record-level.*
+        delete.force-produce-changelog dynamic-bucket.* force-lookup lookup-compact
+        lookup-compact.max-interval lookup-wait postpone.* record-level.*
     """,
     "of a kind of table or of columns that are refused by their type": """
         blob-* blob.* csv.* delimiter escape field-delimiter format-table.* header json.* lineSep
@@ -233,7 +227,7 @@ _HARMLESS: dict[str, str] = {
 
 # Options of one column each: `fields.<column>.<what>`.
 _LAYOUT = Judgement(Verdict.STORED, "maps are stored in another layout", frozenset({"default"}))
-_AGGREGATION = Judgement(Verdict.HARMLESS, "says more of a merge engine, and nothing without it")
+_AGGREGATION = Judgement(Verdict.HONOURED, "what becomes of the values of a column")
 _OF_AGGREGATION = """
     aggregate-function ignore-retract nested-key nested-key-null-strategy nested-sequence-field count-limit
     distinct list-agg-delimiter ts-field sequence-group

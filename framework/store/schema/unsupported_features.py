@@ -13,6 +13,7 @@ from lockgate.framework.options.table_options import (
     BUCKET_FUNCTION,
     CHANGELOG_PRODUCER,
     FILE_FORMAT,
+    IGNORE_DELETES,
     MANIFEST_FORMAT,
     MERGE_ENGINE,
 )
@@ -70,6 +71,9 @@ def check_writable(schema: TableSchema) -> None:
             raise UnsupportedFormatError(
                 f"writing tables with {choice.key!r} = {value!r} is not supported, only with {supported!r}"
             )
+    for option in IGNORE_DELETES:
+        if schema.has_primary_key and options.get_option(option):
+            raise UnsupportedFormatError(f"writing tables with option {option.key!r} is not supported")
     if schema.has_primary_key and schema.bucket_count < 1:
         raise UnsupportedFormatError(
             f"the table has dynamic buckets (bucket = {schema.bucket_count}); only tables with a fixed "

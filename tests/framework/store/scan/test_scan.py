@@ -278,7 +278,7 @@ def test_what_does_not_fit_is_refused(catalog: Catalog) -> None:
     ("option", "value"),
     [
         ("data-evolution.enabled", "true"),
-        ("merge-engine", "partial-update"),
+        ("merge-engine", "newest-wins"),
         ("sequence.field", "gone"),
     ],
 )

@@ -73,7 +73,9 @@ public final class Conformance {
     DataType[] all = types.toArray(DataType[]::new);
     ArrayNode result = Bridge.JSON.createArrayNode();
     RowOrder order = RowOrder.byKey(MergeSource.keyOrdering(all, keys));
-    try (RowMerge merge = new RowMerge(inputs, order, ages, new MergeBatch(all, 0, batchRows))) {
+    List<String> names = Arrays.asList(columns.fieldNames());
+    KeyRule rule = KeyRule.of(plan, all, names::indexOf);
+    try (RowMerge merge = new RowMerge(inputs, order, ages, rule, new MergeBatch(all, 0, batchRows))) {
       while (merge.nextBatch()) {
         merge.batch().rowIterator().forEachRemaining(row -> add(result, row, columns));
       }

@@ -15,6 +15,7 @@ public final class MergeBatch {
   private final int[] rows;
   private final PickedVector[] columns;
   private final ColumnarBatch output;
+  private final MadePage made;
   private int count;
 
   /** {@code types} are those of the pages' columns from {@code firstColumn} on, which the batch has. */
@@ -27,6 +28,7 @@ public final class MergeBatch {
       columns[i] = new PickedVector(types[firstColumn + i], sources, rows);
     }
     this.output = new ColumnarBatch(columns);
+    this.made = new MadePage(types, firstColumn, mostRows);
   }
 
   boolean isFull() {
@@ -60,10 +62,16 @@ public final class MergeBatch {
     }
   }
 
+  /** Adds a row that an engine put together. */
+  void make(RowEngine engine) {
+    pick(made, made.add(engine));
+  }
+
   /** Forgets the rows; their pages may be filled again. */
   void clear() {
     pages.forEach(page -> page.setPlace(-1));
     pages.clear();
+    made.clear();
     count = 0;
   }
 

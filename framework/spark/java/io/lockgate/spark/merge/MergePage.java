@@ -14,6 +14,7 @@ public class MergePage {
   private final ColumnarBatchRow second;
   private final long[] prefixes;
   private final boolean[] gone;
+  private final byte[] kinds;
   private boolean exact;
   private int rows;
   // Its place among the pages of the batch that is being put together, or below 0.
@@ -25,15 +26,17 @@ public class MergePage {
     this.second = new ColumnarBatchRow(columns);
     this.prefixes = new long[mostRows];
     this.gone = new boolean[mostRows];
+    this.kinds = new byte[mostRows];
   }
 
   /** Takes note of the rows that the columns hold now; {@code keys} are the first columns, {@code kind} is another. */
   public final void fill(int count, int keys, int kind) {
     rows = count;
     exact = OrderPrefix.fill(columns[0], count, prefixes) && keys == 1;
-    ColumnVector kinds = columns[kind];
+    ColumnVector column = columns[kind];
     for (int row = 0; row < count; row++) {
-      byte change = kinds.getByte(row);
+      byte change = column.getByte(row);
+      kinds[row] = change;
       gone[row] = change == UPDATE_BEFORE || change == DELETE;
     }
   }
@@ -63,6 +66,17 @@ public class MergePage {
   /** Tells whether a row says that its key is no more. */
   final boolean isGone(int row) {
     return gone[row];
+  }
+
+  final byte kind(int row) {
+    return kinds[row];
+  }
+
+  /** A row that stays, as long as the page does. */
+  final InternalRow lasting(int row) {
+    ColumnarBatchRow lasting = new ColumnarBatchRow(columns);
+    lasting.rowId = row;
+    return lasting;
   }
 
   final int place() {

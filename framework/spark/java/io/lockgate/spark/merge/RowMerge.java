@@ -9,8 +9,8 @@ import java.util.List;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * Merges inputs that are sorted by key into one row a key: the newest by age, or the one of the later input where
- * they are equal; keys whose newest row is a deletion vanish.
+ * Merges inputs that are sorted by key into one row a key, as a rule says for keys that have several; a row that is alone with its
+ * key stays as it is. Keys whose row is a deletion vanish.
  *
  * <p>Rows are picked where they lie: a page of an input stays as it is while rows of it are in the batch that was answered last.
  * Memory: two pages for each input and a few more.
@@ -52,18 +52,20 @@ public final class RowMerge implements BatchSource {
 
   private final RowOrder keys;
   private final RowOrder ages;
+  private final KeyRule rule;
+  private final KeyRows key = new KeyRows();
   private final MergeBatch batch;
   private final List<Input> inputs;
   private final Cursor[] heap;
   private final List<RetiredPage> passed = new ArrayList<>();
   private int size;
-  private MergePage held;
 
   /** {@code ages} orders rows of one key from old to new. */
-  public RowMerge(List<? extends Input> inputs, RowOrder keys, RowOrder ages, MergeBatch batch) throws IOException {
+  public RowMerge(List<? extends Input> inputs, RowOrder keys, RowOrder ages, KeyRule rule, MergeBatch batch) throws IOException {
     this.inputs = new ArrayList<>(inputs);
     this.keys = keys;
     this.ages = ages;
+    this.rule = rule;
     this.batch = batch;
     this.heap = new Cursor[inputs.size()];
     for (int i = 0; i < inputs.size(); i++) {
@@ -114,24 +116,21 @@ public final class RowMerge implements BatchSource {
     return true;
   }
 
-  /** Takes the newest row of the first key. */
+  /** Takes what the rows of the first key become. */
   private void takeKey() throws IOException {
-    MergePage page = heap[0].page;
-    int row = heap[0].row;
-    held = page;
+    key.add(heap[0].page, heap[0].row);
     advance();
-    while (size > 0 && keys.compare(page, row, heap[0].page, heap[0].row) == 0) {
-      if (ages.compare(heap[0].page, heap[0].row, page, row) >= 0) {
-        page = heap[0].page;
-        row = heap[0].row;
-        held = page;
-      }
+    while (size > 0 && keys.compare(key.page(0), key.row(0), heap[0].page, heap[0].row) == 0) {
+      key.add(heap[0].page, heap[0].row);
       advance();
     }
-    if (!page.isGone(row)) {
-      batch.pick(page, row);
+    if (key.size() > 1) {
+      key.sort(ages);
+      rule.take(key, batch);
+    } else if (!key.page(0).isGone(key.row(0))) {
+      batch.pick(key.page(0), key.row(0));
     }
-    held = null;
+    key.clear();
   }
 
   private void advance() throws IOException {
@@ -162,7 +161,7 @@ public final class RowMerge implements BatchSource {
   private void giveBackUnused() {
     for (Iterator<RetiredPage> pages = passed.iterator(); pages.hasNext(); ) {
       RetiredPage one = pages.next();
-      if (!one.page().isPicked() && one.page() != held) {
+      if (!one.page().isPicked() && !key.holds(one.page())) {
         one.input().giveBack(one.page());
         pages.remove();
       }

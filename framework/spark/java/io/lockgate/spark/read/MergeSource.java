@@ -1,6 +1,7 @@
 package io.lockgate.spark.read;
 
 import io.lockgate.spark.files.Columns;
+import io.lockgate.spark.merge.KeyRule;
 import io.lockgate.spark.merge.MergeBatch;
 import io.lockgate.spark.merge.MergePage;
 import io.lockgate.spark.merge.MergePlan;
@@ -11,8 +12,10 @@ import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.ToIntFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.RowOrdering;
 import org.apache.spark.sql.types.ByteType$;
@@ -50,7 +53,9 @@ public final class MergeSource {
         int at = isRead(spec, name) ? before + spec.readSchema().fieldIndex(name) : next++;
         ages.add(new RowAges.Column(at, types[at], plan.descending().contains(name)));
       }
-      return new RowMerge(inputs, RowOrder.byKey(keyOrdering(types, keys)), RowAges.of(ages), new MergeBatch(types, before, batchRows));
+      KeyRule rule = KeyRule.of(plan, types, places(spec, before));
+      RowOrder order = RowOrder.byKey(keyOrdering(types, keys));
+      return new RowMerge(inputs, order, RowAges.of(ages), rule, new MergeBatch(types, before, batchRows));
     } catch (IOException | RuntimeException failure) {
       for (FileInput input : inputs) {
         input.close();
@@ -83,8 +88,38 @@ public final class MergeSource {
       system.add(name.equals(MergePlan.SEQUENCE_NUMBER) ? new Columns.Wanted(name, null, LongType$.MODULE$)
           : new Columns.Wanted(name, spec.fieldId(name), spec.tableSchema().apply(name).dataType()));
     }
+    for (String name : companions(spec)) {
+      system.add(new Columns.Wanted(name, spec.fieldId(name), spec.tableSchema().apply(name).dataType()));
+    }
     system.add(new Columns.Wanted(spec.mergePlan().kind(), null, ByteType$.MODULE$));
     return system;
+  }
+
+  /** The columns that are merged along with the scan's own, and are neither of them nor read to order rows. */
+  private static List<String> companions(ScanSpec spec) {
+    List<String> companions = new ArrayList<>(spec.mergePlan().companions(List.of(spec.readSchema().fieldNames())));
+    companions.removeAll(spec.mergePlan().sequence());
+    return companions;
+  }
+
+  /** The places of value columns in the rows of a page; below 0 for those that are not read. */
+  private static ToIntFunction<String> places(ScanSpec spec, int before) {
+    Map<String, Integer> places = new HashMap<>();
+    int next = spec.mergePlan().key().size();
+    for (String name : spec.mergePlan().sequence()) {
+      if (!isRead(spec, name)) {
+        places.put(name, next++);
+      }
+    }
+    for (String name : companions(spec)) {
+      places.put(name, next++);
+    }
+    for (String name : spec.readSchema().fieldNames()) {
+      if (!spec.isOfFile(name)) {
+        places.put(name, before + spec.readSchema().fieldIndex(name));
+      }
+    }
+    return name -> places.getOrDefault(name, -1);
   }
 
   public static Ordering<InternalRow> keyOrdering(DataType[] types, int keys) {

@@ -1,0 +1,63 @@
+package io.lockgate.spark.merge;
+
+import java.util.function.ToIntFunction;
+import org.apache.spark.sql.types.DataType;
+
+/** What becomes of the rows of a key that has several. */
+public interface KeyRule {
+  /** Adds to the batch what the rows, from old to new, become; nothing for a key that is no more. */
+  void take(KeyRows rows, MergeBatch batch);
+
+  /** The rule of a plan; {@code places} gives the place of a column in rows of {@code types}, below 0 if it is not read. */
+  static KeyRule of(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
+    if (plan.engine().equals(MergePlan.FIRST_ROW)) {
+      return (rows, batch) -> pickFirst(plan, rows, batch);
+    } else if (plan.picksRows()) {
+      return plan.ignoreDelete() ? KeyRule::pickNewestLeft : KeyRule::pickNewest;
+    }
+    RowEngine engine = RowEngine.of(plan, types, places);
+    return (rows, batch) -> compose(engine, rows, batch);
+  }
+
+  private static void pickNewest(KeyRows rows, MergeBatch batch) {
+    int last = rows.size() - 1;
+    if (!rows.page(last).isGone(rows.row(last))) {
+      batch.pick(rows.page(last), rows.row(last));
+    }
+  }
+
+  /** Picks the newest row that is no deletion. */
+  private static void pickNewestLeft(KeyRows rows, MergeBatch batch) {
+    for (int i = rows.size() - 1; i >= 0; i--) {
+      if (!rows.page(i).isGone(rows.row(i))) {
+        batch.pick(rows.page(i), rows.row(i));
+        return;
+      }
+    }
+  }
+
+  private static void pickFirst(MergePlan plan, KeyRows rows, MergeBatch batch) {
+    int first = -1;
+    for (int i = rows.size() - 1; i >= 0; i--) {
+      if (!rows.page(i).isGone(rows.row(i))) {
+        first = i;
+      } else if (!plan.ignoreDelete()) {
+        throw new IllegalArgumentException("a row of kind -U or -D is in a table with merge engine 'first-row', which takes such rows "
+            + "with option 'ignore-delete' only");
+      }
+    }
+    if (first >= 0) {
+      batch.pick(rows.page(first), rows.row(first));
+    }
+  }
+
+  private static void compose(RowEngine engine, KeyRows rows, MergeBatch batch) {
+    engine.reset();
+    for (int i = 0; i < rows.size(); i++) {
+      engine.add(rows.page(i).lasting(rows.row(i)), rows.page(i).kind(rows.row(i)));
+    }
+    if (!engine.isDeleted()) {
+      batch.make(engine);
+    }
+  }
+}

@@ -1,0 +1,339 @@
+"""The merge plan of a table, from its options, and what they may say.
+
+Source: Paimon's `CoreOptions`, `SchemaValidation` and the factories of its merge functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lockgate.errors import OptionError, UnsupportedError, nearest
+from lockgate.framework.options import table_options as known
+from lockgate.framework.options.option import parse_bool, parse_names
+from lockgate.framework.store.rows.merge_plan import (
+    AGGREGATION,
+    DEDUPLICATE,
+    ENGINES,
+    FIRST_ROW,
+    FUNCTIONS,
+    KEY_PREFIX,
+    LAST,
+    PARTIAL_UPDATE,
+    SEQUENCE,
+    SEQUENCE_NUMBER,
+    SET,
+    ColumnMerge,
+    MergePlan,
+    SequenceGroup,
+)
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.types import MAX_LENGTH, DataType, Kind
+
+_GROUP = re.compile(r"fields\.(.+)\.sequence-group")
+_NOT_SUPPORTED = ("rbm32", "rbm64", "hll_sketch", "theta_sketch")
+_NULL_KEYS = ("merge", "ignore", "error")
+_NUMBERS = frozenset(
+    {Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL}
+)
+
+
+def merge_plan(schema: TableSchema) -> MergePlan | None:
+    """Return the merge plan of a table, None for one without a primary key.
+
+    Raises UnsupportedError for merge engines, functions and options whose meaning is not implemented: merging
+    them as something else would return wrong rows. Raises OptionError for options that contradict each other
+    or the columns.
+    """
+    if not schema.has_primary_key:
+        return None
+    check_readable(schema)
+    reason = why_no_sequence(schema)
+    if reason:
+        raise UnsupportedError(f"option {known.SEQUENCE_FIELD.key!r}: {reason}")
+    options = schema.table_options
+    engine = options.get_option(known.MERGE_ENGINE)
+    if engine not in ENGINES:
+        raise UnsupportedError(
+            f"option {known.MERGE_ENGINE.key!r} = {engine!r} is not supported{nearest(engine, ENGINES)}; "
+            f"supported: {', '.join(ENGINES)}"
+        )
+    descending = options.get_option(known.SEQUENCE_ORDER) == "descending"
+    groups = _groups(schema) if engine == PARTIAL_UPDATE else {}
+    return MergePlan(
+        engine=engine,
+        key=tuple(KEY_PREFIX + name for name in schema.trimmed_primary_keys),
+        sequence=(*schema.sequence_fields, SEQUENCE_NUMBER),
+        descending=schema.sequence_fields if descending else (),
+        columns=tuple(_column(schema, engine, name, groups) for name in schema.field_names),
+        groups=_ordering(schema, groups),
+        ignore_delete=engine != AGGREGATION and ignores_deletes(schema),
+        remove_on_delete=_removes(schema, engine, groups),
+    )
+
+
+def why_no_sequence(schema: TableSchema) -> str | None:
+    """Say why rows cannot be ordered by the columns of `sequence.field`; None if they can."""
+    if schema.sequence_fields and schema.table_options.get_option(known.MERGE_ENGINE) == FIRST_ROW:
+        return "merge engine 'first-row' keeps the row that came first and orders them by nothing else"
+    return next((why for name in schema.sequence_fields if (why := _why_no_order(schema, name))), None)
+
+
+def _why_no_order(schema: TableSchema, name: str) -> str | None:
+    if name not in schema.field_names:
+        return f"there is no column {name!r}{nearest(name, schema.field_names)}"
+    kind = schema.field(name).type
+    return f"values of column {name!r} of type {kind} have no order" if kind.is_nested else None
+
+
+def ignores_deletes(schema: TableSchema) -> bool:
+    """Say whether rows of kind -U and -D are passed over, by `ignore-delete` or one of its older names."""
+    return any(schema.table_options.get_option(option) for option in known.IGNORE_DELETES)
+
+
+def check_merge(schema: TableSchema) -> None:
+    """Check the options of merging when a table is created or altered; raises OptionError."""
+    if not schema.has_primary_key:
+        if schema.table_options.get_option(known.MERGE_ENGINE) != DEDUPLICATE:
+            raise OptionError(
+                f"option {known.MERGE_ENGINE.key!r} needs a primary key: nothing else is merged"
+            )
+        return
+    _check_columns_of_options(schema)
+    try:
+        merge_plan(schema)
+    except UnsupportedError as error:
+        raise OptionError(str(error)) from None
+
+
+def _check_columns_of_options(schema: TableSchema) -> None:
+    """Refuse options of columns that are not there; a misspelt one would be passed over in silence."""
+    for key in schema.options:
+        found = known.COLUMN_MERGE.fullmatch(key)
+        if found and found[1] not in schema.field_names:
+            raise OptionError(
+                f"option {key!r}: there is no column {found[1]!r}{nearest(found[1], schema.field_names)}"
+            )
+
+
+# --- groups ------------------------------------------------------------------------------------------
+
+
+def _groups(schema: TableSchema) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns that each sequence group protects, by those that order it."""
+    groups = {}
+    seen: dict[str, str] = {}
+    for key, value in sorted(schema.options.items()):
+        found = _GROUP.fullmatch(key)
+        if found is None:
+            continue
+        ordering, protected = parse_names(found[1]), parse_names(value)
+        for name in (*ordering, *protected):
+            _check_member(schema, key, name)
+            if seen.setdefault(name, key) != key:
+                raise OptionError(f"option {key!r}: column {name!r} is in group {seen[name]!r} already")
+        for name in ordering:
+            if schema.field(name).type.is_nested:
+                raise OptionError(f"option {key!r}: {_why_no_order(schema, name)}")
+        groups[ordering] = protected
+    return groups
+
+
+def _check_member(schema: TableSchema, key: str, name: str) -> None:
+    if name not in schema.field_names:
+        raise OptionError(f"option {key!r}: there is no column {name!r}{nearest(name, schema.field_names)}")
+    if name in schema.primary_keys:
+        raise OptionError(
+            f"option {key!r}: column {name!r} is part of the primary key, which no group orders"
+        )
+
+
+def _ordering(schema: TableSchema, groups: Mapping[tuple[str, ...], Any]) -> tuple[SequenceGroup, ...]:
+    option = known.PARTIAL_UPDATE_REMOVE_ON_GROUP
+    removing = schema.table_options.get_option(option) if groups else ()
+    ordering = [name for group in groups for name in group]
+    for name in removing:
+        if name not in ordering:
+            raise OptionError(
+                f"option {option.key!r}: {name!r} orders no sequence group{nearest(name, ordering)}"
+            )
+    if removing and ignores_deletes(schema):
+        raise OptionError(f"options {option.key!r} and {known.IGNORE_DELETE.key!r} contradict each other")
+    return tuple(SequenceGroup(group, any(name in group for name in removing)) for group in groups)
+
+
+def _removes(schema: TableSchema, engine: str, groups: Mapping[tuple[str, ...], Any]) -> bool:
+    option = {
+        PARTIAL_UPDATE: known.PARTIAL_UPDATE_REMOVE_ON_DELETE,
+        AGGREGATION: known.AGGREGATION_REMOVE_ON_DELETE,
+    }.get(engine)
+    if option is None or not schema.table_options.get_option(option):
+        return False
+    if engine == PARTIAL_UPDATE and (groups or ignores_deletes(schema)):
+        other = "a sequence group" if groups else known.IGNORE_DELETE.key
+        raise OptionError(f"option {option.key!r} and {other!r} contradict each other")
+    return True
+
+
+# --- columns -----------------------------------------------------------------------------------------
+
+
+def _column(
+    schema: TableSchema, engine: str, name: str, groups: Mapping[tuple[str, ...], tuple[str, ...]]
+) -> ColumnMerge:
+    if engine in (DEDUPLICATE, FIRST_ROW) or name in schema.primary_keys:
+        return ColumnMerge(name, LAST)
+    number = _group_of(name, groups)
+    if any(name in ordering for ordering in groups):
+        return ColumnMerge(name, SEQUENCE, number)
+    if engine == AGGREGATION and name in schema.sequence_fields:
+        return ColumnMerge(name, "last_value")
+    chosen = _chosen(schema, name)
+    if chosen is None:
+        return ColumnMerge(name, "last_non_null_value" if number is None else SET, number)
+    if engine == PARTIAL_UPDATE and number is None and chosen != "last_non_null_value":
+        raise OptionError(
+            f"column {name!r}: merge engine {engine!r} takes function {chosen!r} in a sequence group only: "
+            f"set option 'fields.<column>.sequence-group' = '{name}'"
+        )
+    return _with_options(schema, ColumnMerge(name, chosen, number))
+
+
+def _group_of(name: str, groups: Mapping[tuple[str, ...], tuple[str, ...]]) -> int | None:
+    return next(
+        (number for number, (order, inside) in enumerate(groups.items()) if name in (*order, *inside)), None
+    )
+
+
+def _chosen(schema: TableSchema, name: str) -> str | None:
+    key = f"fields.{name}.aggregate-function"
+    default = schema.table_options.get_option(known.FIELDS_DEFAULT_FUNCTION) or None
+    chosen = schema.options.get(key, default)
+    if chosen is None or chosen in FUNCTIONS:
+        return chosen
+    if chosen in _NOT_SUPPORTED:
+        raise UnsupportedError(f"column {name!r}: merge function {chosen!r} is not supported")
+    raise OptionError(
+        f"column {name!r}: there is no merge function {chosen!r}{nearest(chosen, FUNCTIONS)}; there are "
+        f"{', '.join(sorted(FUNCTIONS))}"
+    )
+
+
+def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
+    kind = schema.field(column.name).type
+    reason = _why_not(column.function, kind)
+    if reason:
+        raise OptionError(f"column {column.name!r} of type {kind}: {column.function!r} {reason}")
+    given = _FieldOptions(schema, column.name)
+    found = ColumnMerge(
+        name=column.name,
+        function=column.function,
+        group=column.group,
+        ignore_retract=given.flag("ignore-retract"),
+        distinct=given.flag("distinct") and column.function in ("collect", "listagg"),
+        delimiter=given.text("list-agg-delimiter") or ",",
+        nested_key=given.names("nested-key"),
+        null_keys=(given.text("nested-key-null-strategy") or "merge").lower(),
+        nested_sequence=given.names("nested-sequence-field"),
+        limit=given.number("count-limit"),
+        time_field=given.text("ts-field"),
+    )
+    _check_nested(found, kind)
+    if found.ignore_retract and schema.table_options.get_option(known.AGGREGATION_REMOVE_ON_DELETE):
+        raise OptionError(
+            f"options {known.AGGREGATION_REMOVE_ON_DELETE.key!r} and 'fields.{column.name}.ignore-retract' "
+            "contradict each other"
+        )
+    return found
+
+
+class _FieldOptions:
+    """The options `fields.<column>.<what>` of one column."""
+
+    def __init__(self, schema: TableSchema, name: str) -> None:
+        self._options = schema.options
+        self._name = name
+
+    def text(self, what: str) -> str | None:
+        """Return an option, None if it is not set."""
+        return self._options.get(f"fields.{self._name}.{what}")
+
+    def flag(self, what: str) -> bool:
+        """Return an option that is true or false; OptionError for other texts."""
+        return bool(self._parsed(what, parse_bool))
+
+    def names(self, what: str) -> tuple[str, ...]:
+        """Return an option that names columns."""
+        return tuple(self._parsed(what, parse_names) or ())
+
+    def number(self, what: str) -> int | None:
+        """Return an option that is a number; OptionError for other texts."""
+        found = self._parsed(what, int)
+        return None if found is None else int(found)
+
+    def _parsed(self, what: str, parse: Any) -> Any:
+        text = self.text(what)
+        try:
+            return None if text is None else parse(text)
+        except ValueError as error:
+            raise OptionError(f"option 'fields.{self._name}.{what}' = {text!r}: {error}") from None
+
+
+def _why_not(function: str, kind: DataType) -> str | None:
+    """Say why a function cannot be applied to a type; None if it can."""
+    if function in ("sum", "product"):
+        return None if kind.kind in _NUMBERS else "takes numbers only"
+    if function in ("bool_and", "bool_or"):
+        return None if kind.kind is Kind.BOOLEAN else "takes BOOLEAN only"
+    if function in ("max", "min"):
+        return "takes types that have an order only" if kind.is_nested else None
+    if function == "listagg":
+        whole = kind.kind is Kind.VARCHAR and (kind.length or 0) >= MAX_LENGTH
+        return None if whole else "takes STRING only"
+    if function == "collect":
+        return None if kind.kind is Kind.ARRAY else "takes ARRAY only"
+    if function in ("merge_map", "merge_map_with_keytime"):
+        return None if kind.kind is Kind.MAP else "takes MAP only"
+    if function in ("nested_update", "nested_partial_update"):
+        rows = kind.kind is Kind.ARRAY and kind.element_type().kind is Kind.ROW
+        return None if rows else "takes ARRAY<ROW> only"
+    return None
+
+
+def _check_nested(column: ColumnMerge, kind: DataType) -> None:
+    for what, name in _nested_names(column, kind):
+        inner = kind.value_type() if kind.kind is Kind.MAP else kind.element_type()
+        fields = [field.name for field in inner.fields]
+        if name not in fields:
+            raise OptionError(
+                f"option 'fields.{column.name}.{what}': there is no field {name!r}{nearest(name, fields)}"
+            )
+    if column.function == "merge_map_with_keytime" and kind.value_type().kind is not Kind.ROW:
+        raise OptionError(f"column {column.name!r}: {column.function!r} takes MAP of ROW values only")
+    if column.null_keys not in _NULL_KEYS:
+        raise OptionError(
+            f"option 'fields.{column.name}.nested-key-null-strategy' cannot be {column.null_keys!r}"
+            f"{nearest(column.null_keys, _NULL_KEYS)}: only {', '.join(_NULL_KEYS)}"
+        )
+    if column.function == "nested_partial_update" and not column.nested_key:
+        raise OptionError(
+            f"column {column.name!r}: {column.function!r} needs 'fields.{column.name}.nested-key'"
+        )
+    if column.nested_sequence and not column.nested_key:
+        raise OptionError(
+            f"option 'fields.{column.name}.nested-sequence-field' needs 'fields.{column.name}.nested-key'"
+        )
+
+
+def _nested_names(column: ColumnMerge, kind: DataType) -> Iterator[tuple[str, str]]:
+    if column.function in ("nested_update", "nested_partial_update"):
+        yield from (("nested-key", name) for name in column.nested_key)
+        yield from (("nested-sequence-field", name) for name in column.nested_sequence)
+    elif (
+        column.function == "merge_map_with_keytime"
+        and column.time_field
+        and kind.value_type().kind is Kind.ROW
+    ):
+        yield "ts-field", column.time_field
