@@ -154,7 +154,7 @@ def _older(
 
 
 def _merged_again(
-    table: Table,
+    table: TableHandle,
     reader: FileReader,
     bucket: Sequence[ManifestEntry],
     before: Mapping[Where, list[ManifestEntry]],
@@ -174,11 +174,11 @@ def _merged_again(
     return rows.filter(pa.array(np.isin(codes[count:], codes[:count])))
 
 
-def _place(table: Table, entry: ManifestEntry) -> tuple[str, DataFileMeta]:
+def _place(table: TableHandle, entry: ManifestEntry) -> tuple[str, DataFileMeta]:
     return table.paths.data_file(entry.partition, entry.bucket, entry.file), entry.file
 
 
-def _values(table: Table, entry: ManifestEntry) -> dict[str, Any]:
+def _values(table: TableHandle, entry: ManifestEntry) -> dict[str, Any]:
     return dict(zip(table.schema.partition_keys, entry.partition, strict=True))
 
 
