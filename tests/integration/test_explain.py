@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 Named = Callable[[str], str]
 
 
-@pytest.fixture
-def parts(spark: SparkSession, table: Named) -> str:
+@pytest.fixture(scope="module")
+def parts(spark: SparkSession, shared_table: Named) -> str:
     """A table with three partitions of two files of 50 rows each."""
-    name = table("parts")
+    name = shared_table("parts")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, v STRING, w STRING, p STRING) PARTITIONED BY (p)")
     for p in "abc":
         for start in (0, 50):

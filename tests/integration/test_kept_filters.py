@@ -31,10 +31,10 @@ KEPT = {
 }
 
 
-@pytest.fixture
-def texts(spark: SparkSession, table: Named) -> str:
+@pytest.fixture(scope="module")
+def texts(spark: SparkSession, shared_table: Named) -> str:
     spark.udf.register("shout", udf(lambda text: text.upper(), "string", useArrow=False))
-    name = table("texts")
+    name = shared_table("texts")
     spark.sql(f"CREATE TABLE {name} (id INT, s STRING, tags ARRAY<STRING>)")
     spark.sql(f"INSERT INTO {name} VALUES (1, 'abc', array('x')), (2, 'b', array('y'))")
     return name

@@ -69,10 +69,10 @@ def left_to_tasks(spark: SparkSession, name: str, condition: str, columns: str =
     return found
 
 
-@pytest.fixture
-def numbers(spark: SparkSession, table: Named) -> str:
+@pytest.fixture(scope="module")
+def numbers(spark: SparkSession, shared_table: Named) -> str:
     """Five files of ten rows; `id` grows from file to file."""
-    name = table("numbers")
+    name = shared_table("numbers")
     spark.sql(
         f"CREATE TABLE {name} (id BIGINT, n INT, s STRING, tags ARRAY<STRING>, at STRUCT<x: INT, y: STRING>)"
     )
@@ -221,8 +221,11 @@ def test_the_size(spark: SparkSession, numbers: str) -> None:
     with pytest.raises(PySparkException, match=SIZE):
         spark.read.option(SIZE, "much").table(numbers).where("id = 17").collect()
     spark.sql(f"ALTER TABLE {numbers} SET TBLPROPERTIES ('{SIZE}' = '0')")
-    assert not on_driver(spark.table(numbers).where("id = 17"))
-    assert on_driver(spark.read.option(SIZE, "1 mb").table(numbers).where("id = 17"))
+    try:
+        assert not on_driver(spark.table(numbers).where("id = 17"))
+        assert on_driver(spark.read.option(SIZE, "1 mb").table(numbers).where("id = 17"))
+    finally:
+        spark.sql(f"ALTER TABLE {numbers} UNSET TBLPROPERTIES ('{SIZE}')")
 
 
 def test_many_rows_are_left_to_tasks(spark: SparkSession, table: Named) -> None:
@@ -376,10 +379,10 @@ def test_text_of_other_kinds(spark: SparkSession, table: Named) -> None:
     assert rows(spark.sql(query.format(""))) == rows(spark.sql(query.format(OFF)))
 
 
-@pytest.fixture
-def people(spark: SparkSession, table: Named) -> str:
+@pytest.fixture(scope="module")
+def people(spark: SparkSession, shared_table: Named) -> str:
     """`<database>.people`, with an encrypted column that others see the digest of."""
-    name = table("people")
+    name = shared_table("people")
     properties = "'orc.encrypt' = 'pii:ssn', 'orc.mask' = 'sha256:ssn'"
     spark.sql(f"CREATE TABLE {name} (id INT, ssn STRING) TBLPROPERTIES ({properties})")
     spark.sql(f"INSERT INTO {name} SELECT id, concat('ssn-', id) FROM range(20)")

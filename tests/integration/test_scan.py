@@ -27,10 +27,10 @@ def plan(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
-@pytest.fixture
-def parts(spark: SparkSession, table: Named) -> str:
+@pytest.fixture(scope="module")
+def parts(spark: SparkSession, shared_table: Named) -> str:
     """A table with eight partitions of one file and 100 rows each."""
-    name = table("parts")
+    name = shared_table("parts")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, v STRING, p INT) PARTITIONED BY (p)")
     for p in range(8):
         spark.range(100).selectExpr("id", "concat('v', id) AS v", f"{p} AS p").coalesce(1).writeTo(

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 Named = Callable[[str], str]
 
 
-@pytest.fixture
-def parts(spark: SparkSession, table: Named) -> str:
+@pytest.fixture(scope="module")
+def parts(spark: SparkSession, shared_table: Named) -> str:
     """Two partitions of two files each, by `id` 1, 2 and 11, 12."""
-    name = table("parts")
+    name = shared_table("parts")
     spark.sql(f"CREATE TABLE {name} (id INT, day INT) PARTITIONED BY (day)")
     for number in (1, 2, 11, 12):
         spark.sql(f"INSERT INTO {name} VALUES ({number}, {number // 10})")

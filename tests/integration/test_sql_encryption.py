@@ -237,7 +237,7 @@ def test_no_key_in_confs_plans_or_event_log(
 
 
 CLUSTER_JOB = """
-import json, sys, lockgate
+import json, os, sys, lockgate
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.spark.bridge import dispatcher
 from lockgate.framework.spark.operations import keys as key_operations
@@ -255,6 +255,7 @@ for name in ("keys.create", "keys.unwrap"):
 lake = lockgate.connect(folder + "/warehouse", keys="file:" + folder + "/keys.json",
     master="local-cluster[2,1,1024]", conf={
         "spark.ui.enabled": "false", "spark.log.level": "INFO", "spark.sql.shuffle.partitions": "2",
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         "spark.executor.memory": "1g", "spark.driver.memory": "1g", "spark.authenticate": "true",
         "spark.authenticate.secret": "cluster-secret", "spark.network.crypto.enabled": "true"})
 lake.sql("CREATE DATABASE lake.db")

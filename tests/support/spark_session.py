@@ -6,6 +6,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,19 @@ def spark(lake: Lake) -> SparkSession:
 @pytest.fixture
 def database(lake: Lake) -> Iterator[str]:
     """The name of a fresh, empty database, dropped with its tables afterwards unless they are to be kept."""
+    with _database(lake) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def shared_table(lake: Lake) -> Iterator[Callable[[str], str]]:
+    """Like `table`, for tables that all tests of a module read and none changes."""
+    with _database(lake) as name:
+        yield lambda table: f"lake.{name}.{table}"
+
+
+@contextmanager
+def _database(lake: Lake) -> Iterator[str]:
     name = f"db_{uuid.uuid4().hex[:8]}"
     lake.catalog.create_namespace(name)
     yield name

@@ -23,6 +23,8 @@ from pyspark.sql import functions as f
 
 CONFS = {
     "spark.executor.memory": "600m",
+    # Executors start as fast as the driver.
+    "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
     "spark.driver.memory": "800m",
     "spark.ui.enabled": "false",
     "spark.log.level": "OFF",

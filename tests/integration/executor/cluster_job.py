@@ -13,6 +13,8 @@ from typing import Any
 def _confs(folder: Path) -> dict[str, str]:
     return {
         "spark.executor.memory": "1g",
+        # Executors start as fast as the driver.
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "2",

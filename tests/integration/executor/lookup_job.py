@@ -24,8 +24,8 @@ OPTIONS = {"lookup.strategy": "lookup", "lookup.refresh.interval": "100 ms"}
 def confs(folder: Path) -> dict[str, str]:
     return {
         "spark.executor.memory": "1g",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Executors start as fast as the driver.
+        "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", ""),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
