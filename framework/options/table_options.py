@@ -24,6 +24,14 @@ from lockgate.framework.options.option import (
     parse_some_size,
 )
 
+
+def _share(text: str) -> float:
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share is from 0 to 1, not {text}")
+    return share
+
+
 _NO_NAMES: tuple[str, ...] = ()
 
 PRIMARY_KEY = Option("primary-key", parse_names, _NO_NAMES, "columns of the primary key, comma-separated")
@@ -252,6 +260,24 @@ ROW_TRACKING = Option(
     parse_bool,
     False,
     "give rows ids of their own",
+)
+VECTORS_BITMAP64 = Option(
+    "deletion-vectors.bitmap64",
+    parse_bool,
+    False,
+    "mark deleted rows in the 64-bit layout, which Iceberg has too",
+)
+VECTORS_FILE_SIZE = Option(
+    "deletion-vector.index-file.target-size",
+    parse_size,
+    2 * 2**20,
+    "size at which marks of deleted rows go into another file; a bucket of a table with buckets has one file",
+)
+DELETE_RATIO = Option(
+    "compaction.delete-ratio-threshold",
+    _share,
+    0.2,
+    "share of marked rows above which a minor compaction rewrites a file of any size",
 )
 DATA_EVOLUTION = Option(
     "data-evolution.enabled",

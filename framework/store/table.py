@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Between
     from lockgate.framework.store.write.commit_request import Overwrite
+    from lockgate.framework.store.write.vector_changes import MarkedRows
     from lockgate.pushdown import Aggregate, Predicate, SortKey
 
 # What may be written: a table, or batches of one schema.
@@ -211,6 +212,7 @@ class Table(TableHandle):
         base_snapshot_id: int | None = None,
         base_commit_id: str | None = None,
         overwrite: Overwrite | None = None,
+        marked: Sequence[MarkedRows] = (),
     ) -> Snapshot:
         """Make written files visible as one snapshot; see `commit.commit_messages`."""
         from lockgate.framework.store.write.commit import commit_messages
@@ -225,6 +227,7 @@ class Table(TableHandle):
             base_snapshot_id=base_snapshot_id,
             base_commit_id=base_commit_id,
             overwrite=overwrite,
+            marked=marked,
         )
 
     def abort(self, messages: Sequence[CommitMessage]) -> None:
@@ -250,16 +253,22 @@ class Table(TableHandle):
 
     @named_errors
     def delete(self, keys: pa.Table | Predicate) -> Snapshot:
-        """Delete rows of a key table: those with `keys`, a table of the key's columns, or that match a
-        predicate.
+        """Delete rows: those with `keys`, a table of a key table's key columns, or that match a predicate.
 
-        Raises CommitConflictError if rows found by a predicate were changed by others meanwhile.
+        In tables without a primary key rows are deleted by a predicate where they lie, which takes the option
+        `deletion-vectors.enabled`. Raises CommitConflictError if rows found by a predicate were changed by
+        others meanwhile.
         """
+        from lockgate.framework.store.write.marking import find_rows
         from lockgate.framework.store.write.write import delete_keys
 
         check_writable(self.schema)
-        basis = None if isinstance(keys, pa.Table) else self.latest_snapshot()
-        return self._commit_or_abort(delete_keys(self, keys), basis=basis)
+        latest = self.latest_snapshot()
+        if isinstance(keys, pa.Table) or self.schema.has_primary_key or not self.schema.has_vectors:
+            basis = None if isinstance(keys, pa.Table) else latest
+            return self._commit_or_abort(delete_keys(self, keys), basis=basis)
+        marked, gone = ([], []) if latest is None else find_rows(self, keys, latest)
+        return self._commit_or_abort(gone, basis=latest, marked=marked)
 
     def _commit_or_abort(
         self,
@@ -267,11 +276,13 @@ class Table(TableHandle):
         *,
         overwrite: Mapping[str, Any] | None = None,
         basis: Snapshot | None = None,
+        marked: Sequence[MarkedRows] = (),
     ) -> Snapshot:
         try:
             return self.commit(
                 messages,
                 overwrite=overwrite,
+                marked=marked,
                 base_snapshot_id=None if basis is None else basis.id,
                 base_commit_id=None if basis is None else basis.commit_id,
             )

@@ -378,7 +378,7 @@ def test_killed_at_any_operation(
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     for cache in ("_lists", "_manifests", "_snapshots"):
         # Whoever calls again is another process, which remembers nothing.
-        monkeypatch.setattr(manifest_files, cache, manifest_files._Cache(0))
+        monkeypatch.setattr(manifest_files, cache, manifest_files.ParsedCache(0))
     origin = Path(started.load_table("db.t").location).parent.parent
     before = content(started.load_table("db.t"))
     for point in changes_of(origin, tmp_path / "whole"):

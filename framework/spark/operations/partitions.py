@@ -30,6 +30,7 @@ def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]
 
 def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
     """Delete all rows of some partitions, in one snapshot."""
+    from lockgate.framework.store.scan.visible_files import visible_entries
     from lockgate.framework.store.write.message import CommitMessage
 
     table = context.table()
@@ -39,11 +40,8 @@ def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
         for row in request["partitions"]
     }
     latest = table.latest_snapshot()
-    deletions = [
-        CommitMessage(entry.partition, entry.bucket, entry.total_buckets, deleted=(entry.file,))
-        for entry in table.manifests.live_files(latest)
-        if entry.partition in dropped
-    ]
+    entries = [] if latest is None else visible_entries(table, latest)
+    deletions = [CommitMessage.replacing([entry]) for entry in entries if entry.partition in dropped]
     if not deletions or latest is None:
         return False
     table.commit(deletions, kind="OVERWRITE", base_snapshot_id=latest.id)

@@ -235,6 +235,7 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
     that others have added meanwhile are not seen, as if they had come later.
     """
+    from lockgate.framework.store.scan.visible_files import visible_entries
     from lockgate.framework.store.write.message import CommitMessage
 
     if not request.get("replaced"):
@@ -242,15 +243,12 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     names = frozenset(request["replaced"])
     read = [
         entry
-        for entry in table.manifests.live_files(_read_snapshot(table, request))
+        for entry in visible_entries(table, _read_snapshot(table, request))
         if entry.file.file_name in names
     ]
     if len(read) < len(names):
         raise _rolled_back(request)
-    return [
-        CommitMessage(entry.partition, entry.bucket, entry.total_buckets, deleted=(entry.file,))
-        for entry in read
-    ]
+    return [CommitMessage.replacing([entry]) for entry in read]
 
 
 def _read_snapshot(table: Table, request: Mapping[str, Any]) -> Snapshot:

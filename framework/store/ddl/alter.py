@@ -74,7 +74,13 @@ def altered(schema: TableSchema, changes: Sequence[SchemaChange], *, has_rows: b
     alteration = _Alteration(schema, has_rows)
     for change in changes:
         alteration.apply(change)
-    return alteration.result()
+    found = alteration.result()
+    if has_rows and schema.has_vectors and not found.has_vectors:
+        raise UnsupportedError(
+            f"option {known.DELETION_VECTORS.key!r} stays as it is once a table has rows: without it other "
+            "engines would show rows that are deleted"
+        )
+    return found
 
 
 @dataclass

@@ -102,9 +102,14 @@ def check_schema(schema: TableSchema) -> None:
     _only(options, known.MERGE_ENGINE, MERGE_ENGINE_WRITTEN)
     _only(options, known.CHANGELOG_PRODUCER, "none")
     _only(options, known.BUCKET_FUNCTION, "default")
-    for option in (known.DELETION_VECTORS, known.ROW_TRACKING, known.DATA_EVOLUTION):
+    for option in (known.ROW_TRACKING, known.DATA_EVOLUTION):
         if options.get_option(option):
             raise OptionError(f"option {option.key!r} is not supported")
+    if schema.has_primary_key and options.get_option(known.DELETION_VECTORS):
+        raise OptionError(
+            f"option {known.DELETION_VECTORS.key!r} is not supported in tables with a primary key: rows that "
+            "lie in several files would show twice"
+        )
     _check_buckets(schema)
     _check_sequence(schema)
     _check_statistics(schema)

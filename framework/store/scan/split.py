@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lockgate.framework.options.table_options import DELETION_VECTORS
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorPlace
 
 if TYPE_CHECKING:
@@ -98,8 +97,7 @@ def sections_of(schema: TableSchema, entries: Sequence[ManifestEntry]) -> list[S
     """
     if not schema.has_primary_key:
         return append_sections(entries)
-    marked = schema.table_options.get_option(DELETION_VECTORS)
-    if marked and all(_is_clean(entry.file) for entry in entries):
+    if schema.has_vectors and all(_is_clean(entry.file) for entry in entries):
         return append_sections(entries)
     return key_sections(entries)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockgate.framework.options.table_options import DELETION_VECTORS, MERGE_ENGINE
+from lockgate.framework.options.table_options import MERGE_ENGINE
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorPlace
 from lockgate.framework.store.rows.merge_plan import FIRST_ROW
@@ -36,6 +36,12 @@ def visible_files(table: TableHandle, snapshot: Snapshot, schema: TableSchema) -
     return files.with_vectors(vectors, hidden) if vectors or hidden.any() else files
 
 
+def visible_entries(table: TableHandle, snapshot: Snapshot) -> list[ManifestEntry]:
+    """Return the live files of a snapshot that queries read, with their vectors."""
+    files = visible_files(table, snapshot, table.schema)
+    return files.select(files.live)
+
+
 def hides_level_0(schema: TableSchema, snapshot: Snapshot) -> bool:
     """Say whether queries pass over level 0, whose rows may be newer than rows of higher levels.
 
@@ -44,7 +50,7 @@ def hides_level_0(schema: TableSchema, snapshot: Snapshot) -> bool:
     """
     if schema.has_primary_key and schema.table_options.get_option(MERGE_ENGINE) == FIRST_ROW:
         return True
-    if not schema.has_primary_key or not schema.table_options.get_option(DELETION_VECTORS):
+    if not schema.has_primary_key or not schema.has_vectors:
         return False
     merges = schema.options.get(_MERGE_ON_READ, "false").strip().lower() == "true"
     return not (merges and snapshot.writer_version is not None)

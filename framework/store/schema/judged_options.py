@@ -78,7 +78,10 @@ _REFUSED: dict[str, Judgement] = {
         Verdict.ELSEWHERE, "a catalog that is not asked here says who may see which rows and columns", _OFF
     ),
     "deletion-vectors.enabled": Judgement(
-        Verdict.NOT_WRITTEN, "rows are deleted by marks in files of their own", _OFF
+        Verdict.NOT_WRITTEN,
+        "each commit must look for older rows of its keys, and mark them as deleted",
+        _OFF,
+        of_keys=True,
     ),
     "data-evolution.enabled": Judgement(Verdict.STORED, "columns of one row lie in several files", _OFF),
     "data-file.path-directory": Judgement(Verdict.STORED, "data files lie in another folder"),
@@ -144,6 +147,7 @@ _REFUSED["batch-scan-mode"] = Judgement(
 _HONOURED = """
     aggregation.remove-record-on-delete
     bucket bucket-function.type bucket-key changelog-producer commit.max-retries commit.max-retry-wait
+    compaction.delete-ratio-threshold deletion-vector.index-file.target-size deletion-vectors.bitmap64
     commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
     deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
     first-row.ignore-delete ignore-delete ignore-update-before

@@ -138,6 +138,11 @@ class TableSchema:
         return bool(self.primary_keys)
 
     @cached_property
+    def has_vectors(self) -> bool:
+        """Whether rows are deleted by deletion vectors; a table of others may have a blank for the option."""
+        return self.options.get(known.DELETION_VECTORS.key, "").strip().lower() == "true"
+
+    @cached_property
     def bucket_count(self) -> int:
         """Buckets of each partition; -1 for an append table without buckets."""
         return self.table_options.get_option(known.BUCKET)

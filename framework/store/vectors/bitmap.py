@@ -84,7 +84,7 @@ def decode(data: bytes, rows: int, name: str) -> DeletedRows:
     Raises CorruptFileError, naming `name`, for other bytes than were written, and for positions that the
     file does not have.
     """
-    body = _checked(data, name)
+    body = check_frame(data, name)
     magic, bitmaps = body[: len(_MAGIC_32)], body[len(_MAGIC_32) :]
     kind: Any = {_MAGIC_32: BitMap, _MAGIC_64: BitMap64}.get(magic)
     if kind is None:
@@ -102,8 +102,8 @@ def decode(data: bytes, rows: int, name: str) -> DeletedRows:
         raise CorruptFileError(f"{name} is damaged: {error}") from None
 
 
-def _checked(data: bytes, name: str) -> bytes:
-    """Return what lies between the size and the check sum."""
+def check_frame(data: bytes, name: str) -> bytes:
+    """Return what lies between the size and the check sum; CorruptFileError if one of them is wrong."""
     if len(data) < FRAME_BYTES + len(_MAGIC_32):
         raise CorruptFileError(f"{name} is truncated: a deletion vector has more than {len(data)} bytes")
     (size,) = _SIZE.unpack_from(data)

@@ -15,7 +15,7 @@ from lockgate.framework.store.manifests.index_manifest import (
 )
 from lockgate.framework.store.manifests.manifest import VectorPlace
 from lockgate.framework.store.manifests.parsed_cache import ParsedCache
-from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, decode, is_wide
+from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, check_frame, decode, is_wide
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -85,17 +85,25 @@ def read_vector(table: TableHandle, place: VectorPlace, rows: int) -> DeletedRow
     return found
 
 
-def _read(table: TableHandle, path: str, offset: int, length: int, rows: int) -> DeletedRows:
-    name = f"the deletion vector at byte {offset} of {path}"
-    if offset < 0 or length < FRAME_BYTES:
-        raise CorruptFileError(f"{name} cannot have {length} bytes")
+def read_bytes(table: TableHandle, path: str, found: VectorRange) -> bytes:
+    """Read the bytes of a vector as they are, to write them elsewhere; CorruptFileError if there are none."""
+    name = f"the deletion vector at byte {found.offset} of {path}"
+    if found.offset < 0 or found.length < FRAME_BYTES:
+        raise CorruptFileError(f"{name} cannot have {found.length} bytes")
     try:
         with table.file_system.open_input(path) as file:
-            file.seek(offset)
-            data = file.read(length + FRAME_BYTES)
+            file.seek(found.offset)
+            data = file.read(found.length + FRAME_BYTES)
     except FileNotFoundError:
         raise CorruptFileError(
             f"{path} is missing, which marks deleted rows; either its snapshot expired while it was read, or "
             "the table is damaged"
         ) from None
-    return decode(data[:length] if is_wide(data) else data, rows, name)
+    data = data[: found.length] if is_wide(data) else data
+    check_frame(data, name)
+    return data
+
+
+def _read(table: TableHandle, path: str, offset: int, length: int, rows: int) -> DeletedRows:
+    data = read_bytes(table, path, VectorRange("", offset, length, None))
+    return decode(data, rows, f"the deletion vector at byte {offset} of {path}")

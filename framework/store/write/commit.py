@@ -22,7 +22,6 @@ from lockgate.errors import (
     LockgateError,
     SnapshotNotFoundError,
     TableNotFoundError,
-    UnsupportedFormatError,
 )
 from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import RowsCommitted, publish
@@ -45,17 +44,20 @@ from lockgate.framework.store.write.commit_request import CommitRequest, request
 from lockgate.framework.store.write.conflicts import (
     check_buckets,
     check_files,
+    check_marked,
     check_rewritten,
     check_schema,
 )
 from lockgate.framework.store.write.read_basis import Basis, BasisCheck
 from lockgate.framework.store.write.streams import noted_progress, own_progress, progress_after, with_progress
+from lockgate.framework.store.write.vector_changes import VectorChanges, check_known_index
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.write.commit_request import Overwrite
     from lockgate.framework.store.write.message import CommitMessage
+    from lockgate.framework.store.write.vector_changes import MarkedRows
 
 
 def commit_messages(
@@ -69,6 +71,7 @@ def commit_messages(
     base_commit_id: str | None = None,
     overwrite: Overwrite | None = None,
     replaces: bool = False,
+    marked: Sequence[MarkedRows] = (),
 ) -> Snapshot:
     """Commit the files of `messages` as one snapshot and return it.
 
@@ -81,13 +84,15 @@ def commit_messages(
     tells the snapshot from one that got its number later); see `read_basis`. Files that are deleted must be
     there in any case. A commit without changes returns the newest snapshot, or makes an empty first one.
     `replaces` is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
+    `marked` rows are deleted where they lie, by deletion vectors; files that go must still have the vectors
+    that their messages tell.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
     the caller to delete.
     """
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
-    request = request_of(table, messages, kind, user, identifier, basis, overwrite)
+    request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked)
     request = dataclasses.replace(request, replaces=replaces)
     return _Attempts(table, request).run()
 
@@ -114,6 +119,7 @@ class _Attempts:
     _seen_snapshot: int = 0
     _basis: BasisCheck | None = None
     _pending: Snapshot | None = None
+    _vectors: VectorChanges | None = None
 
     def __post_init__(self) -> None:
         self._files = CommitFiles(self.table)
@@ -170,7 +176,8 @@ class _Attempts:
         changes = self._checked_changes(head, schema)
         plain = self._plain_statistics(schema)
         scrubs = self.request.kind is CommitKind.COMPACT and snapshot_shows(self.table, head, plain)
-        if not changes and head is not None and not self.request.replaces and not scrubs:
+        idle = not changes and not self.request.marked
+        if idle and head is not None and not self.request.replaces and not scrubs:
             return head
         snapshot, own_list = self._prepare(head, schema, changes, plain)
         # Expiry may have removed everything up to a late committer's head; then its id is free again.
@@ -301,16 +308,15 @@ class _Attempts:
         overwrites = request.kind is CommitKind.OVERWRITE
         check_schema(written, schema, overwrite=overwrites)
         check_rewritten(written, request.changes)
-        if head is not None and head.index_manifest is not None and request.deletes:
-            raise UnsupportedFormatError(
-                f"{self.table.location} has deletion vectors or another index; its files cannot be replaced"
-            )
+        if request.deletes:
+            check_known_index(self.table, head)
         self._check_basis(head, schema)
+        self._vectors = None
         if self._starts_afresh(head):
             return request.changes
         # Paimon's `rescale` gives a partition another number of buckets, of which no schema tells.
         fixed = schema.bucket_count > 0
-        if not request.deletes and not fixed and not self._adds_compacted():
+        if not request.deletes and not request.marked and not fixed and not self._adds_compacted():
             return request.changes
         base = self._base_files(head)
         replaced = [entry for entry in base if self._is_overwritten(entry)]
@@ -320,6 +326,9 @@ class _Attempts:
         ]
         changes = (*deletions, *request.changes)
         check_files(base, changes, has_key=written.has_primary_key)
+        check_marked(base, request.marked)
+        unread = frozenset(entry.file.file_name for entry in replaced)
+        self._vectors = VectorChanges(self.table, head, changes, request.marked, unread=unread)
         if fixed and not overwrites:
             check_buckets(base, changes)
         return changes
@@ -336,7 +345,8 @@ class _Attempts:
     def _base_files(self, head: Snapshot | None) -> list[ManifestEntry]:
         if self.request.overwrite is not None:
             return self.table.manifests.live_files(head)
-        partitions = {entry.partition for entry in self.request.changes}
+        entries = [*self.request.changes, *(each.entry for each in self.request.marked)]
+        partitions = {entry.partition for entry in entries}
         return self.table.manifests.live_files(head, partitions_in(partitions))
 
     def _is_overwritten(self, entry: ManifestEntry) -> bool:
@@ -348,9 +358,9 @@ class _Attempts:
         if head is None or self._basis is None or request.kind is CommitKind.COMPACT:
             return
         if schema.table_options.get_option(known.ISOLATION) == "serializable":
-            self._basis.check(head, lambda entry: True)
+            self._basis.check(head, lambda entry: True, marks_concern=True)
         elif request.overwrite is not None:
-            self._basis.check(head, self._is_overwritten)
+            self._basis.check(head, self._is_overwritten, marks_concern=True)
         elif self.table.schema.has_primary_key:
             self._basis.check(head, self._holds_same_keys)
 
@@ -364,6 +374,12 @@ class _Attempts:
         )
 
     # --- write what the snapshot refers to ---------------------------------------------------
+
+    def _index_after(self, head: Snapshot | None, afresh: bool) -> str | None:
+        """Return the index manifest of the new snapshot; one of a table that was replaced ends with it."""
+        if head is None or afresh:
+            return None
+        return head.index_manifest if self._vectors is None else self._files.index(self._vectors)
 
     def _plain_statistics(self, schema: TableSchema) -> PlainStatistics:
         """Return what tells of values of encrypted columns; a compaction looks at dropped ones too."""
@@ -409,7 +425,7 @@ class _Attempts:
             delta_record_count=added - deleted,
             uuid=str(uuid.uuid4()),
             writer_version=f"lockgate-{VERSION}",
-            index_manifest=head.index_manifest if head else None,
+            index_manifest=self._index_after(head, afresh),
             watermark=head.watermark if head else None,
             statistics=self._statistics_after(head, plain, scrub=scrub),
             next_row_id=head.next_row_id if head else None,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.write.vector_changes import VectorChanges
 
 
 class CommitFiles:
@@ -24,6 +25,19 @@ class CommitFiles:
         self._written: list[str] = []
         self._delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
         self._merged: MergedManifests | None = None
+        self._index: list[str] = []
+
+    def index(self, vectors: VectorChanges) -> str | None:
+        """Write index files and their manifest in the place of those of an attempt before; its name."""
+        self._drop_index()
+        name, self._index = vectors.write()
+        return name
+
+    def _drop_index(self) -> None:
+        for path in self._index:
+            with suppress(OSError):
+                self.table.file_system.delete(path)
+        self._index = []
 
     def base_list(
         self, base: list[ManifestFileMeta], plain: PlainStatistics, *, scrub: bool
@@ -72,6 +86,8 @@ class CommitFiles:
 
     def clean_up(self, names: Sequence[str] | None = None) -> None:
         """Delete what was written, or some of it."""
+        if names is None:
+            self._drop_index()
         names = list(self._written) if names is None else names
         for name in names:
             with suppress(OSError):

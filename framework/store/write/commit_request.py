@@ -17,6 +17,7 @@ from lockgate.framework.types import one_nan
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.write.read_basis import Basis
+    from lockgate.framework.store.write.vector_changes import MarkedRows
 
 Partition: TypeAlias = tuple[Any, ...]
 # Which partitions are replaced: those with some values, or those of which a function says so.
@@ -34,6 +35,7 @@ class CommitRequest:
     overwrite: Callable[[Partition], bool] | None
     basis: Basis | None
     replaces: bool = False
+    marked: tuple[MarkedRows, ...] = ()
 
     @property
     def deletes(self) -> bool:
@@ -54,6 +56,7 @@ def request_of(
     identifier: int | None,
     basis: Basis | None,
     overwrite: Overwrite | None,
+    marked: Sequence[MarkedRows] = (),
 ) -> CommitRequest:
     """Return what `commit.commit_messages` is asked for; InputError if that cannot be meant.
 
@@ -70,7 +73,7 @@ def request_of(
     for entry in changes:  # an executor may have said anything
         table.paths.check_entry(entry)
     deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
-    if commit_kind is CommitKind.APPEND and deletes:
+    if commit_kind is CommitKind.APPEND and (deletes or marked):
         # Followers of changes take APPEND as rows to add, so what takes rows away must not be called that.
         commit_kind = CommitKind.OVERWRITE
     return CommitRequest(
@@ -80,6 +83,7 @@ def request_of(
         changes=tuple(changes),
         overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
         basis=basis,
+        marked=tuple(marked),
     )
 
 
@@ -98,7 +102,14 @@ def _matching(schema: TableSchema, spec: Mapping[str, Any]) -> Callable[[Partiti
 
 def _entries(messages: Sequence[CommitMessage], kind: FileKind) -> list[ManifestEntry]:
     return [
-        ManifestEntry(kind, message.partition, message.bucket, message.total_buckets, file)
+        ManifestEntry(
+            kind,
+            message.partition,
+            message.bucket,
+            message.total_buckets,
+            file,
+            message.vectors.get(file.file_name),
+        )
         for message in messages
         for file in (message.added if kind is FileKind.ADD else message.deleted)
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import CommitConflictError
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
@@ -15,6 +15,9 @@ from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.scan.split import key_order
 from lockgate.framework.store.schema.schema import TableSchema
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.write.vector_changes import MarkedRows
 
 
 def check_files(base: Collection[ManifestEntry], changes: Sequence[ManifestEntry], *, has_key: bool) -> None:
@@ -37,6 +40,17 @@ def check_files(base: Collection[ManifestEntry], changes: Sequence[ManifestEntry
             live[change.identifier] = change
     if has_key and any(change.kind is FileKind.ADD and change.file.level > 0 for change in changes):
         _check_levels(live.values(), {(change.partition, change.bucket) for change in changes})
+
+
+def check_marked(base: Collection[ManifestEntry], marked: Sequence[MarkedRows]) -> None:
+    """Raise CommitConflictError if rows are deleted of a file that is not live any more."""
+    live = {entry.identifier for entry in base} if marked else set()
+    for each in marked:
+        if each.entry.identifier not in live:
+            raise CommitConflictError(
+                f"file {each.entry.file.file_name}, of which rows are deleted, is gone: another commit "
+                "replaced it; repeat the statement"
+            )
 
 
 def _check_levels(entries: Iterable[ManifestEntry], buckets: set[tuple[Any, ...]]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.errors import InputError
 from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
-from lockgate.framework.store.manifests.manifest import DataFileMeta
+from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorPlace
 from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
 from lockgate.framework.types import DataType, value_from_json, value_to_json
@@ -17,13 +17,29 @@ from lockgate.framework.types import DataType, value_from_json, value_to_json
 
 @dataclass(frozen=True)
 class CommitMessage:
-    """Files added to and deleted from one bucket; `partition` holds the partition's values in order."""
+    """Files added to and deleted from one bucket; `partition` holds the partition's values in order.
+
+    `vectors` are those by which deleted files were read, by name of the file.
+    """
 
     partition: tuple[Any, ...]
     bucket: int
     total_buckets: int
     added: tuple[DataFileMeta, ...] = ()
     deleted: tuple[DataFileMeta, ...] = ()
+    vectors: Mapping[str, VectorPlace] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def replacing(cls, entries: Sequence[ManifestEntry], added: Sequence[DataFileMeta] = ()) -> CommitMessage:
+        """Return what puts `added` in the place of files of one bucket, as they were read."""
+        return cls(
+            entries[0].partition,
+            entries[0].bucket,
+            entries[0].total_buckets,
+            tuple(added),
+            tuple(entry.file for entry in entries),
+            {entry.file.file_name: entry.vector for entry in entries if entry.vector is not None},
+        )
 
     def to_json(self, schema: TableSchema) -> dict[str, Any]:
         """Return the JSON that `from_json` reads; values are spelled by `value_to_json`."""

@@ -40,8 +40,13 @@ class BasisCheck:
         self._basis = basis
         self._seen: Snapshot | None = None
 
-    def check(self, head: Snapshot, concerns: Callable[[ManifestEntry], bool]) -> None:
-        """Raise CommitConflictError if a file that `concerns` the changes came or went after the basis."""
+    def check(
+        self, head: Snapshot, concerns: Callable[[ManifestEntry], bool], *, marks_concern: bool = False
+    ) -> None:
+        """Raise CommitConflictError if a file that `concerns` the changes came or went after the basis.
+
+        With `marks_concern` also if rows were deleted by vectors, of whatever file.
+        """
         basis = self._basis.snapshot_id
         if basis > head.id or self._was_given_again():
             raise CommitConflictError(
@@ -49,7 +54,7 @@ class BasisCheck:
                 "repeat the statement"
             )
         for snapshot_id in range(self._first_unseen(), head.id + 1):
-            self._check_one(snapshot_id, concerns)
+            self._check_one(snapshot_id, concerns, marks_concern)
         self._seen = head
 
     def _was_given_again(self) -> bool:
@@ -71,7 +76,9 @@ class BasisCheck:
                 pass  # a rollback, or expiry, which the first snapshot that is missing tells of
         return self._basis.snapshot_id + 1
 
-    def _check_one(self, snapshot_id: int, concerns: Callable[[ManifestEntry], bool]) -> None:
+    def _check_one(
+        self, snapshot_id: int, concerns: Callable[[ManifestEntry], bool], marks_concern: bool
+    ) -> None:
         basis = self._basis.snapshot_id
         try:
             snapshot = self._table.snapshot(snapshot_id)
@@ -83,9 +90,22 @@ class BasisCheck:
         # A compaction changes no row, so that whatever it meets keeps its meaning.
         if snapshot.commit_kind is CommitKind.COMPACT:
             return
+        if marks_concern and snapshot.commit_kind is CommitKind.OVERWRITE and self._marks(snapshot):
+            raise CommitConflictError(
+                f"snapshot {snapshot_id} deleted rows after snapshot {basis}, from which the changes were "
+                "computed; repeat the statement"
+            )
         for entry in self._table.manifests.delta_entries(snapshot):
             if concerns(entry):
                 raise CommitConflictError(
                     f"snapshot {snapshot_id} changed partition {entry.partition!r}, bucket {entry.bucket}, "
                     f"after snapshot {basis}, which the changes were computed from; repeat the statement"
                 )
+
+    def _marks(self, snapshot: Snapshot) -> bool:
+        """Say whether a snapshot may have deleted rows by vectors; where the one before is gone, it may."""
+        try:
+            before = self._table.snapshot(snapshot.id - 1).index_manifest
+        except SnapshotNotFoundError:
+            return snapshot.index_manifest is not None
+        return snapshot.index_manifest not in (None, before)

@@ -83,7 +83,8 @@ def delete_keys(table: TableHandle, keys: pa.Table | Predicate) -> list[CommitMe
     schema = table.schema
     if not schema.has_primary_key:
         raise UnsupportedError(
-            f"{table.identifier} has no primary key, so rows cannot be deleted; overwrite partitions"
+            f"{table.identifier} has no primary key, so rows cannot be deleted; overwrite "
+            "partitions, or set option 'deletion-vectors.enabled' = 'true' and delete by a predicate"
         )
     rows, stored = _rows_to_delete(table, keys)
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)

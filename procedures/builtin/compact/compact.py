@@ -7,13 +7,20 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 from lockgate.framework.keys import NoKeys
-from lockgate.framework.options.table_options import NUM_LEVELS, ORC_ENCRYPT, ORC_INTEGRITY, TARGET_FILE_SIZE
+from lockgate.framework.options.table_options import (
+    DELETE_RATIO,
+    NUM_LEVELS,
+    ORC_ENCRYPT,
+    ORC_INTEGRITY,
+    TARGET_FILE_SIZE,
+)
 from lockgate.framework.orc import Audit, parse_encrypt
 from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
 from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_columns_of, snapshot_shows
 from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.split import by_bucket
+from lockgate.framework.store.scan.visible_files import visible_entries
 from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
@@ -77,9 +84,9 @@ class Compact(Procedure):
         table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
         chosen = parse_partitions(arguments["partitions"], table.schema)
         snapshot = table.latest_snapshot()
-        entries = [] if snapshot is None else table.manifests.live_files(snapshot)
+        entries = [] if snapshot is None else visible_entries(table, snapshot)
         entries = [entry for entry in entries if chosen(entry.partition)]
-        stale = _stale_files(context, table, entries)
+        stale = _stale_files(context, table, entries) | _marked_files(table, entries, full=full)
         jobs = _jobs(table, entries, stale, full=full)
         # Without files to rewrite too: manifests may still show values of columns encrypted since.
         shows = snapshot_shows(table, snapshot, PlainStatistics(secrets_in_history(table), table.schema_of))
@@ -140,6 +147,16 @@ def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[Mani
     return {*columns, *untagged}
 
 
+def _marked_files(table: Table, entries: Sequence[ManifestEntry], *, full: bool) -> set[str]:
+    """Return the files of which enough rows are deleted by vectors to write them anew without these."""
+    share = 0.0 if full else table.options.get_option(DELETE_RATIO)
+    return {
+        entry.file.file_name
+        for entry in entries
+        if entry.vector is not None and entry.vector.cardinality > share * entry.file.row_count
+    }
+
+
 def _lacks_tags(table: Table, audit: Audit) -> bool:
     wants_tags = table.schema.table_options.get_option(ORC_INTEGRITY) != "ignore"
     return wants_tags and audit.encrypted and not audit.tagged
@@ -193,14 +210,11 @@ def _counts(
 ) -> tuple[Any, ...]:
     before = [entry.file for entry in entries]
     deleted = [entry.file for job in jobs for entry in job.entries]
+    bytes_before, bytes_deleted = (sum(file.file_size for file in files) for files in (before, deleted))
+    rows_before = sum(entry.live_rows for entry in entries)
+    rows_deleted = sum(entry.live_rows for job in jobs for entry in job.entries)
     added = [file for message in messages for file in message.added]
     unknown = dry_run and bool(jobs)
-
-    def after(attribute: str) -> int | None:
-        if unknown:
-            return None
-        total = sum(getattr(file, attribute) for file in [*before, *added])
-        return int(total - sum(getattr(file, attribute) for file in deleted))
 
     return (
         len({(job.partition, job.bucket) for job in jobs}),
@@ -208,9 +222,9 @@ def _counts(
         None if unknown else len(added),
         len(before),
         None if unknown else len(before) + len(added) - len(deleted),
-        sum(file.file_size for file in before),
-        after("file_size"),
-        sum(file.row_count for file in before),
-        after("row_count"),
+        bytes_before,
+        None if unknown else bytes_before + sum(file.file_size for file in added) - bytes_deleted,
+        rows_before,
+        None if unknown else rows_before + sum(file.row_count for file in added) - rows_deleted,
         snapshot_id,
     )

@@ -57,9 +57,7 @@ def rewrite(table: Table, job: BucketJob) -> CommitMessage:
         for part in _rows(table, job):
             writer.write(part)
         added = writer.close()
-    return CommitMessage(
-        job.partition, job.bucket, old[0].total_buckets, added, tuple(entry.file for entry in old)
-    )
+    return CommitMessage.replacing(old, added)
 
 
 def _rows(table: Table, job: BucketJob) -> Iterator[pa.Table]:
@@ -72,7 +70,9 @@ def _rows(table: Table, job: BucketJob) -> Iterator[pa.Table]:
             yield _merged(table, reader, section, plan, names)
             continue
         for entry in section.entries:
-            yield from reader.parts(_path(table, entry), entry.file, names, _values(table, entry))
+            yield from reader.parts(
+                _path(table, entry), entry.file, names, _values(table, entry), entry.vector
+            )
 
 
 def _merged(
@@ -80,7 +80,7 @@ def _merged(
 ) -> pa.Table:
     """Merge a section; deletions can go, because the job holds every file with older rows of their keys."""
     parts = [
-        reader.whole(_path(table, entry), entry.file, names, _values(table, entry))
+        reader.whole(_path(table, entry), entry.file, names, _values(table, entry), entry.vector)
         for entry in section.entries
     ]
     return merge_tables(plan, parts, ordered=True).select(names)

@@ -374,7 +374,7 @@ def test_options_and_comments(people) -> None:
         (SetOption("targetfilesize", "1"), OptionError, "did you mean 'target-file-size'"),
         (SetOption("target-file-size", "big"), OptionError, "128 mb"),
         (SetOption("orc.encrypt", "pii:nam"), ColumnNotFoundError, "did you mean 'name'"),
-        (SetOption("deletion-vectors.enabled", "true"), OptionError, "not supported"),
+        (SetOption("row-tracking.enabled", "true"), OptionError, "not supported"),
     ],
 )
 def test_what_cannot_be_changed(people, change: SchemaChange, error: type[Exception], words: str) -> None:

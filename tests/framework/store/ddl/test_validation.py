@@ -57,7 +57,7 @@ def test_an_append_table_has_no_buckets_by_default(catalog: Catalog) -> None:
         ({"bucket": "2", "bucket-key": "dt", "partition": "dt"}, OptionError, "partition columns: dt"),
         ({"merge-engine": "aggregation"}, OptionError, "only 'deduplicate'"),
         ({"file.format": "parquet"}, OptionError, "only 'orc'"),
-        ({"deletion-vectors.enabled": "true"}, OptionError, "not supported"),
+        ({"primary-key": "id", "deletion-vectors.enabled": "true"}, OptionError, "would show twice"),
         ({"changelog-producer": "input"}, OptionError, "only 'none'"),
         ({"sequence.field": "id"}, OptionError, "'sequence.field' needs a primary key"),
         ({"primary-key": "id", "sequence.field": "dtt"}, OptionError, "no column 'dtt'; did you mean 'dt'"),

@@ -120,7 +120,8 @@ def test_an_option_that_forbids_writing_lets_rows_be_read(
     catalog: Catalog, make_table: MakeTable, key: str
 ) -> None:
     table = with_option(catalog, made(make_table, key), key, value_of(key))
-    assert rows_of(table.read()) == ROWS.to_pylist()
+    # Rows of key tables with vectors show once a compaction has looked for older ones of their keys.
+    assert rows_of(table.read()) == ([] if key == "deletion-vectors.enabled" else ROWS.to_pylist())
     with pytest.raises(UnsupportedFormatError, match=f"option '{key}' is not supported"):
         table.append(ROWS)
 

@@ -139,8 +139,7 @@ def test_a_damaged_vector_is_an_error(own_lake: Catalog) -> None:
     assert table.read(snapshot_id=2).num_rows == 12
 
 
-def test_writing_is_refused_by_name(own_lake: Catalog) -> None:
-    for name in ("dv_append_32", "dv_key_32"):
-        table = own_lake.load_table(f"zoo.{name}")
-        with pytest.raises(UnsupportedFormatError, match=r"deletion-vectors\.enabled"):
-            table.append(table.read())
+def test_writing_key_tables_is_refused_by_name(own_lake: Catalog) -> None:
+    table = own_lake.load_table("zoo.dv_key_32")
+    with pytest.raises(UnsupportedFormatError, match=r"deletion-vectors\.enabled"):
+        table.append(table.read())
