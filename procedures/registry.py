@@ -14,7 +14,8 @@ from lockgate.errors import (
     ProcedureNotFoundError,
     nearest,
 )
-from lockgate.framework.plugins import ProcedureCalled, plugins, publish
+from lockgate.framework.access import Action, Target
+from lockgate.framework.plugins import ProcedureCalled, authorize, plugins, publish
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext, ProcedureResult
 from lockgate.procedures.values import value_type
 
@@ -124,6 +125,7 @@ def call(context: ProcedureContext, name: str, *positional: Any, **named: Any) -
     """Run the procedure `name` and return its rows; what it raises on purpose passes through unchanged."""
     procedure = find(name)
     arguments = bind(procedure, positional, named)
+    authorize(Action.CALL, Target("procedure", procedure.name))
     rows = _observed(procedure, context, arguments)
     width = len(procedure.result)
     for row in rows:

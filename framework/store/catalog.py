@@ -17,6 +17,7 @@ from lockgate.errors import (
     TableNotFoundError,
     nearest,
 )
+from lockgate.framework.access import Action
 from lockgate.framework.io import MovesFolders, join, resolve
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options.table_options import ON_PLAINTEXT
@@ -28,6 +29,7 @@ from lockgate.framework.store.ddl.readded import judged
 from lockgate.framework.store.ddl.schema_changes import SchemaChange
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.framework.store.ddl.wrapped_keys import check_wrapped_keys
+from lockgate.framework.store.grants import grant, grant_by_name, grant_database
 from lockgate.framework.store.identifier import Identifier, check_name
 from lockgate.framework.store.metadata.generations import current_schema, placed_after
 from lockgate.framework.store.metadata.paths import line_folder, schema_folder, snapshot_folder
@@ -110,6 +112,7 @@ class Catalog:
 
         `properties` are kept with it; a `comment` is one of them.
         """
+        grant_database(Action.CREATE, name, self._namespace_path(name))
         check_name("database", name)
         check_properties(properties or ())
         if self.namespace_exists(name):
@@ -131,6 +134,7 @@ class Catalog:
 
         Raises NamespaceNotFoundError, and InputError for a property that is not to be set.
         """
+        grant_database(Action.ALTER, name, self._namespace_path(name))
         self.check_namespace(name)
         change_properties(self.file_system, self._namespace_path(name), changes)
 
@@ -141,6 +145,7 @@ class Catalog:
         Raises NamespaceNotFoundError if it does not exist, unless that is to be ignored, and InputError if it
         has tables.
         """
+        grant_database(Action.DROP, name, self._namespace_path(name))
         if ignore_if_not_exists and not self.namespace_exists(name):
             return
         tables = self.list_tables(name)
@@ -201,6 +206,7 @@ class Catalog:
         self.check_namespace(parsed.namespace)
         location = self.location(parsed)
         if not self.table_exists(parsed):
+            grant_by_name(Action.CREATE, parsed, location)
             first = first_schema(schema)
             check_wrapped_keys(first)
             check_named_keys(first, self.keys)
@@ -253,6 +259,7 @@ class Catalog:
         """
         while True:
             table = self.load_table(identifier)
+            grant(table, Action.ALTER)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
             choice = changed.table_options.get_option(ON_PLAINTEXT) or on_plaintext or self.on_plaintext
             changed = judged(table, changed, changes, choice or "warn")
@@ -276,7 +283,10 @@ class Catalog:
         from lockgate.framework.store.replace import replacement
 
         _refuse_branch(Identifier.parse(identifier), "replaced")
-        return replacement(self.load_table(identifier), schema)
+        table = self.load_table(identifier)
+        grant(table, Action.CREATE)
+        grant(table, Action.DROP)
+        return replacement(table, schema)
 
     @named_errors
     def rename_table(self, identifier: str | Identifier, target: str | Identifier) -> None:
@@ -286,6 +296,8 @@ class Catalog:
         cannot be renamed, as in object stores.
         """
         _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
+        grant_by_name(Action.ALTER, Identifier.parse(identifier), self.location(identifier))
+        grant_by_name(Action.CREATE, Identifier.parse(target), self.location(target))
         rename_table(self, identifier, target)
         publish(TableChanged(table=self.location(target), change="renamed", schema_id=None))
 
@@ -299,6 +311,7 @@ class Catalog:
             if ignore_if_not_exists:
                 return
             self.load_table(parsed)
+        grant_by_name(Action.DROP, parsed, location)
         if isinstance(self.file_system, MovesFolders):
             if self.file_system.is_link(location):
                 # What it leads to belongs to somebody else.

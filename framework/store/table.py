@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from lockgate.errors import InputError
+from lockgate.framework.access import Action
 from lockgate.framework.io.named_errors import named_errors
+from lockgate.framework.store.grants import grant
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.store.write.message import CommitMessage
+from lockgate.pushdown import AlwaysTrue
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.history.tags import Released
     from lockgate.framework.store.manifests.tag_files import Tag
     from lockgate.framework.store.scan.aggregates import AggregateAnswer
+    from lockgate.framework.store.scan.request import ReadRequest
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Between
     from lockgate.framework.store.write.commit_request import Overwrite
@@ -56,6 +60,7 @@ class Table(TableHandle):
         It holds for tables that are loaded from now on. Raises OptionError for a malformed text, InputError
         if it lacks a key that the present one has, CommitConflictError if the table was altered meanwhile.
         """
+        grant(self, Action.ALTER)
         from lockgate.framework.store.ddl.wrapped_keys import store_wrapped_keys
 
         store_wrapped_keys(self, text)
@@ -65,7 +70,7 @@ class Table(TableHandle):
     @named_errors
     def scan(
         self,
-        predicate: Predicate | None = None,
+        predicate: Predicate | ReadRequest | None = None,
         *,
         columns: Sequence[str] | None = None,
         snapshot_id: int | None = None,
@@ -76,19 +81,24 @@ class Table(TableHandle):
         own_schema: bool = True,
     ) -> ScanPlan:
         """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
-        added; see `scan.plan_scan`."""
+        added; see `scan.plan_scan`. A `ReadRequest` in the first place says all of it."""
+        from lockgate.framework.store.scan.request import ReadRequest
         from lockgate.framework.store.scan.scan import plan_scan
 
+        if isinstance(predicate, ReadRequest):
+            return plan_scan(self, predicate)
         return plan_scan(
             self,
-            predicate,
-            columns=columns,
-            snapshot_id=snapshot_id,
-            tag=tag,
-            between=between,
-            limit=limit,
-            order=order,
-            own_schema=own_schema,
+            ReadRequest(
+                predicate=AlwaysTrue() if predicate is None else predicate,
+                columns=None if columns is None else tuple(columns),
+                snapshot_id=snapshot_id,
+                tag=tag,
+                between=between,
+                limit=limit,
+                order=tuple(order),
+                own_schema=own_schema,
+            ),
         )
 
     @named_errors
@@ -107,9 +117,16 @@ class Table(TableHandle):
         No data file is opened. `predicate` and `group_by` may be of partition columns.
         """
         from lockgate.framework.store.scan.aggregates import answer_aggregates
+        from lockgate.framework.store.scan.request import ReadRequest
 
         paths = [(name,) for name in group_by]
-        return answer_aggregates(self, aggregates, paths, predicate, snapshot_id=snapshot_id, tag=tag)
+        request = ReadRequest(
+            columns=(),
+            predicate=AlwaysTrue() if predicate is None else predicate,
+            snapshot_id=snapshot_id,
+            tag=tag,
+        )
+        return answer_aggregates(self, aggregates, paths, request)
 
     @named_errors
     def read(
@@ -199,6 +216,9 @@ class Table(TableHandle):
         from lockgate.framework.store.write.write import write_files
 
         check_writable(self.schema)
+        grant(self, Action.INSERT)
+        if overwrite is not None:
+            grant(self, Action.DELETE)
         return write_files(self, data, kinds=kinds, overwrite=overwrite)
 
     @named_errors
@@ -218,6 +238,8 @@ class Table(TableHandle):
         from lockgate.framework.store.write.commit import commit_messages
 
         check_writable(self.schema)
+        if overwrite is not None:
+            grant(self, Action.DELETE)
         return commit_messages(
             self,
             messages,
@@ -263,6 +285,7 @@ class Table(TableHandle):
         from lockgate.framework.store.write.write import delete_keys
 
         check_writable(self.schema)
+        grant(self, Action.DELETE)
         latest = self.latest_snapshot()
         if isinstance(keys, pa.Table) or self.schema.has_primary_key or not self.schema.has_vectors:
             basis = None if isinstance(keys, pa.Table) else latest
@@ -312,6 +335,7 @@ class Table(TableHandle):
 
         `retained` is noted for engines that delete tags by age.
         """
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.tags import create_tag, new_tag
 
         return create_tag(self, new_tag(self, name, snapshot_id, retained))
@@ -320,18 +344,21 @@ class Table(TableHandle):
         self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
     ) -> Released:
         """Let a tag name the newest snapshot, or `snapshot_id`; see `tags.replace_tag`."""
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.tags import new_tag, replace_tag
 
         return replace_tag(self, new_tag(self, name, snapshot_id, retained))
 
     def rename_tag(self, name: str, target: str) -> Tag:
         """Give a tag another name; see `tags.rename_tag`."""
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.tags import rename_tag
 
         return rename_tag(self, name, target)
 
     def delete_tag(self, name: str) -> Released:
         """Delete a tag with the files that only it held; see `tags.delete_tags`."""
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.tags import delete_tags
 
         return delete_tags(self, [name])
@@ -346,6 +373,7 @@ class Table(TableHandle):
 
         Raises InputError unless exactly one is given, SnapshotNotFoundError and TagNotFoundError.
         """
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.rollback import rollback, target_of
 
         if (snapshot_id is None) == (tag is None):
@@ -363,24 +391,28 @@ class Table(TableHandle):
     @named_errors
     def create_branch(self, name: str, snapshot_id: int | None = None, *, tag: str | None = None) -> None:
         """Create a branch, empty or from a snapshot or tag; see `branches.create_branch`."""
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.branches import create_branch
 
         create_branch(self, name, snapshot_id, tag=tag)
 
     def delete_branch(self, name: str) -> Released:
         """Delete a branch with the files that only it held; see `branches.delete_branch`."""
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.branches import delete_branch
 
         return delete_branch(self, name)
 
     def rename_branch(self, name: str, target: str) -> None:
         """Give a branch another name; see `branches.rename_branch`."""
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.branches import rename_branch
 
         rename_branch(self, name, target)
 
     def fast_forward(self, branch: str) -> int:
         """Bring the table to where a branch of it is; see `branches.fast_forward`."""
+        grant(self, Action.ALTER)
         from lockgate.framework.store.history.branches import fast_forward
 
         return fast_forward(self, branch)

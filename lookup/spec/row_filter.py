@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.framework.store.rows.bucket import assign_buckets
+from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.lookup.spec.options import PARTITION_INTERVAL, SCAN_PARTITIONS, lookup_options
 from lockgate.pushdown import AlwaysFalse, AlwaysTrue, Predicate, all_of, describe, filter_table
 
@@ -60,15 +61,11 @@ class RowChoice:
 
     def read(self, chosen: Chosen, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
         """Read at least the chosen rows of a snapshot, by the schema of the table, which may be newer."""
-        if self._spec.group is None:
-            return self._table.read_batches(
-                columns=columns,
-                predicate=chosen.where,
-                snapshot_id=snapshot_id,
-                own_schema=False,
-                threads=_DECODING_THREADS,
-            )
         plan = self._table.scan(chosen.where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
+        # One cache answers everybody who joins with the table.
+        require_unrestricted(self._table, plan.decision, "a lookup cache")
+        if self._spec.group is None:
+            return self._table.read_batches(plan, threads=_DECODING_THREADS)
         number, count = self._spec.group
         buckets = int(self._table.schema.options["bucket"])
         entries = self._table.manifests.live_files(self._table.snapshot(snapshot_id))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from lockgate.framework.access import Caller, Principal
+from lockgate.framework.access import AccessRequest, Action, Caller, Decision, Mask, Principal
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.spark.bridge import dispatcher
 from lockgate.framework.spark.operations.context import Context
+from lockgate.pushdown import col
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,3 +125,39 @@ def test_a_plugin_makes_the_identity(spark: SparkSession, table: Named, monkeypa
         plugins().unregister("identities")
     assert {(caller.door, bool(caller.session)) for caller in callers} == {("spark", True)}
     assert {each.groups for each in seen} == {frozenset({"staff"})}
+
+
+def test_what_a_plugin_denies_is_denied_to_spark(spark: SparkSession, table: Named) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT, pay INT) TBLPROPERTIES ('primary-key'='id', 'bucket'='1')")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 10), (2, 20)")
+    rights: dict[Action, Decision] = {}
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> Decision | None:
+        return rights.get(request.action) if request.target.name.endswith(".t") else None
+
+    plugins().register(types.SimpleNamespace(lockgate_authorize=lockgate_authorize), "decides")
+    try:
+        for action, statement in (
+            (Action.SELECT, f"SELECT id FROM {name}"),
+            (Action.SELECT, f"SELECT count(*) FROM {name} WHERE id > 1"),
+            (Action.INSERT, f"INSERT INTO {name} VALUES (3, 30)"),
+            (Action.UPDATE, f"UPDATE {name} SET pay = 0 WHERE id = 1"),
+            (Action.DELETE, f"DELETE FROM {name} WHERE id = 1"),
+            (Action.DELETE, f"TRUNCATE TABLE {name}"),
+            (Action.ALTER, f"ALTER TABLE {name} SET TBLPROPERTIES ('comment'='x')"),
+            (Action.DROP, f"DROP TABLE {name}"),
+        ):
+            rights.clear()
+            rights[action] = Decision.denied("role hr")
+            with pytest.raises(AnalysisException, match=f"{action} on table .*apply for: role hr"):
+                spark.sql(statement).collect()
+        for hidden in (Decision(row_filter=col("id") == 1), Decision(masks={"pay": Mask("nullify")})):
+            rights.clear()
+            rights[Action.SELECT] = hidden
+            with pytest.raises(AnalysisException, match="without row filter and masks"):
+                spark.sql(f"SELECT * FROM {name}").collect()
+    finally:
+        plugins().unregister("decides")
+    assert sorted(map(tuple, spark.table(name).collect())) == [(1, 10), (2, 20)]

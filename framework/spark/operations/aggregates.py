@@ -53,6 +53,7 @@ def _answer(
 ) -> tuple[tuple[tuple[str, str], ...], AggregateAnswer | None]:
     """Return what is said of each aggregate, and the answer; None if the question cannot be expressed."""
     from lockgate.framework.store.scan.aggregates import answer_aggregates
+    from lockgate.framework.store.scan.request import ReadRequest
 
     group_by = _paths(request["group_by"])
     asked = [_aggregate(node) for node in request["aggregates"]]
@@ -67,14 +68,10 @@ def _answer(
     if selected.between:
         reason = "remains because a range of snapshots is read"
         return tuple((str(each), reason) for each in known), None
-    answer = answer_aggregates(
-        table,
-        known,
-        group_by,
-        _joined(filters),
-        snapshot_id=selected.snapshot_id,
-        own_schema=False,
+    wanted = ReadRequest(
+        columns=(), predicate=_joined(filters), snapshot_id=selected.snapshot_id, own_schema=False
     )
+    answer = answer_aggregates(table, known, group_by, wanted)
     return answer.report.aggregates, answer
 
 

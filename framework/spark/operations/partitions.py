@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockgate.framework.access import Action
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.types import value_from_json, value_to_json
 
 
 def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """List the partitions that have rows, or those with certain values, as rows of the partition columns."""
+    from lockgate.framework.store.grants import grant
+    from lockgate.framework.store.scan.request import require_unrestricted
+
     table = context.table()
     keys = table.schema.partition_keys
     types = table.schema.types_of(keys)
+    require_unrestricted(table, grant(table, Action.SELECT, keys), "partitions")
     wanted = {
         name: value_from_json(table.schema.field(name).type, value)
         for name, value in request["where"].items()
@@ -30,6 +35,7 @@ def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]
 
 def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
     """Delete all rows of some partitions, in one snapshot."""
+    from lockgate.framework.store.grants import grant
     from lockgate.framework.store.scan.visible_files import visible_entries
     from lockgate.framework.store.write.message import CommitMessage
 
@@ -39,6 +45,7 @@ def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
         tuple(value_from_json(kind, value) for kind, value in zip(types, row, strict=True))
         for row in request["partitions"]
     }
+    grant(table, Action.DELETE)
     latest = table.latest_snapshot()
     entries = [] if latest is None else visible_entries(table, latest)
     deletions = [CommitMessage.replacing([entry]) for entry in entries if entry.partition in dropped]

@@ -107,7 +107,8 @@ def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str,
 def selective(context: Context, request: dict[str, Any]) -> list[str]:
     """Return the columns by whose values, known only at run time, files are worth leaving out."""
     from lockgate.framework.store.scan.clustering import selective_columns
-    from lockgate.framework.store.scan.scan import files_of, wanted_snapshot
+    from lockgate.framework.store.scan.request import ReadRequest
+    from lockgate.framework.store.scan.scan import files_of
 
     table = context.table()
     if _LOOKUP_OPTION in request["options"]:  # its snapshot is chosen when a batch is planned, not before
@@ -115,9 +116,12 @@ def selective(context: Context, request: dict[str, Any]) -> list[str]:
     selected = selected_by(context, table, request)
     if selected.between is None and not selected.snapshot_id:
         return []
-    snapshot = wanted_snapshot(
-        table, None if selected.between else selected.snapshot_id, None, selected.between
+    wanted = ReadRequest(
+        columns=tuple(request["columns"]),
+        snapshot_id=None if selected.between else selected.snapshot_id,
+        between=selected.between,
     )
+    snapshot = wanted.snapshot(table)
     return selective_columns(table, files_of(table, snapshot, selected.between), request["columns"])
 
 
@@ -168,29 +172,38 @@ def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
 def _plan(
     context: Context, table: Table, predicate: Predicate, late: Predicate, request: Mapping[str, Any]
 ) -> ScanPlan:
+    from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
     from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 
     selected = selected_by(context, table, request)
     snapshot_id = None if selected.between else selected.snapshot_id
-    if snapshot_id == 0:
-        empty = ScanReport(str(table.identifier), None, all_columns=table.schema.field_names)
-        return ScanPlan(None, table.schema, (), empty, schemas={table.schema.id: table.schema})
     order, limit = _order(table, request), request.get("limit")
     if request.get("order") and not order:
         limit = None  # sorted by something that no column's statistics order: every row may come first
-    return plan_scan(
-        table,
-        predicate,
-        columns=request["columns"],
+    wanted = ReadRequest(
+        columns=tuple(request["columns"]),
+        predicate=predicate,
         snapshot_id=snapshot_id,
         between=selected.between,
         limit=limit,
         order=order,
+        strict=bool(request.get("strict")),
+        own_schema=False,
+    )
+    if snapshot_id == 0:
+        wanted.resolve(table)
+        empty = ScanReport(str(table.identifier), None, all_columns=table.schema.field_names)
+        return ScanPlan(None, table.schema, (), empty, schemas={table.schema.id: table.schema})
+    planned = plan_scan(
+        table,
+        wanted,
         push_down=context.dispatcher.reports.filters(request["scan_id"]).pushed,
         late=late,
-        own_schema=False,
         merge_apart=True,
     )
+    # Executors read what is stored: nothing there leaves out rows or puts on masks.
+    require_unrestricted(table, planned.decision, "a scan by Spark")
+    return planned
 
 
 def _order(table: Table, request: Mapping[str, Any]) -> tuple[SortKey, ...]:

@@ -14,6 +14,7 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
+from lockgate.framework.access import Action
 from lockgate.framework.options.table_options import (
     FILE_COMPRESSION,
     ORC_COMPRESS,
@@ -53,6 +54,7 @@ _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
+    from lockgate.framework.store.grants import grant
     from lockgate.framework.store.write.write import check_rows_writable
 
     table = context.table()
@@ -62,6 +64,8 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     _check_rows(table, request)
     _check_keys(schema)
     require_write_keys(table)
+    for action in sorted(_actions(context, request["mode"])):
+        grant(table, action)
     options = table.options
     encrypt, mask = java_options(table)
     buckets = schema.bucket_count
@@ -99,6 +103,12 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         "partition_default_name": options.get_option(PARTITION_DEFAULT_NAME),
         "partition_legacy_name": options.get_option(PARTITION_LEGACY_NAME),
     }
+
+
+def _actions(context: Context, mode: str) -> frozenset[Action]:
+    """Return what a write does: what Spark said when it loaded the table, else what its mode implies."""
+    implied = {Action.INSERT} if mode == "append" else {Action.INSERT, Action.DELETE}
+    return context.privileges or frozenset(implied)
 
 
 def _statistics_modes(schema: TableSchema) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError, SnapshotNotFoundError
+from lockgate.framework.access import Action, Principal
+from lockgate.framework.store.grants import grant
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.metadata.generations import generation_of
@@ -17,6 +19,7 @@ from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.rows.grouping import group_codes
 from lockgate.framework.store.rows.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.scan.read import FileReader, no_columns
+from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.scan.split import by_bucket, key_order
 from lockgate.framework.store.scan.visible_files import may_wait, waits
 from lockgate.framework.store.schema.schema import TableSchema
@@ -52,13 +55,21 @@ class Change:
 
 
 def read_changes(
-    table: TableHandle, after: int, upto: int, *, columns: Sequence[str] | None = None, strict: bool = False
+    table: TableHandle,
+    after: int,
+    upto: int,
+    *,
+    columns: Sequence[str] | None = None,
+    strict: bool = False,
+    principal: Principal | None = None,
 ) -> Iterator[Change]:
     """Yield the changes of each snapshot with after < id <= upto, oldest first.
 
     Snapshots that change no rows (ANALYZE, and COMPACT where nothing waits for it) are left out. `strict` as
-    in `read_table`. Raises SnapshotNotFoundError, before anything is read, if one of the snapshots has
-    expired or does not exist yet, and ColumnNotFoundError for unknown columns.
+    in `read_table`. Raises before anything is read: SnapshotNotFoundError if one of the snapshots has expired
+    or does not exist yet, ColumnNotFoundError for unknown columns, and AccessDeniedError where rows or values
+    are hidden from the one who asks, since a change may name a row by its key alone, which no row filter can
+    judge.
     """
     if after > upto:
         raise InputError(f"changes go forward: after {after} up to {upto} does not")
@@ -67,6 +78,7 @@ def read_changes(
     names = tuple(dict.fromkeys(schema.field_names if columns is None else columns))
     for name in names:
         schema.field(name)
+    require_unrestricted(table, grant(table, Action.SELECT, names, principal), "changes")
     snapshots = []
     for number in range(after + 1, upto + 1):
         try:

@@ -23,30 +23,27 @@ from lockgate.framework.store.manifests.column_bounds import ABSENT, is_bounded,
 from lockgate.framework.store.manifests.file_table import FileTable, Mask, Numbers
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.rows.merge import merge_plan
 from lockgate.framework.store.scan.pruning import PartitionPruner
-from lockgate.framework.store.scan.scan import check_files, files_of, wanted_snapshot
+from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.scan import check_files, files_of
 from lockgate.framework.store.scan.split import by_bucket, sections_of
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 from lockgate.pushdown import (
     Aggregate,
     AggregatePushDown,
-    AlwaysTrue,
     FieldPath,
     Function,
     Predicate,
     RemainingAggregate,
     ScanReport,
     Step,
+    columns_of,
     conjuncts,
     describe,
     describe_field,
-    normalize,
     reads_only,
-    to_arrow_expression,
 )
 
 if TYPE_CHECKING:
@@ -74,29 +71,18 @@ def answer_aggregates(
     table: TableHandle,
     aggregates: Sequence[Aggregate],
     group_by: Sequence[FieldPath] = (),
-    predicate: Predicate | None = None,
-    *,
-    snapshot_id: int | None = None,
-    tag: str | None = None,
-    own_schema: bool = True,
+    request: ReadRequest | None = None,
 ) -> AggregateAnswer:
-    """Answer aggregates of a snapshot without opening a data file, or say why that would not be exact.
+    """Answer aggregates of a request's rows without opening a data file, or say why that would not be exact.
 
-    Snapshot 0 is the table before its first one. Raises what `scan.plan_scan` raises.
+    Raises as `ReadRequest.resolve`.
     """
-    snapshot = None if snapshot_id == 0 else wanted_snapshot(table, snapshot_id, tag)
-    schema = table.schema
-    if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
-        schema = table.schema_of(snapshot.schema_id)
-    wanted = normalize(AlwaysTrue() if predicate is None else predicate)
-    to_arrow_expression(wanted, schema.arrow_schema)
-    for path in (*(each.field for each in aggregates if each.field), *group_by):
-        schema.field(path[0])
-    check_readable(schema, table.schema)
-    if snapshot_id is None and tag is None:
-        check_unselected(table.schema)
-    if snapshot is not None:
-        check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
+    asked = [path[0] for path in (*(each.field for each in aggregates if each.field), *group_by)]
+    request = request or ReadRequest(columns=())
+    resolved = request.resolve(table, asked)
+    snapshot, schema, wanted = resolved.snapshot, resolved.schema, resolved.on_stored
+    read = {*asked, *(path[0] for path in columns_of(resolved.predicate))}
+    masked = sorted(read & set(resolved.decision.masks))
     merge_plan(schema)
     report = ScanReport(
         str(table.identifier),
@@ -105,6 +91,8 @@ def answer_aggregates(
         manifests=len(table.manifests.manifests(snapshot)) if snapshot else 0,
     )
     refusals = _refusals(schema, aggregates, group_by, wanted)
+    if masked:
+        refusals = _all_refused(aggregates, group_by, f"column {masked[0]} is masked")
     if refusals:
         return _refused(aggregates, refusals, report)
     with paused_collector():

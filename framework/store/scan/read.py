@@ -23,13 +23,15 @@ from lockgate.framework.store.rows.merge import (
     MergePlan,
     merge_tables,
 )
+from lockgate.framework.store.scan.decided_masks import DecidedMasks
+from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.scan.split import Split
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
-from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
+from lockgate.pushdown import AlwaysTrue, all_of, columns_of, to_arrow_expression
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -50,6 +52,8 @@ def read_table(table: TableHandle, plan: ScanPlan, *, strict: bool = False) -> p
     warning and metadata `lockgate.masked` on the field, unless `strict`: then KeyMissingError is raised
     before any data is read. Raises CorruptFileError for files that are not what the metadata says.
     """
+    if strict:
+        require_unrestricted(table, plan.decision, "rows that are read to be written again")
     reader = SplitReader(table, plan, strict=strict)
     parts = list(reader.tables())
     if not reader.columns:
@@ -66,6 +70,8 @@ def read_batches(
     `threads` stripes are decoded at a time, None: one for each core. In memory at a time: one stripe more
     than that, or the files of one split where rows must be merged.
     """
+    if strict:
+        require_unrestricted(table, plan.decision, "rows that are read to be written again")
     # Here and below: a generator's own names would keep a part in memory while the next one is read.
     for part in SplitReader(table, plan, strict=strict, threads=threads).tables():
         batches = part.to_batches()
@@ -91,7 +97,9 @@ class SplitReader:
         self._predicate = plan.predicate
         self.columns = plan.schema.field_names if plan.columns is None else plan.columns
         self.columns = tuple(dict.fromkeys(self.columns))
-        asked = {path[0] for path in columns_of(plan.predicate)}
+        self._on_masked = plan.masked_predicate
+        self._masks = DecidedMasks(plan.decision.masks, plan.schema)
+        asked = {path[0] for path in columns_of(all_of(plan.predicate, plan.masked_predicate))}
         self._needed = (*self.columns, *sorted(asked.difference(self.columns)))
         if strict and self._encrypted:
             for split in plan.splits:
@@ -101,7 +109,7 @@ class SplitReader:
     @property
     def schema(self) -> pa.Schema:
         """The schema of the rows; columns read as masks so far are marked and may hold nulls."""
-        fields = self._files.output_schema(self.columns)
+        fields = self._masks.marked(self._files.output_schema(self.columns))
         names = self._plan.schema
         return pa.schema(
             field.with_nullable(names.field(field.name).type.nullable or MASKED in (field.metadata or {}))
@@ -159,6 +167,9 @@ class SplitReader:
     def _finish(self, part: pa.Table) -> pa.Table:
         if not isinstance(self._predicate, AlwaysTrue):
             part = part.filter(to_arrow_expression(self._predicate, part.schema))
+        part = self._masks.put_on(part)
+        if not isinstance(self._on_masked, AlwaysTrue):
+            part = part.filter(to_arrow_expression(self._on_masked, part.schema))
         return part.select(list(self.columns))
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from lockgate.errors import InputError, UnsupportedError
+from lockgate.errors import UnsupportedError
+from lockgate.framework.access import ALLOWED, Decision
 from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.formats import format_of
@@ -25,15 +26,13 @@ from lockgate.framework.store.manifests.column_bounds import (
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.manifests.references import held_snapshot
-from lockgate.framework.store.manifests.tag_files import load_tag
-from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.rows.merge import MergePlan, merge_plan
 from lockgate.framework.store.rows.merge_plan import FIRST_ROW
 from lockgate.framework.store.scan.clustering import Bucketing, common_bucketing
 from lockgate.framework.store.scan.late_filters import with_newer_versions
 from lockgate.framework.store.scan.pruning import BucketPruner, PartitionPruner, ValuePruner
+from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.selection import Between, files_between
 from lockgate.framework.store.scan.split import (
     Section,
@@ -45,7 +44,6 @@ from lockgate.framework.store.scan.split import (
 from lockgate.framework.store.scan.topn import Buckets, extents_of, first_of_order, limited, places_of
 from lockgate.framework.store.scan.visible_files import visible_files
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 from lockgate.framework.types import Kind
 from lockgate.pushdown import (
     AlwaysTrue,
@@ -78,7 +76,8 @@ class ScanPlan:
     the predicate outside partition columns, and more rows than the limit. `row_count` counts rows before they
     are merged, `total_bytes` bytes of files. `encrypted`: some of the columns may be. `schemas` are those of
     the files, by id, and the one that is read as. `bucketing` says how all files of the snapshot were divided
-    into buckets, None if not alike.
+    into buckets, None if not alike. `decision` says what is hidden: its row filter is in `predicate`, its
+    masks are to be put on before `masked_predicate` is asked.
     """
 
     snapshot_id: int | None
@@ -91,6 +90,8 @@ class ScanPlan:
     merge_plan: MergePlan | None = None
     schemas: Mapping[int, TableSchema] = field(default_factory=dict, hash=False)
     bucketing: Bucketing | None = None
+    decision: Decision = ALLOWED
+    masked_predicate: Predicate = field(default_factory=AlwaysTrue)
 
     @property
     def row_count(self) -> int:
@@ -139,65 +140,51 @@ def _why_remaining(predicate: Predicate, schema: TableSchema) -> str:
 
 def plan_scan(
     table: TableHandle,
-    predicate: Predicate | None = None,
+    request: ReadRequest | None = None,
     *,
-    columns: Sequence[str] | None = None,
-    snapshot_id: int | None = None,
-    tag: str | None = None,
-    between: Between | None = None,
-    limit: int | None = None,
-    order: Sequence[SortKey] = (),
     push_down: FilterPushDown | None = None,
     late: Predicate | None = None,
-    own_schema: bool = True,
     merge_apart: bool = False,
 ) -> ScanPlan:
-    """Plan a scan of the latest snapshot, of `snapshot_id`, or of a tag; a tagged snapshot may have expired.
+    """Plan what a request reads, by default all of the newest snapshot; raises as `ReadRequest.resolve`.
 
-    With `between` only what the snapshots of a range added is read; of a key, the newest of these rows. With
-    `order` files are left out that cannot hold one of the first `limit` rows in that order; the rows of the
-    plan are neither sorted nor cut.
-
-    A snapshot that is named is read with the schema it was committed with, or with that of `table` if not
-    `own_schema`: a table may have been altered since. `push_down` is what was answered to an engine about its
-    filters, for the report; by default it is made from `predicate`. `late` leaves files out as `predicate`
-    does, but nobody drops the rows that fail it (see `late_filters`). `merge_apart`: as in `pack_sections`.
-
-    Raises ColumnNotFoundError and UnsupportedTypeError if predicate or columns do not fit the schema,
-    SnapshotNotFoundError, TagNotFoundError, and UnsupportedError for features of the table that are not
-    implemented.
+    The rows of the plan are neither sorted nor cut. `push_down` is what was answered to an engine about its
+    filters, for the report; by default it is made from the request's predicate. `late` leaves files out as
+    the predicate does, but nobody drops the rows that fail it (see `late_filters`). `merge_apart`: as in
+    `pack_sections`.
     """
     started = time.monotonic()
-    snapshot = wanted_snapshot(table, snapshot_id, tag, between)
-    schema = table.schema
-    if own_schema and (snapshot_id is not None or tag is not None) and snapshot is not None:
-        schema = table.schema_of(snapshot.schema_id)
-    if limit is not None and limit < 0:
-        raise InputError(f"a limit cannot be negative: {limit}")
-    wanted = normalize(AlwaysTrue() if predicate is None else predicate)
+    resolved = (request or ReadRequest()).resolve(table)
+    request, snapshot, schema = resolved.request, resolved.snapshot, resolved.schema
+    wanted, columns = resolved.on_stored, request.columns
     wanted_late = normalize(AlwaysTrue() if late is None else late)
-    for each in (wanted, wanted_late):
-        to_arrow_expression(each, schema.arrow_schema)
-    for name in (*(columns or ()), *(key.field[0] for key in order)):
-        schema.field(name)
-    check_readable(schema, table.schema)
-    if snapshot_id is None and tag is None and between is None:
-        check_unselected(table.schema)
+    to_arrow_expression(wanted_late, schema.arrow_schema)
+    # Files are left out for a limit by what is stored, which says nothing of masks.
+    sees_masks = resolved.orders_by_masks or resolved.on_masked != AlwaysTrue()
+    limit, order = (None, ()) if sees_masks else (request.limit, request.order)
     plan = merge_plan(schema)
-    if snapshot is not None:
-        check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
-    if between is not None and plan is not None and plan.engine == FIRST_ROW:
+    if request.between is not None and plan is not None and plan.engine == FIRST_ROW:
         raise UnsupportedError(
             f"table {table.identifier} has merge engine 'first-row': what its snapshots added is not what "
             "it has, since rows of keys that it knows are passed over later"
         )
-    push_down = push_down or apply_filters(table, conjuncts(wanted))
-    funnel = _Funnel(table, schema, plan, wanted, wanted_late, limit, order, merge_apart=merge_apart)
+    push_down = push_down or apply_filters(table, conjuncts(resolved.predicate))
+    funnel = _Funnel(
+        table,
+        schema,
+        plan,
+        wanted,
+        wanted_late,
+        limit,
+        order,
+        merge_apart=merge_apart,
+        hides=resolved.decision.row_filter != AlwaysTrue(),
+    )
     with paused_collector():
-        files = files_of(table, snapshot, between, schema)
+        files = files_of(table, snapshot, request.between, schema)
         splits = funnel.run(files)
     report = replace(
-        _report(table, schema, snapshot, funnel, push_down, columns, limit),
+        _report(table, schema, snapshot, funnel, push_down, columns, request.limit),
         seconds=time.monotonic() - started,
     )
     used = {schema.id} | {file.schema_id for split in splits for file in split.files}
@@ -208,12 +195,14 @@ def plan_scan(
         report=report,
         predicate=wanted,
         columns=None if columns is None else tuple(columns),
-        limit=None if order else limit,
+        limit=None if request.order else request.limit,
         merge_plan=plan,
         schemas={
             number: schema if number == schema.id else table.schema_of(number) for number in sorted(used)
         },
         bucketing=common_bucketing(schema, files),
+        decision=resolved.decision,
+        masked_predicate=resolved.on_masked,
     )
     publish(
         ScanPlanned(
@@ -260,7 +249,9 @@ class _Funnel:
         order: Sequence[SortKey],
         *,
         merge_apart: bool,
+        hides: bool,
     ) -> None:
+        self._hides = hides
         self._table = table
         self._schema = schema
         self._plan = plan
@@ -316,9 +307,15 @@ class _Funnel:
         if not asked:
             return mask
         narrowed = narrow(files, mask, all_of(*asked))
-        by = " AND ".join(describe(part) for part in asked)
+        by = self._text(asked)
         self.steps.append(Step(name, files.count(mask), files.count(narrowed), by))
         return narrowed
+
+    def _text(self, asked: Sequence[Predicate]) -> str:
+        """Describe what a step asked; a row filter is not shown to those whom it keeps from seeing rows."""
+        if self._hides:
+            return "the row filter and the query's filters"
+        return " AND ".join(describe(part) for part in asked)
 
     def _by_partition(self, files: FileTable, mask: Mask, asked: Predicate) -> Mask:
         return files.where_partition(mask, self._partitions.keeps_partition)
@@ -349,7 +346,7 @@ class _Funnel:
         possible = mask & self._may_match(files, asked, of_key=False)
         if not self._schema.has_primary_key:
             kept = files.where(possible, self._values.keeps_file)
-            self.steps.append(Step("statistics", files.count(mask), files.count(kept), describe(asked)))
+            self.steps.append(Step("statistics", files.count(mask), files.count(kept), self._text([asked])))
             return self._sections(files.select(kept))
         entries = files.select(mask)
         matching = {id(entry) for entry in files.select(possible) if self._values.keeps_file(entry)}
@@ -361,7 +358,9 @@ class _Funnel:
             ]
             for bucket in self._sections(entries)
         ]
-        self.steps.append(Step("statistics", files.count(mask), _count(_entries(buckets)), describe(asked)))
+        self.steps.append(
+            Step("statistics", files.count(mask), _count(_entries(buckets)), self._text([asked]))
+        )
         return buckets
 
     def _may_match(self, files: FileTable, asked: Predicate, *, of_key: bool) -> Mask:
@@ -455,24 +454,6 @@ def _count(entries: Sequence[ManifestEntry]) -> Count:
     return Count.of(
         (entry.partition, entry.bucket, entry.live_rows, entry.file.file_size) for entry in entries
     )
-
-
-def wanted_snapshot(
-    table: TableHandle, snapshot_id: int | None, tag: str | None, between: Between | None = None
-) -> Snapshot | None:
-    """Return the snapshot that is read: the newest one unless one is named; None if there is none yet.
-
-    Raises InputError if several are named, SnapshotNotFoundError and TagNotFoundError.
-    """
-    if between is not None:
-        if snapshot_id is not None or tag is not None:
-            raise InputError("give either a snapshot or a range of snapshots to read, not both")
-        return table.snapshot(between.upto) if between.upto else None
-    if snapshot_id is not None and tag is not None:
-        raise InputError(f"give either snapshot_id ({snapshot_id}) or tag ({tag!r}), not both")
-    if tag is not None:
-        return load_tag(table, tag).snapshot
-    return table.latest_snapshot() if snapshot_id is None else held_snapshot(table, snapshot_id)
 
 
 def _report(

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.scan.read import FileReader
+from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.vectors.bitmap import DeletedRows
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
@@ -36,7 +37,8 @@ def find_rows(
     Files are read strictly, so that a mask is never taken for a value. Raises what `plan_scan` raises.
     """
     predicate = normalize(predicate)
-    plan = plan_scan(table, predicate, snapshot_id=snapshot.id, own_schema=False)
+    request = ReadRequest(predicate=predicate, snapshot_id=snapshot.id, strict=True, own_schema=False)
+    plan = plan_scan(table, request)
     reader = FileReader(table, table.schema, strict=True)
     marked, gone = [], []
     for split in plan.splits:

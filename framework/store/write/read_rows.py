@@ -10,6 +10,7 @@ from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.rows.grouping import group_codes
 from lockgate.framework.store.rows.rows import conform_rows
 from lockgate.framework.store.scan.read import read_table
+from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataType, Kind
@@ -23,7 +24,7 @@ _NOT_EXACT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.CHAR, Kind.BOOLEAN})
 
 def read_rows(table: TableHandle, predicate: Predicate) -> pa.Table:
     """Return the newest rows that match; KeyMissingError for a column whose key is not held."""
-    return read_table(table, plan_scan(table, predicate), strict=True)
+    return read_table(table, plan_scan(table, ReadRequest(predicate=predicate, strict=True)), strict=True)
 
 
 def rows_with_keys(table: TableHandle, keys: pa.Table) -> pa.Table:

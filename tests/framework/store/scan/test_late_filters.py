@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.procedures import ProcedureContext
 from lockgate.procedures.builtin.compact.compact import Compact
-from lockgate.pushdown import Comparison, Op, Or, Predicate, col, filter_table
+from lockgate.pushdown import AlwaysTrue, Comparison, Op, Or, Predicate, col, filter_table
 
 SCHEMA = pa.schema(
     [("id", pa.int32()), ("b", pa.string()), ("p", pa.string()), ("n", pa.int64()), ("s", pa.int32())]
@@ -107,7 +108,9 @@ def test_rows_that_fail_never_come_back(tmp_path: Path, layout: str) -> None:
         files = sum(len(split.files) for split in table.scan().splits)
         for _ in range(10):
             late, pushed = work.predicate(), work.pick.choice([None, work.predicate()])
-            plan = plan_scan(table, pushed, late=late)
+            plan = plan_scan(
+                table, ReadRequest(predicate=AlwaysTrue() if pushed is None else pushed), late=late
+            )
             wanted = every if pushed is None else filter_table(every, pushed)
             found = as_rows(table.read(plan))
             assert found <= as_rows(wanted), f"seed {seed}: older versions came back"
@@ -148,7 +151,7 @@ def test_newer_files_come_along_and_older_ones_stay_out(tmp_path: Path) -> None:
     assert names(table, col("id") == 160) == [[50, 150], [100, 199], [180, 180]]
     assert names(table, col("id") == 180) == [[50, 150], [100, 199], [180, 180]]
     assert names(table, col("id") == 300) == []
-    exact = plan_scan(table, col("id") == 3)
+    exact = plan_scan(table, ReadRequest(predicate=col("id") == 3))
     assert [len(split.files) for split in exact.splits] == [1], (
         "a filter that is asked again takes files singly"
     )

@@ -20,6 +20,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.scan.pruning import FileStatistics, possible_values
+from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import apply_filters, plan_scan
 from lockgate.framework.types import INT
 from lockgate.pushdown import AlwaysFalse, ColumnStatistics, all_of, any_of, col, from_json
@@ -45,7 +46,7 @@ def make_rows(ids: list[int], *, v: int = 0, day: dt.date = DAYS[0], s: str | No
 
 
 def files(table: Table, *args: Any, **options: Any) -> int:
-    return sum(len(split.files) for split in plan_scan(table, *args, **options).splits)
+    return sum(len(split.files) for split in table.scan(*args, **options).splits)
 
 
 def test_an_empty_table(catalog: Catalog) -> None:
@@ -308,7 +309,7 @@ def test_filters_of_an_engine(catalog: Catalog) -> None:
         (1, "statistics of column v only skip files, the rows are not checked"),
         (2, "CAST is not pushed"),
     ]
-    plan = plan_scan(table, answer.pushed, push_down=answer)
+    plan = plan_scan(table, ReadRequest(predicate=answer.pushed), push_down=answer)
     assert plan.report.remaining[1] == ("CAST(v)", "CAST is not pushed")
     assert json.loads(json.dumps(plan.report.to_dict()))["accepted"] == ["day = DATE '2024-01-01'"]
     assert plan.splits == ()

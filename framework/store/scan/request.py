@@ -1,0 +1,156 @@
+"""Requests to read: everything a query wants of a table, and what that comes to once access is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lockgate.errors import AccessDeniedError, InputError
+from lockgate.framework.access import ALLOWED, Action, Decision, Principal
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.manifests.tag_files import load_tag
+from lockgate.framework.store.metadata.generations import check_generation
+from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.scan.selection import Between
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
+from lockgate.pushdown import (
+    AlwaysTrue,
+    Predicate,
+    SortKey,
+    all_of,
+    columns_of,
+    conjuncts,
+    normalize,
+    to_arrow_expression,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadRequest:
+    """A query of one table.
+
+    `columns` are top-level names, None for all. The newest snapshot is read unless `snapshot_id` (0: the
+    state before the first one), `tag` or `between` (what a range of snapshots added; of a key, the newest of
+    these rows) is given. With `order`, files are left out that cannot hold one of the first `limit` rows. A
+    `strict` read refuses masks. `principal` is who asks, None for the one who acts now. A snapshot that is
+    named is read with its own schema, or with that of the table if not `own_schema`.
+
+    Raises InputError for a negative limit and for two answers to the question which snapshot.
+    """
+
+    columns: tuple[str, ...] | None = None
+    predicate: Predicate = field(default_factory=AlwaysTrue)
+    snapshot_id: int | None = None
+    tag: str | None = None
+    between: Between | None = None
+    limit: int | None = None
+    order: tuple[SortKey, ...] = ()
+    strict: bool = False
+    principal: Principal | None = None
+    own_schema: bool = True
+
+    def __post_init__(self) -> None:
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "order", tuple(self.order))
+        if self.limit is not None and self.limit < 0:
+            raise InputError(f"a limit cannot be negative: {self.limit}")
+        if self.between is not None and self.names_a_snapshot:
+            raise InputError("give either a snapshot or a range of snapshots to read, not both")
+        if self.snapshot_id is not None and self.tag is not None:
+            raise InputError(f"give either snapshot_id ({self.snapshot_id}) or tag ({self.tag!r}), not both")
+
+    @property
+    def names_a_snapshot(self) -> bool:
+        """Whether one snapshot is named, by its number or by a tag."""
+        return self.snapshot_id is not None or self.tag is not None
+
+    def snapshot(self, table: TableHandle) -> Snapshot | None:
+        """Return the snapshot to read, None if there is none yet.
+
+        Raises SnapshotNotFoundError and TagNotFoundError; a tagged snapshot may have expired.
+        """
+        if self.between is not None:
+            return table.snapshot(self.between.upto) if self.between.upto else None
+        if self.tag is not None:
+            return load_tag(table, self.tag).snapshot
+        if self.snapshot_id is None:
+            return table.latest_snapshot()
+        return held_snapshot(table, self.snapshot_id) if self.snapshot_id else None
+
+    def resolve(self, table: TableHandle, also: Iterable[str] = ()) -> ResolvedRead:
+        """Look up the snapshot and its schema, check the request against them, and ask for access.
+
+        `also` are columns that are read besides those that the request names. Raises ColumnNotFoundError and
+        UnsupportedTypeError for what does not fit the schema, UnsupportedError for features of the table
+        that are not read, AccessDeniedError, and what `snapshot` raises.
+        """
+        snapshot = self.snapshot(table)
+        schema = table.schema
+        if self.own_schema and self.names_a_snapshot and snapshot is not None:
+            schema = table.schema_of(snapshot.schema_id)
+        predicate = normalize(self.predicate)
+        to_arrow_expression(predicate, schema.arrow_schema)
+        named = {*(self.columns or ()), *(key.field[0] for key in self.order), *also}
+        for name in named:
+            schema.field(name)
+        check_readable(schema, table.schema)
+        if not self.names_a_snapshot and self.between is None:
+            check_unselected(table.schema)
+        if snapshot is not None:
+            check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
+        read = named | {path[0] for path in columns_of(predicate)}
+        if self.columns is None:
+            read |= set(schema.field_names)
+        decision = grant(table, Action.SELECT, read, self.principal)
+        if self.strict:
+            require_unrestricted(table, decision, "rows that are read to be written again")
+        return ResolvedRead(self, snapshot, schema, predicate, decision)
+
+
+@dataclass(frozen=True)
+class ResolvedRead:
+    """A request with its snapshot, the schema it is read with, and what its principal may see."""
+
+    request: ReadRequest
+    snapshot: Snapshot | None
+    schema: TableSchema
+    predicate: Predicate
+    decision: Decision = ALLOWED
+
+    @property
+    def on_stored(self) -> Predicate:
+        """What stored rows must meet: the row filter, and the query's filters that see no mask."""
+        return normalize(all_of(self.decision.row_filter, *self._parts(masked=False)))
+
+    @property
+    def on_masked(self) -> Predicate:
+        """What rows must meet once values are masked, as a query may not ask about what it may not see."""
+        return all_of(*self._parts(masked=True))
+
+    @property
+    def orders_by_masks(self) -> bool:
+        """Whether the order is one of masked values, which nothing that is stored knows."""
+        return any(key.field[0] in self.decision.masks for key in self.request.order)
+
+    def _parts(self, *, masked: bool) -> list[Predicate]:
+        masks = self.decision.masks
+        return [
+            part
+            for part in conjuncts(self.predicate)
+            if any(path[0] in masks for path in columns_of(part)) is masked
+        ]
+
+
+def require_unrestricted(table: TableHandle, decision: Decision, what: str) -> None:
+    """Raise AccessDeniedError if rows or values are hidden and `what` would need all of them."""
+    if decision.is_restricted:
+        needed = f"SELECT on table {table.identifier} without row filter and masks"
+        raise AccessDeniedError(
+            f"{what} of table {table.identifier} cannot leave out the rows and values that are hidden from "
+            f"you; apply for: {needed}",
+            (needed,),
+        )
