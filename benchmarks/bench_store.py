@@ -22,7 +22,7 @@ from store.versus_paimon import versus_paimon
 ROWS, FILES = 20_000_000, 200
 REPETITIONS = 7
 KEYS = 10_000_000
-PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch", "shuffle-join", "versus-paimon")
+PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch", "shuffle-join", "vectors", "versus-paimon")
 
 
 def main() -> int:
@@ -47,19 +47,22 @@ def main() -> int:
 
 
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
-    from store import merging, scans, shuffle_joins, spark_planning, tpch
+    from store import merging, scans, shuffle_joins, spark_planning, tpch, vectors
 
     lake = open_lake(folder, keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
     try:
         if "spark-plan" in wanted:
             spark_planning.in_spark(lake, repetitions)
-        if wanted & {"scan", "insert"}:
+        if wanted & {"scan", "insert", "vectors"}:
             facts = scans.make_facts(lake, rows, files)
             if "scan" in wanted:
                 scans.scan_ratios(facts, repetitions)
             if "insert" in wanted:
                 scans.insert_ratio(facts, folder, repetitions)
+            if "vectors" in wanted:
+                vectors.scan_ratio(lake, facts.name, repetitions)
+                vectors.delete_ratio(lake, facts.name, repetitions)
         if "merge" in wanted:
             merging.merge_read(lake, rows, repetitions)
         if "shuffle-join" in wanted:

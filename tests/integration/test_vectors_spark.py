@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,13 @@ import pytest
 from exact_rows import exact_rows, in_order
 from zoo import expected, unpack
 
+from lockgate.pushdown import col
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+    from lockgate.framework.store import Table
 
 VECTORS = sorted(name for name in expected() if name.startswith("dv_"))
 
@@ -70,3 +76,95 @@ def test_a_damaged_vector_is_an_error(spark: SparkSession, zoo: str, folder: Pat
         spark.sql(query).collect()
     file.write_bytes(whole)
     assert spark.sql(query).count() == 8
+
+
+# --- DELETE, UPDATE and MERGE ----------------------------------------------------------------------
+
+Named = Callable[[str], str]
+LAYOUTS = {
+    "plain": "TBLPROPERTIES ({0})",
+    "partitioned": "PARTITIONED BY (p) TBLPROPERTIES ({0})",
+    "buckets": "TBLPROPERTIES ({0}, 'bucket' = '3', 'bucket-key' = 'id')",
+    "64 bits": "TBLPROPERTIES ({0}, 'deletion-vectors.bitmap64' = 'true')",
+}
+
+
+def made(spark: SparkSession, name: str, layout: str = "plain", rows: int = 100) -> None:
+    properties = LAYOUTS[layout].format("'deletion-vectors.enabled' = 'true'")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, p INT, v STRING) {properties}")
+    for first in (0, rows // 2):
+        spark.sql(
+            f"INSERT INTO {name} SELECT id, int(id % 3), concat('v', id) "
+            f"FROM range({first}, {first + rows // 2}, 1, 1)"
+        )
+
+
+def table_of(lake: Lake, name: str) -> Table:
+    return lake.catalog.load_table(name.removeprefix("lake."))
+
+
+def found(spark: SparkSession, name: str) -> dict[int, tuple[int, str]]:
+    rows = spark.table(name).collect()
+    assert len({row.id for row in rows}) == len(rows)
+    assert spark.sql(f"SELECT count(*) FROM {name}").collect()[0][0] == len(rows)
+    return {row.id: (row.p, row.v) for row in rows}
+
+
+def live(table: Table) -> dict[str, int]:
+    return {
+        each.file.file_name: each.file.row_count
+        for each in table.manifests.live_files(table.latest_snapshot())
+    }
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_statements_write_no_untouched_row(
+    spark: SparkSession, lake: Lake, table: Named, layout: str
+) -> None:
+    name = table("t")
+    made(spark, name, layout)
+    before = live(table_of(lake, name))
+    model = {number: (number % 3, f"v{number}") for number in range(100)}
+    spark.sql(f"DELETE FROM {name} WHERE id IN (3, 50, 51) OR v = 'v7'")
+    model = {key: value for key, value in model.items() if key not in (3, 7, 50, 51)}
+    assert found(spark, name) == model
+    assert live(table_of(lake, name)) == before
+    spark.sql(f"UPDATE {name} SET v = concat('new ', v), p = 1 WHERE id < 10")
+    model |= {key: (1, f"new v{key}") for key in model if key < 10}
+    assert found(spark, name) == model
+    spark.sql(
+        f"MERGE INTO {name} t USING (SELECT id FROM range(90, 110)) s ON t.id = s.id "
+        "WHEN MATCHED AND t.id % 2 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET v = 'merged' "
+        "WHEN NOT MATCHED THEN INSERT (id, p, v) VALUES (s.id, 0, 'inserted') "
+        "WHEN NOT MATCHED BY SOURCE AND t.id = 20 THEN DELETE"
+    )
+    for key in range(90, 110):
+        if key >= 100:
+            model[key] = (0, "inserted")
+        elif key % 2:
+            model[key] = (model[key][0], "merged")
+        else:
+            del model[key]
+    del model[20]
+    assert found(spark, name) == model
+    after = live(table_of(lake, name))
+    assert before.items() <= after.items()
+    assert sum(after.values()) - sum(before.values()) == 8 + 5 + 10, "rows updated, and inserted"
+    spark.sql(f"DELETE FROM {name} WHERE id IN (SELECT id FROM {name} WHERE v = 'inserted')")
+    model = {key: value for key, value in model.items() if value[1] != "inserted"}
+    assert found(spark, name) == model
+    assert sorted(table_of(lake, name).read()["id"].to_pylist()) == sorted(model)
+    lake.call("compact", table=name.removeprefix("lake."))
+    assert found(spark, name) == model
+    assert table_of(lake, name).latest_snapshot().index_manifest is None
+
+
+def test_two_deletions_at_once(spark: SparkSession, lake: Lake, table: Named) -> None:
+    """Both are kept, since they delete other rows of the same file."""
+    name = table("t")
+    made(spark, name)
+    frame = spark.sql(f"SELECT id FROM {name} WHERE id = 1")
+    table_of(lake, name).delete(col("id") == 2)
+    assert frame.count() == 1
+    spark.sql(f"DELETE FROM {name} WHERE id = 1")
+    assert set(found(spark, name)) == set(range(100)) - {1, 2}

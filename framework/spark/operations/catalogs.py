@@ -177,6 +177,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
         "partitioning": list(schema.partition_keys),
         "primary_key": list(schema.primary_keys),
         "sequence_fields": list(schema.sequence_fields),
+        "marks_rows": schema.has_vectors and not schema.has_primary_key,
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
         # Spark would write a LOCATION into SHOW CREATE TABLE if the catalog did not choose it.
         "properties": {

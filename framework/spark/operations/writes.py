@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
     ColumnNotFoundError,
-    CommitConflictError,
     InputError,
     OptionError,
-    SnapshotNotFoundError,
     UnsupportedError,
     nearest,
 )
@@ -26,8 +24,8 @@ from lockgate.framework.options.table_options import (
 )
 from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.row_marks import marked_rows, read_snapshot, rolled_back
 from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
-from lockgate.framework.store.manifests.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.store.scan.pruning import PartitionPruner
 from lockgate.framework.store.visibility import require_write_keys
@@ -35,7 +33,6 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
     from lockgate.framework.store.write.commit_request import Overwrite
@@ -190,12 +187,20 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     # As it was when the write began: the files are of its schema, and not of a table made anew in its place.
     table = context.dispatcher.writes.end(request["write_id"]) or context.table()
     messages = _messages(table, request)
+    marked, emptied = marked_rows(table, request)
+    messages += emptied
     if "replacement" in request:
         context.replacement().hold(messages)
         return {"snapshot_id": None}
     user, identifier = _named(request)
     rewritten = _rewritten(table, request)
-    if not messages and not rewritten and identifier is None and request["mode"] in _NOTHING_WITHOUT_FILES:
+    if (
+        not messages
+        and not rewritten
+        and not marked
+        and identifier is None
+        and request["mode"] in _NOTHING_WITHOUT_FILES
+    ):
         return {"snapshot_id": None}
     before = table.latest_snapshot()
     snapshot = table.commit(
@@ -206,6 +211,7 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         base_snapshot_id=request.get("base_snapshot_id"),
         base_commit_id=request.get("base_commit_id"),
         overwrite=_overwritten(table, request, messages),
+        marked=marked,
     )
     if identifier is not None and before is not None and snapshot.id <= before.id:
         # It had been committed before this run of it: the table has the files of that run.
@@ -253,39 +259,18 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     names = frozenset(request["replaced"])
     read = [
         entry
-        for entry in visible_entries(table, _read_snapshot(table, request))
+        for entry in visible_entries(table, read_snapshot(table, request))
         if entry.file.file_name in names
     ]
     if len(read) < len(names):
-        raise _rolled_back(request)
+        raise rolled_back(request)
     return [CommitMessage.replacing([entry]) for entry in read]
-
-
-def _read_snapshot(table: Table, request: Mapping[str, Any]) -> Snapshot:
-    """Return the snapshot whose files were read; CommitConflictError if a rollback has removed it."""
-    try:
-        snapshot = held_snapshot(table, request["base_snapshot_id"])
-    except SnapshotNotFoundError:
-        raise CommitConflictError(
-            f"the statement has read snapshot {request['base_snapshot_id']} of {table.identifier}, which has "
-            "expired or was rolled back meanwhile; repeat the statement"
-        ) from None
-    if request.get("base_commit_id") not in (None, snapshot.commit_id):
-        raise _rolled_back(request)
-    return snapshot
-
-
-def _rolled_back(request: Mapping[str, Any]) -> CommitConflictError:
-    return CommitConflictError(
-        f"the statement has read snapshot {request['base_snapshot_id']}, which was rolled back meanwhile; "
-        "repeat the statement"
-    )
 
 
 def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     from lockgate.framework.store.write.message import CommitMessage
 
-    messages = request["messages"]
+    messages = [message for message in request["messages"] if "file" in message]
     for message in messages:
         message["file"] |= {"stats": _kept_statistics(table, message["file"].get("stats", {}))}
     return [CommitMessage.from_json(message, table.schema) for message in messages]

@@ -73,6 +73,11 @@ def encode(deleted: DeletedRows, *, wide: bool) -> bytes:
     return _SIZE.pack(len(body)) + body + _CRC.pack(zlib.crc32(body))
 
 
+def from_bitmap(data: bytes) -> DeletedRows:
+    """Read a Roaring bitmap of 64 bits in the portable format; ValueError for anything else."""
+    return DeletedRows.of(BitMap64.deserialize(data).to_array())
+
+
 def is_wide(data: bytes) -> bool:
     """Say whether bytes of a vector are of the layout of 64 bits."""
     return data[_SIZE.size : _SIZE.size + len(_MAGIC_64)] == _MAGIC_64

@@ -7,7 +7,7 @@ import io.lockgate.spark.files.FileColumns;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 
-/** A table without a primary key: each row lies in one file, which is written anew if one of its rows changes. */
+/** A table without a primary key: each row lies in one file, which is written anew if one of its rows changes, or has a deletion vector. */
 public final class AppendTable extends LockgateTable {
   public AppendTable(ObjectNode request, JsonNode spec) {
     super(request, spec);
@@ -19,6 +19,13 @@ public final class AppendTable extends LockgateTable {
       throw Bridge.failure(
           info.command() + " needs the name " + FileColumns.PATH + ", which a column of " + name() + " has: rename the column");
     }
-    return () -> new FileRewrite(this, info.command());
+    if (!marksRows()) {
+      return () -> new FileRewrite(this, info.command());
+    }
+    if (structType().getFieldIndex(FileColumns.ROW_INDEX).isDefined()) {
+      throw Bridge.failure(
+          info.command() + " needs the name " + FileColumns.ROW_INDEX + ", which a column of " + name() + " has: rename the column");
+    }
+    return () -> new RowMarking(this, info.command());
   }
 }

@@ -92,6 +92,11 @@ public abstract class LockgateTable
     return names("sequence_fields");
   }
 
+  /** Tells whether rows are deleted where they lie, by deletion vectors. */
+  boolean marksRows() {
+    return spec.path("marks_rows").asBoolean();
+  }
+
   /** The columns whose values choose the bucket; empty if the table has no fixed buckets. */
   List<String> bucketKey() {
     List<String> out = new ArrayList<>();

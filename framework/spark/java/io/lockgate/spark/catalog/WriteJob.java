@@ -30,6 +30,7 @@ final class WriteJob {
   private Predicate[] overwritten = new Predicate[0];
   private String writeId;
   private Supplier<LockgateScan> rewritten;
+  private boolean marks;
 
   WriteJob(LockgateTable table, LogicalWriteInfo info, String mode) {
     this.table = table;
@@ -46,6 +47,11 @@ final class WriteJob {
   void rewrites(Supplier<LockgateScan> scan) {
     mode = "rewrite";
     rewritten = scan;
+  }
+
+  /** Rows of the table, as it was read, are deleted where they lie. */
+  void marks() {
+    marks = true;
   }
 
   private ObjectNode request() {
@@ -129,6 +135,9 @@ final class WriteJob {
       request.put("base_snapshot_id", rewritten.get().snapshotId());
       request.put("base_commit_id", table.snapshotCommit());
       request.set("replaced", rewritten.get().fileNames());
+    }
+    if (marks) {
+      request.put("base_snapshot_id", table.snapshotId()).put("base_commit_id", table.snapshotCommit());
     }
     ArrayNode files = request.putArray("messages");
     for (WriterCommitMessage message : messages) {

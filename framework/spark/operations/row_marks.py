@@ -1,0 +1,63 @@
+"""The rows that a DELETE, UPDATE or MERGE deletes where they lie, as tasks tell of them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import CommitConflictError, SnapshotNotFoundError
+from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.scan.visible_files import visible_entries
+from lockgate.framework.store.vectors.bitmap import DeletedRows, from_bitmap
+from lockgate.framework.store.write.message import CommitMessage
+from lockgate.framework.store.write.vector_changes import MarkedRows
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+    from lockgate.framework.store.table import Table
+
+
+def marked_rows(table: Table, request: Mapping[str, Any]) -> tuple[list[MarkedRows], list[CommitMessage]]:
+    """Return the rows that a DELETE, UPDATE or MERGE deletes where they lie, and files that lose all rows."""
+    found: dict[str, DeletedRows] = {}
+    for message in request["messages"]:
+        if "marked" in message:
+            name = message["marked"].rpartition("/")[2]
+            deleted = from_bitmap(base64.b64decode(message["positions"]))
+            found[name] = found[name] | deleted if name in found else deleted
+    if not found:
+        return [], []
+    entries = visible_entries(table, read_snapshot(table, request))
+    read = {entry.file.file_name: entry for entry in entries if entry.file.file_name in found}
+    if len(read) < len(found):
+        raise rolled_back(request)
+    marked, emptied = [], []
+    for name, entry in read.items():
+        if len(found[name]) == entry.live_rows:
+            emptied.append(CommitMessage.replacing([entry]))
+        else:
+            marked.append(MarkedRows(entry, found[name]))
+    return marked, emptied
+
+
+def read_snapshot(table: Table, request: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot whose files were read; CommitConflictError if a rollback has removed it."""
+    try:
+        snapshot = held_snapshot(table, request["base_snapshot_id"])
+    except SnapshotNotFoundError:
+        raise CommitConflictError(
+            f"the statement has read snapshot {request['base_snapshot_id']} of {table.identifier}, which has "
+            "expired or was rolled back meanwhile; repeat the statement"
+        ) from None
+    if request.get("base_commit_id") not in (None, snapshot.commit_id):
+        raise rolled_back(request)
+    return snapshot
+
+
+def rolled_back(request: Mapping[str, Any]) -> CommitConflictError:
+    """Return the error of a statement whose snapshot is not that of its number any more."""
+    return CommitConflictError(
+        f"the statement has read snapshot {request['base_snapshot_id']}, which was rolled back meanwhile; "
+        "repeat the statement"
+    )
