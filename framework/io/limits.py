@@ -1,9 +1,9 @@
 """How much metadata may take in memory: a small file can unpack to gigabytes, or claim to be one.
 
 Whoever can write to a table's folder chooses what is read there. So metadata is read and unpacked up to a
-limit: 256 MiB a file (real ones have a few MiB), and of a compressed one 64 times what is stored, but 32 MiB
-in any case. Where real tables need more, the environment variable LOCKGATE_METADATA_LIMIT gives the bytes,
-for both.
+limit: 256 MiB a file (real ones have a few MiB), 32 MiB of JSON, and of a compressed file 64 times what is
+stored, but 32 MiB in any case. Where real tables need more, the environment variable LOCKGATE_METADATA_LIMIT
+gives the bytes, for all of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ LIMIT_VARIABLE = "LOCKGATE_METADATA_LIMIT"
 _MOST = 256 * 2**20
 _MOST_RATIO = 64
 _ALWAYS_FINE = 32 * 2**20
+# Parsed, JSON takes many times its size; a schema of thousands of columns has a few MiB.
+_MOST_JSON = 32 * 2**20
 
 
 def _given() -> int | None:
@@ -30,6 +32,11 @@ def _given() -> int | None:
 def most_metadata() -> int:
     """Return how many bytes one file of metadata may have."""
     return _given() or _MOST
+
+
+def most_json() -> int:
+    """Return how many bytes one file of metadata in JSON may have."""
+    return _given() or _MOST_JSON
 
 
 def most_unpacked(stored: int) -> int:

@@ -241,7 +241,9 @@ class Catalog:
             tables = self.list_tables(parsed.namespace)
             hint = nearest(parsed.name, tables, within=f"{parsed.namespace}.")
             raise TableNotFoundError(f"there is no table {parsed}{hint}")
-        return Table(parsed, location, schema, self.file_system, self.keys, self.external)
+        table = Table(parsed, location, schema, self.file_system, self.keys, self.external)
+        table.on_plaintext = self.on_plaintext
+        return table
 
     @named_errors
     def alter_table(

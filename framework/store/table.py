@@ -41,6 +41,9 @@ Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[p
 class Table(TableHandle):
     """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
 
+    # What the warehouse chooses for values of encrypted columns that a table would get in the clear.
+    on_plaintext = ""
+
     # --- state -------------------------------------------------------------------------------
 
     def with_schema(self, schema_id: int) -> Table:
@@ -211,15 +214,18 @@ class Table(TableHandle):
     ) -> list[CommitMessage]:
         """Write data files, which become visible by `commit`; see `write.write_files`.
 
-        Raises UnsupportedFormatError if another engine gave the table a feature that is not written here.
+        Warns of values of encrypted columns that the table would hold in the clear, or raises PlaintextError
+        (`encryption.on-plaintext`). Raises UnsupportedFormatError if another engine gave the table a feature
+        that is not written here.
         """
+        from lockgate.framework.store.write.plaintext import judged
         from lockgate.framework.store.write.write import write_files
 
         check_writable(self.schema)
         grant(self, Action.INSERT)
         if overwrite is not None:
             grant(self, Action.DELETE)
-        return write_files(self, data, kinds=kinds, overwrite=overwrite)
+        return write_files(self, judged(self, data), kinds=kinds, overwrite=overwrite)
 
     @named_errors
     def commit(

@@ -13,17 +13,15 @@ from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.store.formats import FileFormat, format_of
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 
 _THREADS = 8
 
-# Metadata of a column with decrypted values: of which table they are, and how they are encrypted there.
-ENCRYPTED = "lockgate.encrypted"
 
-
-def encrypted_columns(table: Table) -> dict[str, tuple[str, ...]]:
+def encrypted_columns(table: TableHandle) -> dict[str, tuple[str, ...]]:
     """Return the key names of each top-level column that `orc.encrypt` names, in whole or in parts of it."""
     from lockgate.framework.orc import parse_encrypt
     from lockgate.framework.orc.format.column_paths import split
@@ -53,19 +51,21 @@ def usable_keys(table: Table) -> frozenset[str]:
 
 def column_marks(table: Table) -> dict[str, dict[str, Any]]:
     """Return the columns with decrypted values for a query, and what `orc.encrypt` and `orc.mask` say."""
+    held = usable_keys(table)
+    encrypted = encrypted_columns(table).items()
+    return {column: column_mark(table, column) for column, keys in encrypted if held.intersection(keys)}
+
+
+def column_mark(table: TableHandle, column: str) -> dict[str, Any]:
+    """Return what is said of an encrypted column wherever its values go."""
     from lockgate.framework.store.ddl.encryption_entries import entries_of
 
-    held = usable_keys(table)
-    marks: dict[str, dict[str, Any]] = {}
-    for column, keys in encrypted_columns(table).items():
-        if held.intersection(keys):
-            entries = entries_of(table.schema.options, table.schema.field_names, column)
-            marks[column] = {
-                "table": str(table.identifier),
-                "column": column,
-                "entries": [dataclasses.asdict(entry) for entry in entries],
-            }
-    return marks
+    entries = entries_of(table.schema.options, table.schema.field_names, column)
+    return {
+        "table": str(table.identifier),
+        "column": column,
+        "entries": [dataclasses.asdict(entry) for entry in entries],
+    }
 
 
 def require_keys(table: Table, planned: ScanPlan, columns: Collection[str], purpose: str) -> bool:

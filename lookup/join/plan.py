@@ -27,7 +27,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from lockgate.framework.store.visibility import ENCRYPTED, column_marks, masked_columns
+from lockgate.framework.orc.encryption.plaintext import MARK
+from lockgate.framework.store.visibility import column_marks, masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
 from lockgate.lookup.driver.counting import SNAPSHOT_MASK
@@ -167,7 +168,7 @@ def _marks(join: Join) -> dict[str, dict[str, Any]]:
         if column in masked:
             marks.setdefault(name, {})["lockgate.masked"] = masked[column]
         if column in encrypted:
-            marks.setdefault(name, {})[ENCRYPTED] = json.dumps(encrypted[column])
+            marks.setdefault(name, {})[MARK] = json.dumps(encrypted[column])
     return marks
 
 

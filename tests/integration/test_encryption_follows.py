@@ -151,6 +151,8 @@ def test_windows_order_by_a_value_or_answer_it(
         "INSERT OVERWRITE {plain} SELECT id, lower(ssn) FROM {people}",
         "MERGE INTO {plain} p USING {people} q ON p.id = q.id WHEN NOT MATCHED THEN "
         "INSERT (id, ssn) VALUES (q.id, q.ssn)",
+        "MERGE INTO {plain} p USING {people} q ON p.id = q.id "
+        "WHEN MATCHED THEN UPDATE SET ssn = upper(q.ssn) WHEN NOT MATCHED THEN INSERT *",
     ],
 )
 def test_a_table_that_is_there(
@@ -167,6 +169,56 @@ def test_a_table_that_is_there(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         spark.sql(text)
+
+
+@pytest.mark.parametrize("key", ["", ", 'primary-key' = 'id', 'bucket' = '1'"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {t} SET note = concat('was ', ssn) WHERE id = 1",
+        "MERGE INTO {t} t USING {people} p ON t.id = p.id WHEN MATCHED THEN UPDATE SET note = p.ssn",
+    ],
+    ids=["UPDATE", "MERGE"],
+)
+def test_changed_rows(
+    lake: Lake, spark: SparkSession, people: str, table: Named, key: str, statement: str
+) -> None:
+    name = table("changed")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, ssn STRING, note STRING) TBLPROPERTIES ('orc.encrypt' = 'pii:ssn', "
+        f"'file.compression' = 'none'{key})"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (1, '{SECRET}1', 'a'), (2, '{SECRET}2', 'b')")
+    text = statement.format(t=name, people=people)
+    with warnings.catch_warnings():  # what stays encrypted, or is only compared, is no road
+        warnings.simplefilter("error")
+        spark.sql(f"UPDATE {name} SET ssn = upper(ssn) WHERE id = 1")
+        spark.sql(f"DELETE FROM {name} WHERE ssn IN (SELECT concat(ssn, '!') FROM {people})")
+    with (
+        session_choice(spark, "refuse"),
+        pytest.raises(Exception, match=r"changed gets .* note \(from ssn of"),
+    ):
+        spark.sql(text)
+    assert found_in(location(lake, name), SECRET) == {}
+    with pytest.warns(PlaintextWarning, match=r"changed gets .* note \(from ssn of .*'pii:note'"):
+        spark.sql(text)
+    assert found_in(location(lake, name), SECRET)
+
+
+def test_what_changed_rows_left_in_the_clear_is_removed(
+    lake: Lake, spark: SparkSession, plain: str, people: str
+) -> None:
+    with pytest.warns(PlaintextWarning):
+        spark.sql(
+            f"MERGE INTO {plain} p USING {people} q ON p.id = q.id "
+            "WHEN NOT MATCHED THEN INSERT (id, ssn) VALUES (q.id, q.ssn)"
+        )
+    spark.sql(f"UPDATE {plain} SET ssn = concat(ssn, '!') WHERE id = 1")
+    assert found_in(location(lake, plain), SECRET)
+    spark.sql(f"ALTER TABLE {plain} SET TBLPROPERTIES ('orc.encrypt' = 'pii:ssn')")
+    spark.sql(f"CALL lake.sys.expire_plaintext(table => '{plain.removeprefix('lake.')}')").collect()
+    assert found_in(location(lake, plain), SECRET) == {}
+    assert sorted(row.ssn for row in spark.table(plain).collect()) == [f"{SECRET}1!", f"{SECRET}2"]
 
 
 def test_the_option_of_the_table_goes_first(spark: SparkSession, people: str, table: Named) -> None:
@@ -331,6 +383,48 @@ def test_streams_into_files(spark: SparkSession, people: str, tmp_path: Path) ->
     assert len([each for each in seen if each.category is PlaintextWarning]) == 1
     with session_choice(spark, "refuse"), pytest.raises(Exception, match="refused by"):
         run("two")
+
+
+@pytest.mark.parametrize("sink", ["console", "memory", "noop"])
+def test_streams_into_sinks_without_a_table(
+    spark: SparkSession, people: str, tmp_path: Path, sink: str
+) -> None:
+    joined = stream_of_ids(spark, tmp_path / "ids").join(spark.table(people).select("id", "ssn"), "id")
+
+    def run(name: str) -> None:
+        writer = joined.writeStream.option("checkpointLocation", str(tmp_path / name)).queryName(name)
+        writer.trigger(availableNow=True).format(sink).start().awaitTermination()
+
+    if sink != "console":  # nothing is kept
+        with session_choice(spark, "refuse"):
+            run("kept_nowhere")
+        return
+    with pytest.warns(PlaintextWarning, match=r"console gets values .*ssn of") as seen:
+        run("one")
+    assert len([each for each in seen if each.category is PlaintextWarning]) == 1
+    with session_choice(spark, "refuse"), pytest.raises(Exception, match="refused by"):
+        run("two")
+
+
+@pytest.mark.parametrize(("form", "encrypt"), [("orc", "pii:ssn"), ("orc", "pii:id"), ("parquet", "pii:ssn")])
+def test_streams_into_files_that_are_encrypted(
+    spark: SparkSession, people: str, key_file: Path, tmp_path: Path, form: str, encrypt: str
+) -> None:
+    joined = stream_of_ids(spark, tmp_path / "ids").join(spark.table(people).select("id", "ssn"), "id")
+    scope = dispatcher().scopes.register(dispatcher().scopes.of_spec(f"file:{key_file}"))
+    keys = {"orc.key.provider": f"lockgate:{scope}", "orc.encrypt": encrypt}
+
+    def run() -> None:
+        writer = joined.writeStream.options(**keys).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).format(form).start(str(tmp_path / "out")).awaitTermination()
+
+    with session_choice(spark, "refuse"):
+        if (form, encrypt) != ("orc", "pii:ssn"):
+            with pytest.raises(Exception, match="refused by"):
+                run()
+            return
+        run()
+    assert found_in(str(tmp_path / "out"), SECRET) == {}
 
 
 def test_other_databases(spark: SparkSession, people: str) -> None:

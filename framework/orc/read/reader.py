@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, MaskedDataWarning, warn_user
 from lockgate.framework.keys import KeyProvider, provider_from
+from lockgate.framework.orc.encryption.plaintext import Mark, file_mark, with_mark
 from lockgate.framework.orc.encryption.variants import EncryptedColumn, Variants
+from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.orc.format.layout import corrupt
 from lockgate.framework.orc.format.leaf_paths import top_level_of
 from lockgate.framework.orc.format.statistics import ColumnStatistics, column_statistics
@@ -274,11 +276,22 @@ class EncryptedOrcFile:
             raise corrupt(
                 self.name, self._tail.footer_offset, f"its types cannot be read ({error})"
             ) from error
-        masks = self._masks(projection)
+        masks, marks = self._masks(projection), self._decrypted()
         if self._unit == "us":
             schema = pa.schema([field.with_type(in_microseconds(field.type)) for field in schema])
         tops = [projection.numbers[place] for place in projection.types[0].subtypes]
-        return pa.schema([_mark(field, masks.get(top)) for field, top in zip(schema, tops, strict=True)])
+        return pa.schema(
+            _mark(field, masks[top]) if top in masks else with_mark(field, marks.get(field.name))
+            for field, top in zip(schema, tops, strict=True)
+        )
+
+    def _decrypted(self) -> dict[str, Mark]:
+        """What fields say of the columns whose values are decrypted, in whole or in part."""
+        parts: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        for each in self._variants.columns():
+            if each.open:
+                parts.setdefault(each.column, []).append((split(each.path), each.key.name))
+        return {name: file_mark(self.name, name, found) for name, found in parts.items()}
 
     def _masks(self, projection: Projection) -> dict[int, str]:
         """The top-level columns of a projection that are read as masks, wholly or in part, and the mask."""
@@ -323,10 +336,8 @@ class Selected:
         if not output.names:
             return rows_only(table.num_rows)
         table = table.select(output.names)
-        return table if table.schema.equals(output) else table.cast(output)
+        return table if table.schema.equals(output, check_metadata=True) else table.cast(output)
 
 
-def _mark(field: pa.Field, mask: str | None) -> pa.Field:
-    if mask is None:
-        return field
+def _mark(field: pa.Field, mask: str) -> pa.Field:
     return field.with_metadata({**(field.metadata or {}), MASKED: mask.encode()})

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedTypeError
+from lockgate.framework.orc.encryption.plaintext import ENCRYPTED
 from lockgate.framework.orc.format.column_paths import KEY, Column, ColumnTree
 from lockgate.framework.orc.format.field_ids import with_field_ids
 from lockgate.framework.orc.format.text_kinds import check_text, holds_text_kinds, text_kind
@@ -68,7 +69,7 @@ def _storage_field(name: str, field: pa.Field, *, nullable: bool = True) -> pa.F
     kept = {
         key: value
         for key, value in metadata.items()
-        if key.decode("utf-8", "replace") not in ENCRYPTION_ATTRIBUTES
+        if key != ENCRYPTED and key.decode("utf-8", "replace") not in ENCRYPTION_ATTRIBUTES
     }
     stored = pa.field(field.name, _storage_type(name, field.type), nullable, kept or None)
     text_kind(stored)

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from lockgate.errors import InputError, OptionError, nearest
+from lockgate.errors import InputError, OptionError, PlaintextError, PlaintextWarning, nearest, warn_user
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
-from lockgate.framework.orc.format.column_paths import ColumnTree, bloom_numbers
+from lockgate.framework.orc.encryption.plaintext import plaintext_message, shown_columns, suggested_entries
+from lockgate.framework.orc.format.column_paths import ColumnTree, bloom_numbers, split
 from lockgate.framework.orc.format.text_kinds import holds_text_kinds
 from lockgate.framework.orc.masks.checked_options import parse_encryption
 from lockgate.framework.orc.write.assembling import AssembledFile
@@ -57,6 +58,9 @@ class OrcWriter:
     writes without dictionaries. `bloom_filter_columns` are paths like those of `orc.encrypt`; `metadata` is
     stored with the file, in the clear.
 
+    Columns whose fields say that their values were decrypted (`lockgate.encrypted`, as readers mark them) and
+    that `encrypt` does not name cause a PlaintextWarning, or with `on_plaintext="refuse"` a PlaintextError.
+
     A path is removed again if writing fails. Encrypted values are never in the clear in the file: not as
     values, statistics, dictionary entries or Bloom filter bits. What the format itself reveals is in
     docs/encryption.md.
@@ -78,9 +82,11 @@ class OrcWriter:
         hide_cardinality: bool = False,
         bloom_filter_columns: Iterable[str] = (),
         metadata: Mapping[str, bytes] | None = None,
+        on_plaintext: Literal["warn", "refuse"] = "warn",
     ) -> None:
         self._schema = storage_schema(schema, field_ids)
         self._encryption = parse_encryption(encrypt, mask, self._schema)
+        _judge(sink, schema, [split(path)[0] for path in self._encryption.keys], on_plaintext)
         settings: dict[str, Any] = {
             "compression": _codec(compression),
             "stripe_size": _positive("stripe_size", stripe_size, "bytes"),
@@ -175,6 +181,19 @@ class OrcWriter:
         if not self._output.closed:
             self._file.abort()
             self._output.abort()
+
+
+def _judge(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: str) -> None:
+    if choice not in ("warn", "refuse"):
+        raise OptionError(f"on_plaintext is 'warn' or 'refuse', not {choice!r}")
+    shown = shown_columns(schema, encrypted)
+    if not shown:
+        return
+    name = os.fspath(sink) if isinstance(sink, (str, os.PathLike)) else "the file"
+    how = f"encrypt them by encrypt={suggested_entries(shown)!r}, or leave them out"
+    if choice == "refuse":
+        raise PlaintextError(plaintext_message(name, shown, how))
+    warn_user(plaintext_message(name, shown, how), PlaintextWarning)
 
 
 def write_table(table: pa.Table, sink: str | os.PathLike[str] | Sink, **options: Any) -> WrittenFile:

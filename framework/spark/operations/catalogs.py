@@ -15,6 +15,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
+from lockgate.framework.orc.encryption.plaintext import MARK
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
@@ -26,7 +27,7 @@ from lockgate.framework.store.scan.selection import snapshot_at, snapshot_called
 from lockgate.framework.store.schema.defaults import default_sql
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.schema.unsupported_features import check_readable
-from lockgate.framework.store.visibility import ENCRYPTED, column_marks, masked_columns
+from lockgate.framework.store.visibility import column_marks, masked_columns
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -160,7 +161,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
             field["metadata"][SPARK_DEFAULT] = default
         if field["name"] in marks:
             # Spark carries it with the column, also where a plan does not show where that came from.
-            field["metadata"][ENCRYPTED] = json.dumps(marks[field["name"]])
+            field["metadata"][MARK] = json.dumps(marks[field["name"]])
         if field["name"] in masked:
             field["metadata"]["lockgate.masked"] = masked[field["name"]]
             field["nullable"] = True  # the mask may be null, and Spark believes NOT NULL

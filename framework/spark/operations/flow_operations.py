@@ -17,6 +17,7 @@ from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, war
 from lockgate.framework.options import table_options as known
 from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.orc import parse_encrypt
+from lockgate.framework.orc.encryption.plaintext import plaintext_message, suggested_entries
 from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.plaintext_choice import session_choice
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 Sources = Sequence[Mapping[str, Any]]
 
-# Names of Spark's sinks that keep nothing.
-_KEEP_NOTHING = frozenset({"noop-table"})
+# Names of Spark's sinks that keep nothing, or hand rows to the program, as collecting them does.
+_KEEP_NOTHING = frozenset({"noop-table", "MemorySink", "ForeachSink"})
 
 # Of streams: which were warned of, so that not every batch is. The oldest of very many are forgotten.
 _told: deque[tuple[str, str, str]] = deque(maxlen=1024)
@@ -152,19 +153,10 @@ def _was_told(query: str | None, target: str, shown: Mapping[str, Sources]) -> b
 
 
 def _message(target: str, shown: Mapping[str, Sources], is_path: bool) -> str:
-    flows = []
-    for column, sources in shown.items():
-        origins = sorted({f"{each['column']} of {each['table']}" for each in sources})
-        flows.append(f"{column} (from {', '.join(origins)})")
-    keys = sorted(f"{_key(sources)}:{column}" for column, sources in shown.items())
     how = "write them to a table with 'orc.encrypt', or leave them out"
     if not is_path:
-        how = f"to encrypt them, add '{';'.join(keys)}' to 'orc.encrypt' of the table first"
-    return f"{target} gets values of encrypted columns in the clear: {'; '.join(flows)}: {how}"
-
-
-def _key(sources: Sources) -> str:
-    return str(next(each["key"] for each in sources[0]["entries"] if each["key"] is not None))
+        how = f"to encrypt them, add '{suggested_entries(shown)}' to 'orc.encrypt' of the table first"
+    return plaintext_message(target, shown, how)
 
 
 OPERATIONS = {"write.flow": judge_flow}

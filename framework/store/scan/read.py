@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
+from lockgate.framework.orc.encryption.plaintext import with_mark
 from lockgate.framework.store.formats import DataFile, FileFormat, format_of, open_plain_file
 from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorPlace
 from lockgate.framework.store.rows.integrity import IntegrityPolicy
@@ -30,6 +31,7 @@ from lockgate.framework.store.scan.split import Split
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
+from lockgate.framework.store.visibility import column_mark, encrypted_columns
 from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, all_of, columns_of, to_arrow_expression
 
@@ -94,6 +96,7 @@ class SplitReader:
         self._plan = plan
         self._files = FileReader(table, plan.schema, strict=strict, threads=threads)
         self._encrypted = plan.encrypted
+        self._marks = {name: column_mark(table, name) for name in encrypted_columns(table)}
         self._predicate = plan.predicate
         self.columns = plan.schema.field_names if plan.columns is None else plan.columns
         self.columns = tuple(dict.fromkeys(self.columns))
@@ -108,13 +111,18 @@ class SplitReader:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the rows; columns read as masks so far are marked and may hold nulls."""
+        """The schema of the rows; columns read as masks so far are marked and may hold nulls.
+
+        Marked are decrypted columns too, so that those who write them elsewhere hear of it.
+        """
         fields = self._masks.marked(self._files.output_schema(self.columns))
-        names = self._plan.schema
-        return pa.schema(
-            field.with_nullable(names.field(field.name).type.nullable or MASKED in (field.metadata or {}))
-            for field in fields
-        )
+        return pa.schema(self._declared_field(field) for field in fields)
+
+    def _declared_field(self, field: pa.Field) -> pa.Field:
+        if MASKED in (field.metadata or {}):
+            return field.with_nullable(True)
+        field = field.with_nullable(self._plan.schema.field(field.name).type.nullable)
+        return with_mark(field, self._marks.get(field.name))
 
     def tables(self) -> Iterator[pa.Table]:
         """Read all splits, in parts; ends early at the plan's limit."""

@@ -22,7 +22,7 @@ from lockgate.errors import (
     UnsupportedFormatError,
     nearest,
 )
-from lockgate.framework.io.limits import too_large
+from lockgate.framework.io.limits import most_json, too_large
 from lockgate.framework.options import table_options as known
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.types import (
@@ -229,14 +229,10 @@ def wall_clock_millis() -> int:
     return micros_of(datetime.datetime.now()) // 1000
 
 
-# A schema of thousands of columns takes a few MiB.
-_MOST_JSON = 32 * 2**20
-
-
 def load_json(data: bytes, path: str) -> dict[str, Any]:
     """Parse a metadata file that holds one JSON object; CorruptFileError names `path`."""
-    if len(data) > _MOST_JSON:
-        raise too_large(path, _MOST_JSON)
+    if len(data) > most_json():
+        raise too_large(path, most_json())
     try:
         content = json.loads(data)
     except ValueError as error:

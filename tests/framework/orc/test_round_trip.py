@@ -143,7 +143,7 @@ def test_field_ids_are_stored_as_attributes(people: pa.Table, keys: MemoryKeyPro
             # Elements have computed ids: Paimon's SpecialFields.getArrayElementFieldId.
             assert numbers[tops["tags"] + 1] == [str((2**31 - 1) // 4 + 10 * 1024 + 1)]
             assert [numbers[tops["address"] + step] for step in (0, 1, 2)] == [["11"], ["20"], ["21"]]
-            assert file.schema.field("ssn").metadata == {b"paimon.id": b"1"}
+            assert file.schema.field("ssn").metadata[b"paimon.id"] == b"1"
 
 
 def test_times_are_stored_as_integers_and_dictionaries_as_their_values(keys: MemoryKeyProvider) -> None:

@@ -24,6 +24,7 @@ from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.store import Table
 from lockgate.framework.store.manifests.avro import read_container
 from lockgate.framework.store.manifests.metadata_records import read_records
+from lockgate.framework.store.schema.schema import load_json
 
 MakeTable = Callable[..., Table]
 # What a bomb is to take at most, beside the interpreter and its libraries.
@@ -263,3 +264,11 @@ def test_the_limit_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(LIMIT_VARIABLE, wrong)
         with pytest.raises(OptionError, match=LIMIT_VARIABLE):
             read_container(bomb, "m")
+
+
+def test_the_limit_of_json_can_be_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = json.dumps({"comment": "x" * (33 << 20)}).encode()
+    with pytest.raises(CorruptFileError, match=rf"schema-0 has more than .*{LIMIT_VARIABLE}"):
+        load_json(large, "schema-0")
+    monkeypatch.setenv(LIMIT_VARIABLE, str(40 << 20))
+    assert len(load_json(large, "schema-0")["comment"]) == 33 << 20

@@ -20,7 +20,6 @@ import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.command.DataWritingCommand;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
-import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
 import org.apache.spark.sql.execution.streaming.Sink;
@@ -39,12 +38,10 @@ public final class FlowCheck {
   public static void look(LogicalPlan plan) {
     if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
       tell(write.query(), written.table(), false);
-    } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
-      tell(stream.query(), stream.relation().get().table(), true);
+    } else if (plan instanceof WriteToDataSourceV2 stream) {
+      batch(stream);
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand files) {
-      boolean orc = files.fileFormat() instanceof OrcFileFormat;
-      String encrypt = orc ? CollectionConverters.asJava(files.options()).get(ENCRYPT) : null;
-      tell(files.query(), files.outputPath().toString(), encrypt);
+      tell(files.query(), files.outputPath().toString(), FileSinks.options(files.fileFormat(), files.options()).get(ENCRYPT));
     } else if (plan instanceof DataWritingCommand command) {
       tell(command.query(), command.getClass().getSimpleName());
     } else if (plan instanceof SaveIntoDataSourceCommand save) {
@@ -54,9 +51,20 @@ public final class FlowCheck {
     }
   }
 
+  /** Of a stream's batch for a table, or for a sink such as Kafka or the console, of which the plan has no name. */
+  @SuppressWarnings("deprecation")
+  private static void batch(WriteToDataSourceV2 write) {
+    StreamExecution stream = stream();
+    if (write.relation().isDefined()) {
+      tell(write.query(), write.relation().get().table(), true);
+    } else if (stream != null) {
+      tell(write.query(), stream.sink().name());
+    }
+  }
+
   /** Of a stream's batch for one of Spark's older sinks, which plans do not show: known by its columns, those of the stream. */
   private static void batch(LogicalPlan plan) {
-    StreamExecution stream = SparkSession.active().sharedState().activeStreamingQueries().get(UUID.fromString(queryId()));
+    StreamExecution stream = stream();
     if (stream != null && stream.sink() instanceof Sink sink && ids(plan).equals(ids(stream.logicalPlan()))) {
       tell(plan, sink);
     }
@@ -64,6 +72,11 @@ public final class FlowCheck {
 
   private static List<ExprId> ids(LogicalPlan plan) {
     return CollectionConverters.asJava(plan.output()).stream().map(Attribute::exprId).toList();
+  }
+
+  private static StreamExecution stream() {
+    String id = queryId();
+    return id == null ? null : SparkSession.active().sharedState().activeStreamingQueries().get(UUID.fromString(id));
   }
 
   private static String queryId() {
@@ -91,7 +104,7 @@ public final class FlowCheck {
     if (sink instanceof ForeachBatchSink) {
       ColumnFlow.note(sink, query); // what becomes of the batch, the queries on it show
     } else {
-      tell(query, sink.toString());
+      tell(query, sink.toString(), FileSinks.options(sink).get(ENCRYPT));
     }
   }
 
