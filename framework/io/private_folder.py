@@ -12,7 +12,7 @@ A way that passed cannot be changed by others afterwards: only who may write to 
 of it. So the check and the opening need not be one step. It costs a microsecond or two for each part of the
 path: make it when a state is opened, not for each row.
 
-The same in Java: `io.lockgate.spark.files.PrivateFolders`; both pass the cases in
+The same in Java: `io.lockgate.spark.io.PrivateFolders`; both pass the cases in
 `tests/fixtures/private_folders.json`.
 """
 

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.DriverLink;
-import io.lockgate.spark.bridge.ExecutorQuestions;
 import io.lockgate.spark.keys.CipherWarmUp;
 import io.lockgate.spark.keys.KeyService;
 import io.lockgate.spark.lookup.Executors;

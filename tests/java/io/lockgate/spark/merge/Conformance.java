@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.JsonValues;
+import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.bridge.TaskFilters;
 import io.lockgate.spark.files.BucketHash;
 import io.lockgate.spark.files.Columns;
@@ -183,7 +183,7 @@ public final class Conformance {
       return Expressions.column(node.get("col").get(0).asText());
     } else if (node.has("type")) {
       DataType type = DataType.fromJson(node.get("type").toString());
-      return new LiteralValue<>(node.get("value").isNull() ? null : JsonValues.toInternal(node.get("value"), type), type);
+      return new LiteralValue<>(node.get("value").isNull() ? null : Values.fromJson(node.get("value"), type), type);
     }
     List<Expression> children = new ArrayList<>();
     node.get("args").forEach(child -> children.add(expression(child)));
@@ -194,7 +194,7 @@ public final class Conformance {
   public static void add(ArrayNode rows, InternalRow row, StructType schema) {
     ArrayNode values = rows.addArray();
     for (int i = 0; i < schema.length(); i++) {
-      values.add(JsonValues.toJson(row, i, schema.apply(i).dataType()));
+      values.add(Values.toJson(row, i, schema.apply(i).dataType()));
     }
   }
 
@@ -204,7 +204,7 @@ public final class Conformance {
     for (JsonNode values : rows) {
       Object[] row = new Object[types.size()];
       for (int i = 0; i < row.length; i++) {
-        row[i] = JsonValues.toInternal(values.get(i), types.get(i));
+        row[i] = Values.fromJson(values.get(i), types.get(i));
       }
       all.add(new GenericInternalRow(row));
     }

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /** An executor's way to the driver. */
 public interface DriverLink {
-  /** Asks one of the {@link ExecutorQuestions}; answers what the driver answered. */
+  /** Asks one of the {@code ExecutorQuestions}; answers what the driver answered. */
   JsonNode ask(String question, ObjectNode fields) throws Exception;
 
   /** The driver's answer is an error, of which {@code kind} names the Python class. */

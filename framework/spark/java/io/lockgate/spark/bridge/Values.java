@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
@@ -101,11 +102,7 @@ public final class Values {
       return MAKE.booleanNode((Boolean) value);
     }
     if (type instanceof FloatType || type instanceof DoubleType) {
-      double number = ((Number) value).doubleValue();
-      if (!Double.isFinite(number)) {
-        return MAKE.textNode(Double.toString(number));
-      }
-      return type instanceof FloatType ? MAKE.numberNode((Float) value) : MAKE.numberNode(number);
+      return number(((Number) value).doubleValue());
     }
     if (type instanceof DecimalType) {
       return MAKE.textNode(((Decimal) value).toJavaBigDecimal().toPlainString());
@@ -128,12 +125,22 @@ public final class Values {
     return MAKE.textNode(value.toString());
   }
 
+  /** The value in one place of a row. */
+  public static JsonNode toJson(SpecializedGetters row, int at, DataType type) {
+    return row.isNullAt(at) ? MAKE.nullNode() : toJson(row.get(at, type), type);
+  }
+
+  /** A double, or the name of one that JSON has no number for. */
+  public static JsonNode number(double value) {
+    return Double.isFinite(value) ? MAKE.numberNode(value) : MAKE.textNode(Double.toString(value));
+  }
+
   public static ObjectNode rowToJson(InternalRow row, StructType schema) {
     ObjectNode out = MAKE.objectNode();
     StructField[] fields = schema.fields();
     for (int i = 0; i < fields.length; i++) {
       DataType type = fields[i].dataType();
-      out.set(fields[i].name(), row.isNullAt(i) ? MAKE.nullNode() : toJson(row.get(i, type), type));
+      out.set(fields[i].name(), toJson(row, i, type));
     }
     return out;
   }
@@ -141,7 +148,7 @@ public final class Values {
   private static ArrayNode arrayToJson(ArrayData array, DataType element) {
     ArrayNode out = MAKE.arrayNode();
     for (int i = 0; i < array.numElements(); i++) {
-      out.add(array.isNullAt(i) ? MAKE.nullNode() : toJson(array.get(i, element), element));
+      out.add(toJson(array, i, element));
     }
     return out;
   }
@@ -176,7 +183,8 @@ public final class Values {
     return new GenericInternalRow(values);
   }
 
-  static Object fromJson(JsonNode value, DataType type) {
+  /** A value in Spark's internal form; those of flat types can be sent to tasks. */
+  public static Object fromJson(JsonNode value, DataType type) {
     if (value == null || value.isNull()) {
       return null;
     }

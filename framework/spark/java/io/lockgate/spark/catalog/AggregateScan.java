@@ -2,7 +2,6 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Values;
-import io.lockgate.spark.sql.Explainer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
@@ -20,7 +19,7 @@ import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.StructType;
 
 /** Aggregates that Python answered from metadata: a scan of their few rows, which opens no file. */
-final class AggregateScan implements Batch, SupportsReportStatistics, Explainer.Reported {
+final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
   private final String scanId;
   private final String table;
   private final Aggregation aggregation;

@@ -11,7 +11,6 @@ import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.read.OrcScans;
 import io.lockgate.spark.read.Packing;
 import io.lockgate.spark.read.ScanSpec;
-import io.lockgate.spark.sql.Explainer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -44,7 +43,7 @@ import scala.collection.immutable.Seq;
 
 /** A scan whose files Python chooses. */
 public final class LockgateScan implements Batch, SupportsReportStatistics, SupportsReportPartitioning,
-    SupportsRuntimeV2Filtering, Explainer.Reported {
+    SupportsRuntimeV2Filtering, Reported {
   private static final String LOOKUP_OPTION = "lookup.spec";
   private static final String SPLIT_OPTIONS = "source.split.";
 

@@ -3,7 +3,7 @@ package io.lockgate.spark.files;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.JsonValues;
+import io.lockgate.spark.bridge.Values;
 import java.io.Serializable;
 import java.math.RoundingMode;
 import java.sql.Timestamp;
@@ -67,8 +67,8 @@ public final class FileStatistics {
     if (Double.isNaN(doubles.getSum()) || Double.isNaN(doubles.getMinimum()) || Double.isNaN(doubles.getMaximum())) {
       return;
     }
-    node.set("min", JsonValues.number(doubles.getMinimum() == 0 ? -0.0 : doubles.getMinimum()));
-    node.set("max", JsonValues.number(doubles.getMaximum() == 0 ? 0.0 : doubles.getMaximum()));
+    node.set("min", Values.number(doubles.getMinimum() == 0 ? -0.0 : doubles.getMinimum()));
+    node.set("max", Values.number(doubles.getMaximum() == 0 ? 0.0 : doubles.getMaximum()));
   }
 
   private static JsonNode plain(HiveDecimal value, int scale) {

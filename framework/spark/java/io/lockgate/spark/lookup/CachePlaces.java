@@ -1,6 +1,6 @@
 package io.lockgate.spark.lookup;
 
-import io.lockgate.spark.files.PrivateFolders;
+import io.lockgate.spark.io.PrivateFolders;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

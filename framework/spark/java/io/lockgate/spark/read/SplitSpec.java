@@ -1,7 +1,7 @@
 package io.lockgate.spark.read;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import io.lockgate.spark.bridge.JsonValues;
+import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.DeletedRows;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -28,7 +28,7 @@ public record SplitSpec(
       if (!schema.getFieldIndex(value.getKey()).isDefined()) {
         throw new IllegalArgumentException("partition column " + value.getKey() + " is not in the table's schema");
       }
-      partition.put(value.getKey(), JsonValues.toInternal(value.getValue(), schema.apply(value.getKey()).dataType()));
+      partition.put(value.getKey(), (Serializable) Values.fromJson(value.getValue(), schema.apply(value.getKey()).dataType()));
     });
     return partition;
   }

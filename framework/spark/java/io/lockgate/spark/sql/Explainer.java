@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateScan;
+import io.lockgate.spark.catalog.Reported;
 import io.lockgate.spark.rules.KeptFilters;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -20,11 +21,6 @@ import scala.runtime.BoxedUnit;
 /** Plans a query without running it. */
 public final class Explainer {
   private Explainer() {}
-
-  /** A scan that Python has a report of. */
-  public interface Reported {
-    String scanId();
-  }
 
   /**
    * The scans of Lockgate tables in the query, each planned, in the order of the optimized plan, as a JSON array of

@@ -2,7 +2,7 @@ package io.lockgate.spark.write;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.JsonValues;
+import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.FieldWriters;
 import io.lockgate.spark.files.FileStatistics;
@@ -198,7 +198,7 @@ public final class DataFileWriter {
   private void key(com.fasterxml.jackson.databind.node.ArrayNode bound, InternalRow row) {
     int[] keys = spec.trimmedKey();
     for (int i = 0; i < keys.length; i++) {
-      bound.add(JsonValues.toJson(row, i, spec.fields().get(keys[i]).type()));
+      bound.add(Values.toJson(row, i, spec.fields().get(keys[i]).type()));
     }
   }
 

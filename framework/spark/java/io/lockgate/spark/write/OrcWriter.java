@@ -3,7 +3,7 @@ package io.lockgate.spark.write;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.lockgate.spark.bridge.JsonValues;
+import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.BucketHash;
 import io.lockgate.spark.files.PartitionPaths;
 import java.io.IOException;
@@ -67,7 +67,7 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
     StringBuilder folder = new StringBuilder();
     for (int ordinal : spec.partition()) {
       WriteSpec.Field field = spec.fields().get(ordinal);
-      values.set(field.name(), JsonValues.toJson(row, offset + ordinal, field.type()));
+      values.set(field.name(), Values.toJson(row, offset + ordinal, field.type()));
       folder.append(PartitionPaths.folder(field.name(), values.get(field.name()), field.type(), field.precision(),
           spec.partitionDefaultName(), spec.partitionLegacyName())).append('/');
     }

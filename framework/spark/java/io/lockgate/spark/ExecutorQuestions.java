@@ -1,7 +1,9 @@
-package io.lockgate.spark.bridge;
+package io.lockgate.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.lookup.Executors;
 import java.util.Set;
 import java.util.regex.Pattern;

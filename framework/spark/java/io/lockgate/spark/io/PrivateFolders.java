@@ -1,4 +1,4 @@
-package io.lockgate.spark.files;
+package io.lockgate.spark.io;
 
 import com.sun.security.auth.module.UnixSystem;
 import java.io.IOException;

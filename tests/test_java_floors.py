@@ -1,0 +1,60 @@
+"""The floors of the connector: each package imports only those below it, by an import or by a full name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+CONNECTOR = Path(__file__).resolve().parent.parent / "framework/spark/java/io/lockgate/spark"
+
+# What stands in the connector's own folder is above all packages: the classes that Spark is told by name.
+FLOORS = (
+    {"io"},
+    {"bridge"},
+    {"files", "keys"},
+    {"integrity", "masks", "merge"},
+    {"lookup", "read"},
+    {"write"},
+    {"catalog"},
+    {"rules"},
+    {"sql"},
+)
+_USE = re.compile(r"\bio\.lockgate\.spark\.([a-z]+)\.[A-Z]")
+
+
+def uses(package: str) -> dict[str, list[str]]:
+    """Return the packages that one uses, each with the files that do."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((CONNECTOR / package).rglob("*.java")):
+        code = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+        for other in set(_USE.findall(code)) - {package}:
+            found.setdefault(other, []).append(path.name)
+    return found
+
+
+def floor_of(package: str) -> int:
+    return next(number for number, packages in enumerate(FLOORS) if package in packages)
+
+
+def test_every_package_is_on_a_floor() -> None:
+    packages = {path.name for path in CONNECTOR.iterdir() if path.is_dir()}
+    assert packages == set().union(*FLOORS)
+
+
+@pytest.mark.parametrize("package", sorted(set().union(*FLOORS)))
+def test_a_package_uses_those_below_it(package: str) -> None:
+    wrong = {other: files for other, files in uses(package).items() if floor_of(other) >= floor_of(package)}
+    assert not wrong, f"{package} is on floor {floor_of(package)}"
+
+
+def test_no_package_uses_the_classes_that_spark_is_told_of() -> None:
+    top = {path.stem for path in CONNECTOR.glob("*.java")}
+    wrong = [
+        f"{path.parent.name}/{path.name} uses {name}"
+        for path in CONNECTOR.rglob("*/*.java")
+        for name in re.findall(r"\bio\.lockgate\.spark\.([A-Z]\w+);", path.read_text())
+        if name in top
+    ]
+    assert not wrong
