@@ -4,6 +4,8 @@ from lockgate.framework.plugins.authorization import acting_as, authorize, curre
 from lockgate.framework.plugins.contracts import (
     BridgeContext,
     BridgeOperation,
+    CommandMaker,
+    CommitParticipant,
     KeyProviderFactory,
     LakeMethod,
     MaskFactory,
@@ -26,6 +28,8 @@ from lockgate.framework.plugins.observers import EventCounts
 __all__ = [
     "BridgeContext",
     "BridgeOperation",
+    "CommandMaker",
+    "CommitParticipant",
     "Denied",
     "Event",
     "EventCounts",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lockgate.framework.plugins.contracts import SystemTable
+from lockgate.framework.plugins.contracts import CommitParticipant, SystemTable
 
 _APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
 
@@ -62,3 +62,13 @@ def system_tables(answer: object) -> dict[str, Any]:
         if isinstance(value, type) or not isinstance(value, SystemTable):
             raise TypeError(f"{name!r} is mapped to {value!r}, which lacks schema() or rows()")
     return values
+
+
+def participants(answer: object) -> list[CommitParticipant]:
+    """Return the participants of a commit."""
+    if not isinstance(answer, list | tuple):
+        raise TypeError(f"a list of participants is wanted, not {type(answer).__name__}")
+    for each in answer:
+        if isinstance(each, type) or not isinstance(each, CommitParticipant):
+            raise TypeError(f"{each!r} lacks prepare(), committed() or aborted()")
+    return list(answer)

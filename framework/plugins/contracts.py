@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
+    import argparse
+
     import pyarrow as pa
 
     from lockgate.framework.access import Principal
     from lockgate.framework.keys.provider import KeyProvider
     from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
+    from lockgate.framework.store.write.commit_request import CommitRequest
     from lockgate.framework.types import DataField
 
 
@@ -50,6 +54,25 @@ MaskFactory: TypeAlias = Callable[[Sequence[str]], MaskFunction]
 
 LakeMethod: TypeAlias = Callable[..., Any]
 """A method of a `Lake`: takes the lake first, then whatever it is called with."""
+
+
+CommandMaker: TypeAlias = Callable[["argparse.ArgumentParser"], None]
+"""Adds arguments to the parser of a command, and sets `run`: a function of the parsed options that returns
+the exit code, 0 for success."""
+
+
+@runtime_checkable
+class CommitParticipant(Protocol):
+    """What takes part in one commit."""
+
+    def prepare(self, request: CommitRequest) -> None:
+        """Get ready, before the commit is tried; what is raised ends the commit, and nothing is visible."""
+
+    def committed(self, snapshot: Snapshot) -> None:
+        """Hear that the commit is visible; a stream's commit that was visible before is told once more."""
+
+    def aborted(self) -> None:
+        """Hear that the commit failed, or that nobody knows how it ended: the table says so."""
 
 
 @runtime_checkable

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from lockgate.framework.access import AccessRequest, Caller, Decision, Principal
     from lockgate.framework.plugins.contracts import (
         BridgeOperation,
+        CommandMaker,
+        CommitParticipant,
         KeyProviderFactory,
         LakeMethod,
         MaskFactory,
         SystemTable,
     )
     from lockgate.framework.plugins.events import Event
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.procedures.procedure import Procedure
 
 PROJECT = "lockgate"
@@ -71,6 +74,16 @@ def lockgate_principal(caller: Caller) -> Principal | None:
 @hookspec
 def lockgate_authorize(request: AccessRequest) -> Decision | None:
     """Return whether an action is allowed and which rows and values are hidden, or None for no opinion."""
+
+
+@hookspec
+def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:  # type: ignore[empty-body]
+    """Return what takes part in a commit to a table: asked before it, told afterwards how it ended."""
+
+
+@hookspec
+def lockgate_cli_commands() -> Mapping[str, CommandMaker]:  # type: ignore[empty-body]
+    """Return, by name, the commands that this plugin adds to `lockgate` in the shell."""
 
 
 @hookspec

@@ -16,6 +16,8 @@ from lockgate.framework.plugins import checks, hookspecs
 from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (
     BridgeOperation,
+    CommandMaker,
+    CommitParticipant,
     KeyProviderFactory,
     LakeMethod,
     MaskFactory,
@@ -25,6 +27,7 @@ from lockgate.framework.plugins.events import Event
 from lockgate.framework.plugins.observers import EventQueue
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.procedures.procedure import Procedure
 
 ENTRY_POINT_GROUP = "lockgate"
@@ -137,6 +140,10 @@ class PluginManager:
         """Return every factory of masks by its name."""
         return self._gather("lockgate_masks", checks.masks)
 
+    def cli_commands(self) -> Mapping[str, CommandMaker]:
+        """Return every command of the shell by its name."""
+        return self._gather("lockgate_cli_commands", checks.callables)
+
     def lake_methods(self) -> Mapping[str, LakeMethod]:
         """Return every method added to lakes by its name."""
         return self._gather("lockgate_lake_methods", checks.callables)
@@ -221,6 +228,20 @@ class PluginManager:
     def authorize(self, request: AccessRequest) -> Decision:
         """Return what all plugins decide together; the caller of a denied action is not told by this."""
         return combined(self._checked("lockgate_authorize", Decision, request=request))
+
+    # --- what takes part in commits ---
+
+    def commit_participants(self, table: TableHandle) -> list[CommitParticipant]:
+        """Return what takes part in a commit to a table."""
+        if not self._has("lockgate_commit_participants"):
+            return []
+        found: list[CommitParticipant] = []
+        for plugin, answer in self._answers("lockgate_commit_participants", table=table):
+            try:
+                found += checks.participants(answer)
+            except TypeError as error:
+                raise self._failed(plugin, "lockgate_commit_participants", error) from error
+        return found
 
     # --- what plugins observe ---
 

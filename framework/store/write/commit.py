@@ -48,6 +48,7 @@ from lockgate.framework.store.write.conflicts import (
     check_rewritten,
     check_schema,
 )
+from lockgate.framework.store.write.participants import with_participants
 from lockgate.framework.store.write.read_basis import Basis, BasisCheck
 from lockgate.framework.store.write.streams import noted_progress, own_progress, progress_after, with_progress
 from lockgate.framework.store.write.vector_changes import VectorChanges, check_known_index
@@ -94,7 +95,7 @@ def commit_messages(
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
     request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked)
     request = dataclasses.replace(request, replaces=replaces)
-    return _Attempts(table, request).run()
+    return with_participants(table, request, _Attempts(table, request).run)
 
 
 def _announce(table: TableHandle, snapshot: Snapshot) -> None:

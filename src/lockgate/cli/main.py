@@ -16,7 +16,7 @@ from lockgate.cli.common import KEYS_HELP, WholeNames
 from lockgate.cli.keys import add_keys
 from lockgate.cli.lookup import add_lookup
 from lockgate.cli.orc import add_orc
-from lockgate.errors import InputError, LockgateError, NotFoundError
+from lockgate.errors import InputError, LockgateError, NotFoundError, PluginError
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
@@ -86,7 +86,27 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
         epilog=_CALL_EXAMPLES,
     )
     _add_call(call, texts)
+    _add_commands_of_plugins(commands, texts)
     return parser
+
+
+def _add_commands_of_plugins(commands: Any, texts: Sequence[str]) -> None:
+    """Add what plugins bring, unless one of our own commands is asked for: broken ones must not stop it."""
+    if texts and texts[0] in commands.choices:
+        return
+    from lockgate.framework.plugins import plugins
+
+    try:
+        added = plugins().cli_commands()
+    except PluginError as error:
+        if texts and not texts[0].startswith("-"):
+            raise
+        _show_warning(str(error))
+        return
+    for name, make in added.items():
+        if name in commands.choices:
+            raise PluginError(f"a plugin adds the command {name!r}, which lockgate has: rename it", name)
+        make(commands.add_parser(name, help="added by a plugin"))
 
 
 # --- tables ---

@@ -1,0 +1,42 @@
+"""Participants of a commit: plugins that are asked before it, and told how it ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from lockgate.framework.plugins import plugins
+from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.write.commit_request import CommitRequest
+
+_log = logging.getLogger("lockgate.store")
+
+
+def with_participants(table: TableHandle, request: CommitRequest, commit: Callable[[], Snapshot]) -> Snapshot:
+    """Run a commit with all who take part in it, and return its snapshot.
+
+    What a participant raises in `prepare` ends the commit before it is tried. What it raises afterwards is
+    logged: the commit is made, or has failed for another reason, which is what the caller must hear.
+    """
+    every = plugins().commit_participants(table)
+    asked = []
+    try:
+        for each in every:
+            asked.append(each)
+            each.prepare(request)
+        snapshot = commit()
+    except BaseException:
+        for each in reversed(asked):
+            _tell(each.aborted)
+        raise
+    for each in every:
+        _tell(lambda each=each: each.committed(snapshot))  # type: ignore[misc]  # the default binds it
+    return snapshot
+
+
+def _tell(told: Callable[[], None]) -> None:
+    try:
+        told()
+    except Exception:  # a plugin may raise anything
+        _log.warning("a participant of a commit failed after it", exc_info=True)
