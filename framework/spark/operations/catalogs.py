@@ -23,6 +23,7 @@ from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.store.manifests.references import held_snapshot
 from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.rename import is_hidden
+from lockgate.framework.store.rows.row_kinds import why_no_statement
 from lockgate.framework.store.scan.selection import snapshot_at, snapshot_called
 from lockgate.framework.store.schema.defaults import default_sql
 from lockgate.framework.store.schema.schema import Schema
@@ -179,6 +180,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
         "primary_key": list(schema.primary_keys),
         "sequence_fields": list(schema.sequence_fields),
         "marks_rows": schema.has_vectors and not schema.has_primary_key,
+        "refused_statements": why_no_statement(schema),
         "bucket": {"columns": list(schema.bucket_keys), "count": buckets} if buckets > 0 else None,
         # Spark would write a LOCATION into SHOW CREATE TABLE if the catalog did not choose it.
         "properties": {

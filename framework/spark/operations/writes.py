@@ -89,6 +89,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             "descending": options.get_option(SEQUENCE_ORDER) == "descending",
         },
         "first_sequence": _first_sequence(table),
+        **_merging(schema),
         "stats": _statistics_modes(schema),
         "encrypt": encrypt,
         "mask": mask,
@@ -106,6 +107,17 @@ def _actions(context: Context, mode: str) -> frozenset[Action]:
     """Return what a write does: what Spark said when it loaded the table, else what its mode implies."""
     implied = {Action.INSERT} if mode == "append" else {Action.INSERT, Action.DELETE}
     return context.privileges or frozenset(implied)
+
+
+def _merging(schema: TableSchema) -> dict[str, Any]:
+    """Say which rows are written by their kinds, and how those of one key merge."""
+    from lockgate.framework.store.rows.merge import merge_plan
+    from lockgate.framework.store.rows.row_kinds import kind_policy
+
+    plan = merge_plan(schema)
+    if plan is None:
+        return {}
+    return {"merge_plan": plan.to_json(), "kinds": kind_policy(schema).to_json()}
 
 
 def _statistics_modes(schema: TableSchema) -> dict[str, Any]:

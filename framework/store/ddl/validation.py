@@ -21,10 +21,11 @@ from lockgate.framework.store.metadata.generations import check_not_set
 from lockgate.framework.store.metadata.paths import can_be_partition
 from lockgate.framework.store.rows.file_statistics import StatsMode
 from lockgate.framework.store.rows.merge import why_no_sequence
+from lockgate.framework.store.rows.merge_options import check_merge, ordering_columns
 from lockgate.framework.store.schema.defaults import with_stored_default
 from lockgate.framework.store.schema.judged_options import check_not_of_others
 from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis
-from lockgate.framework.store.schema.unsupported_features import FILE_FORMAT_WRITTEN, MERGE_ENGINE_WRITTEN
+from lockgate.framework.store.schema.unsupported_features import FILE_FORMAT_WRITTEN
 from lockgate.framework.types import DataField, DataType
 
 # Columns that data files and changes add to a table's own (Paimon's `SpecialFields`).
@@ -99,7 +100,6 @@ def check_schema(schema: TableSchema) -> None:
     _check_keys(schema.fields, schema.partition_keys, schema.primary_keys)
     _check_folder_names(schema)
     _only(options, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
-    _only(options, known.MERGE_ENGINE, MERGE_ENGINE_WRITTEN)
     _only(options, known.CHANGELOG_PRODUCER, "none")
     _only(options, known.BUCKET_FUNCTION, "default")
     for option in (known.ROW_TRACKING, known.DATA_EVOLUTION):
@@ -112,6 +112,7 @@ def check_schema(schema: TableSchema) -> None:
         )
     _check_buckets(schema)
     _check_sequence(schema)
+    check_merge(schema)
     _check_statistics(schema)
     check_encryption(schema)
 
@@ -313,6 +314,11 @@ def check_encryption(schema: TableSchema) -> None:
             raise InputError(
                 f"column {column!r} cannot be encrypted, because {known.SEQUENCE_FIELD.key!r} names it: "
                 "who has no key for it could not tell which rows are the newest"
+            )
+        if column in ordering_columns(schema):
+            raise InputError(
+                f"column {column!r} cannot be encrypted, because it orders a sequence group or says the "
+                "kind of rows: who has no key for it could not tell which rows are the newest"
             )
     reason = why_not_java(encryption, schema.fields)
     if reason:

@@ -102,10 +102,33 @@ def check_merge(schema: TableSchema) -> None:
             )
         return
     _check_columns_of_options(schema)
+    _check_kind_field(schema)
     try:
         merge_plan(schema)
     except UnsupportedError as error:
         raise OptionError(str(error)) from None
+
+
+def ordering_columns(schema: TableSchema) -> frozenset[str]:
+    """Return the columns whose values decide about others: those that order groups, and `rowkind.field`."""
+    plan = merge_plan(schema)
+    groups = plan.groups if plan else ()
+    kind = schema.table_options.get_option(known.ROWKIND_FIELD)
+    return frozenset(name for group in groups for name in group.columns) | ({kind} if kind else set())
+
+
+def _check_kind_field(schema: TableSchema) -> None:
+    name = schema.table_options.get_option(known.ROWKIND_FIELD)
+    if not name:
+        return
+    if name not in schema.field_names:
+        raise OptionError(
+            f"option {known.ROWKIND_FIELD.key!r}: there is no column {name!r}"
+            f"{nearest(name, schema.field_names)}"
+        )
+    kind = schema.field(name).type
+    if not kind.is_string:
+        raise OptionError(f"option {known.ROWKIND_FIELD.key!r}: column {name!r} is a {kind}, not a STRING")
 
 
 def _check_columns_of_options(schema: TableSchema) -> None:

@@ -96,9 +96,6 @@ _REFUSED: dict[str, Judgement] = {
     "row-tracking.enabled": Judgement(
         Verdict.NOT_WRITTEN, "rows have ids of their own, which every change must hand on", _OFF
     ),
-    "rowkind.field": Judgement(
-        Verdict.NOT_WRITTEN, "a column of each row says whether the row is a deletion"
-    ),
     "upsert-key": Judgement(
         Verdict.NOT_WRITTEN, "an INSERT replaces rows that have the same values of these columns"
     ),
@@ -153,7 +150,7 @@ _HONOURED = """
     first-row.ignore-delete ignore-delete ignore-update-before
     manifest.format manifest.merge-min-count manifest.target-file-size merge-engine metadata.stats-mode
     num-levels orc.compress partial-update.* partition partition.default-name partition.legacy-name
-    primary-key scan.partitions sequence.field sequence.field.sort-order snapshot.expire.limit
+    primary-key rowkind.field scan.partitions sequence.field sequence.field.sort-order snapshot.expire.limit
     snapshot.num-retained.max snapshot.num-retained.min snapshot.time-retained source.split.open-file-cost
     source.split.target-size target-file-size lookup.*
 """

@@ -13,15 +13,12 @@ from lockgate.framework.options.table_options import (
     BUCKET_FUNCTION,
     CHANGELOG_PRODUCER,
     FILE_FORMAT,
-    IGNORE_DELETES,
     MANIFEST_FORMAT,
-    MERGE_ENGINE,
 )
 from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema.schema import TableSchema
 
 FILE_FORMAT_WRITTEN = "orc"
-MERGE_ENGINE_WRITTEN = "deduplicate"
 
 _UNREADABLE = (Verdict.STORED, Verdict.ELSEWHERE)
 _UNWRITABLE = (Verdict.STORED, Verdict.ELSEWHERE, Verdict.NOT_WRITTEN)
@@ -64,16 +61,13 @@ def check_writable(schema: TableSchema) -> None:
         )
     wanted = {FILE_FORMAT: FILE_FORMAT_WRITTEN, BUCKET_FUNCTION: "default"}
     if schema.has_primary_key:
-        wanted |= {MERGE_ENGINE: MERGE_ENGINE_WRITTEN, CHANGELOG_PRODUCER: "none"}
+        wanted |= {CHANGELOG_PRODUCER: "none"}
     for choice, supported in wanted.items():
         value = options.get_option(choice)
         if value.lower() != supported:
             raise UnsupportedFormatError(
                 f"writing tables with {choice.key!r} = {value!r} is not supported, only with {supported!r}"
             )
-    for option in IGNORE_DELETES:
-        if schema.has_primary_key and options.get_option(option):
-            raise UnsupportedFormatError(f"writing tables with option {option.key!r} is not supported")
     if schema.has_primary_key and schema.bucket_count < 1:
         raise UnsupportedFormatError(
             f"the table has dynamic buckets (bucket = {schema.bucket_count}); only tables with a fixed "

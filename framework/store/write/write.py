@@ -14,7 +14,9 @@ from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.rows.deletions import fill_deletions
 from lockgate.framework.store.rows.grouping import Codes, group_codes, groups, last_of_each
-from lockgate.framework.store.rows.merge import KEY_PREFIX, RowKind, merge_plan, sort_by_key
+from lockgate.framework.store.rows.merge import KEY_PREFIX, RowKind, merge_plan, merge_tables, sort_by_key
+from lockgate.framework.store.rows.merge_plan import DEDUPLICATE
+from lockgate.framework.store.rows.row_kinds import KindPolicy, check_deletable, kind_policy
 from lockgate.framework.store.rows.row_order import by_sequence
 from lockgate.framework.store.rows.rows import check_not_null, conform_rows, with_system_columns
 from lockgate.framework.store.schema.schema import TableSchema
@@ -86,6 +88,7 @@ def delete_keys(table: TableHandle, keys: pa.Table | Predicate) -> list[CommitMe
             f"{table.identifier} has no primary key, so rows cannot be deleted; overwrite "
             "partitions, or set option 'deletion-vectors.enabled' = 'true' and delete by a predicate"
         )
+    check_deletable(schema)
     rows, stored = _rows_to_delete(table, keys)
     kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)
     return write_files(table, rows, kinds=kinds, stored=stored)
@@ -117,29 +120,41 @@ def _buffers(
     schema: TableSchema, data: Rows, kinds: Kinds, stored: bool
 ) -> Iterator[tuple[pa.Table, pa.Array | None]]:
     """Gather rows, conformed to the schema and checked, into tables of some size."""
+    policy = kind_policy(schema)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):
         rows = conform_rows(schema, data, stored=stored)
-        row_kinds = _kinds(schema, kinds, rows.num_rows)
-        check_not_null(schema, rows, row_kinds)
-        yield fill_deletions(schema, rows, row_kinds), row_kinds
+        yield _admitted(schema, policy, rows, _kinds(schema, kinds, rows.num_rows))
         return
     if kinds is not None:
         raise InputError("kinds of rows are taken with one table or batch only, not with many")
-    waiting: list[pa.Table] = []
+    waiting: list[tuple[pa.Table, pa.Array | None]] = []
     size = 0
     for batch in data:
         rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        rows = conform_rows(schema, rows, stored=stored)
-        check_not_null(schema, rows, None)
-        waiting.append(rows)
-        size += rows.nbytes
+        admitted = _admitted(schema, policy, conform_rows(schema, rows, stored=stored), None)
+        waiting.append(admitted)
+        size += admitted[0].nbytes
         if size >= _BUFFERED_BYTES:
-            yield pa.concat_tables(waiting), None
+            yield _joined(waiting)
             waiting, size = [], 0
     if waiting:
-        yield pa.concat_tables(waiting), None
+        yield _joined(waiting)
+
+
+def _admitted(
+    schema: TableSchema, policy: KindPolicy, rows: pa.Table, kinds: pa.Array | None
+) -> tuple[pa.Table, pa.Array | None]:
+    """Return the rows that are written, checked, with their kinds."""
+    rows, kinds = policy.admitted(rows, kinds)
+    check_not_null(schema, rows, kinds)
+    return fill_deletions(schema, rows, kinds), kinds
+
+
+def _joined(parts: Sequence[tuple[pa.Table, pa.Array | None]]) -> tuple[pa.Table, pa.Array | None]:
+    kinds = [part for _, part in parts if part is not None]
+    return pa.concat_tables([rows for rows, _ in parts]), pa.concat_arrays(kinds) if kinds else None
 
 
 def _kinds(schema: TableSchema, kinds: Kinds, rows: int) -> pa.Array | None:
@@ -219,7 +234,9 @@ class _KeyWriter(_Writer):
     def __init__(self, table: TableHandle) -> None:
         super().__init__(table)
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
-        self._plan = merge_plan(table.schema)
+        plan = merge_plan(table.schema)
+        assert plan is not None, "a key table has a merge plan"
+        self._plan = plan
         self._done: dict[Where, list[DataFileMeta]] = {}
 
     def write(self, rows: pa.Table, kinds: pa.Array | None) -> None:
@@ -228,20 +245,22 @@ class _KeyWriter(_Writer):
             kinds = pa.nulls(rows.num_rows, pa.int8()).fill_null(0)
         codes, count = group_codes([rows[name] for name in self._schema.primary_keys], rows.num_rows)
         newest = pa.array(last_of_each(codes, count, self._by_age(rows, codes, count)))
-        if len(newest) < rows.num_rows:
+        merges = len(newest) < rows.num_rows and self._plan.engine != DEDUPLICATE
+        if len(newest) < rows.num_rows and not merges:
             rows, kinds = rows.take(newest), kinds.take(newest)
         for where, positions in self._split(rows):
             first = self._next_sequence(where, len(positions))
             chosen = pa.array(positions)
             numbers = pa.array(np.arange(first, first + len(positions), dtype=np.int64))
             laid_out = with_system_columns(self._schema, rows.take(chosen), numbers, kinds.take(chosen))
+            if merges:
+                laid_out = merge_tables(self._plan, [laid_out], keep_deletes=True)
             with BucketWriter(self._table, *where) as writer:
                 writer.write(sort_by_key(laid_out, self._keys))
                 self._done.setdefault(where, []).extend(writer.close())
 
     def _by_age(self, rows: pa.Table, codes: Codes, count: int) -> Codes | None:
         fields = self._schema.sequence_fields
-        assert self._plan is not None, "a key table has a merge plan"
         return by_sequence(rows, fields, self._plan.descending, codes, count) if fields else None
 
     def close(self) -> list[CommitMessage]:

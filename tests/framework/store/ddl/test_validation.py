@@ -55,7 +55,7 @@ def test_an_append_table_has_no_buckets_by_default(catalog: Catalog) -> None:
         ({"bucket": "4"}, OptionError, "needs option 'bucket-key'"),
         ({"bucket-key": "id"}, OptionError, "needs option 'bucket'"),
         ({"bucket": "2", "bucket-key": "dt", "partition": "dt"}, OptionError, "partition columns: dt"),
-        ({"merge-engine": "aggregation"}, OptionError, "only 'deduplicate'"),
+        ({"merge-engine": "aggregation"}, OptionError, "needs a primary key"),
         ({"file.format": "parquet"}, OptionError, "only 'orc'"),
         ({"primary-key": "id", "deletion-vectors.enabled": "true"}, OptionError, "would show twice"),
         ({"changelog-producer": "input"}, OptionError, "only 'none'"),

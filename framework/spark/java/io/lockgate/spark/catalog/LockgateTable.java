@@ -88,6 +88,12 @@ public abstract class LockgateTable
     return names("primary_key");
   }
 
+  /** Why a statement (DELETE, UPDATE, MERGE) would not do what it says; null where it does. */
+  String whyRefused(String statement) {
+    JsonNode reason = spec.path("refused_statements").path(statement);
+    return reason.isTextual() ? reason.asText() : null;
+  }
+
   List<String> sequenceFields() {
     return names("sequence_fields");
   }

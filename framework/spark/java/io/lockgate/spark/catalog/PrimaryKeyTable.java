@@ -13,6 +13,10 @@ public final class PrimaryKeyTable extends LockgateTable {
 
   @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    String reason = whyRefused(info.command().name());
+    if (reason != null) {
+      throw new UnsupportedOperationException("table " + name() + ": " + reason);
+    }
     return () -> new PrimaryKeyTableChange(this, info.command());
   }
 }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.types.DataType;
 
 /** Puts one row together of the rows of a key, column by column; source: Paimon's merge functions. */
 public abstract class RowEngine {
+  private static final byte INSERT = 0;
   private static final byte UPDATE_BEFORE = 1;
   static final byte DELETE = 3;
 
@@ -32,12 +33,14 @@ public abstract class RowEngine {
   final Object[] values;
   final boolean[] merged;
   private final DataType[] types;
+  private final int kindAt;
   InternalRow newest;
   boolean removed;
 
   RowEngine(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
     this.plan = plan;
     this.types = types.clone();
+    this.kindAt = places.applyAsInt(plan.kind());
     this.values = new Object[types.length];
     this.merged = new boolean[types.length];
     for (MergePlan.Column column : plan.columns()) {
@@ -79,6 +82,9 @@ public abstract class RowEngine {
 
   /** The value of a column; of one that the plan does not name, that of the newest row. */
   public Object value(int at) {
+    if (at == kindAt) {
+      return isDeleted() ? DELETE : INSERT;
+    }
     return merged[at] ? values[at] : read(newest, at);
   }
 

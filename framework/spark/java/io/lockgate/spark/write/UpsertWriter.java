@@ -32,8 +32,8 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.math.Ordering;
 
 /**
- * Writes rows of a key table: sorted by partition, bucket and key with Spark's sorter, which spills, then one row a key, the
- * newest by the table's sequence columns or else the one that came last, with rising sequence numbers.
+ * Writes rows of a key table: sorted by partition, bucket and key with Spark's sorter, which spills, then one row a key, with rising
+ * sequence numbers: what the table's engine makes of those that come, from old to new by the sequence columns and then by arrival.
  */
 final class UpsertWriter extends OrcWriter {
   // Columns of a sorted row before the table's own.
@@ -41,6 +41,8 @@ final class UpsertWriter extends OrcWriter {
   private static final int ARRIVAL = 1;
   private static final int KIND = 2;
   private static final int BEFORE = 3;
+  // By their numbers in files.
+  private static final List<String> KINDS = List.of("+I", "-U", "+U", "-D");
 
   private final DataType[] types;
   private final UnsafeProjection toSorted;
@@ -50,6 +52,8 @@ final class UpsertWriter extends OrcWriter {
   private final UnsafeProjection keyOf;
   private final JoinedRow joined = new JoinedRow();
   private final GenericInternalRow prefix = new GenericInternalRow(BEFORE);
+  private final KeyFold fold;
+  private final int kindColumn;
   private long arrivals;
   private DataFileWriter file;
 
@@ -70,6 +74,8 @@ final class UpsertWriter extends OrcWriter {
     }
     order.addAll(orders(List.of(ARRIVAL)));
     this.sorter = sorter(ordering(order));
+    this.fold = new KeyFold(spec.mergePlan(), spec, types, BEFORE, KIND);
+    this.kindColumn = spec.kindColumn();
   }
 
   private static DataType[] types(WriteSpec spec) {
@@ -143,7 +149,7 @@ final class UpsertWriter extends OrcWriter {
 
   @Override
   public void write(InternalRow row) throws IOException {
-    add(row, DataFileWriter.INSERT);
+    add(row, kindColumn < 0 ? DataFileWriter.INSERT : kindOf(row));
   }
 
   @Override
@@ -151,7 +157,20 @@ final class UpsertWriter extends OrcWriter {
     add(row, DataFileWriter.DELETE);
   }
 
+  /** The kind that a row's own column says. */
+  private byte kindOf(InternalRow row) {
+    int kind = row.isNullAt(kindColumn) ? -1 : KINDS.indexOf(row.getUTF8String(kindColumn).toString());
+    if (kind < 0) {
+      throw new IllegalArgumentException("column '" + spec().fields().get(kindColumn).name()
+          + "' says the kind of each row by +I, -U, +U or -D, and another text or a null is there");
+    }
+    return (byte) kind;
+  }
+
   private void add(InternalRow row, byte kind) throws IOException {
+    if (!spec().admits(kind)) {
+      return;
+    }
     prefix.setInt(BUCKET, bucket(row));
     prefix.setLong(ARRIVAL, arrivals++);
     prefix.setByte(KIND, kind);
@@ -177,8 +196,10 @@ final class UpsertWriter extends OrcWriter {
         newest = lastOfBucket || sameKey.compare(row, waiting) != 0;
       }
       if (!newest) {
+        fold.add(row);
         continue;
       }
+      InternalRow left = fold.finish(row);
       if (bucket == null) {
         bucket = describe(row, BEFORE, row.getInt(BUCKET));
         sequence = spec().firstSequence(bucket.sequenceKey());
@@ -187,7 +208,7 @@ final class UpsertWriter extends OrcWriter {
         file = open(bucket);
         firstKey = keyOf.apply(row).copy();
       }
-      file.write(row, BEFORE, sequence++, row.getByte(KIND));
+      file.write(left, BEFORE, sequence++, left.getByte(KIND));
       if (lastOfBucket || file.full()) {
         file.bounds(firstKey, keyOf.apply(row));
         finish(bucket, file);

@@ -2,11 +2,14 @@ package io.lockgate.spark.write;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileStatistics;
+import io.lockgate.spark.merge.MergePlan;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.types.DataType;
 
 /** What every writer of one query must know; built from the reply of write.begin. */
@@ -25,6 +28,10 @@ public final class WriteSpec implements Serializable {
   private final int[] bucketKey;
   private final int[] sequence;
   private final boolean descending;
+  private final MergePlan mergePlan;
+  private final int kindColumn;
+  private final Set<Integer> droppedKinds = new HashSet<>();
+  private final Map<Integer, String> refusedKinds = new HashMap<>();
   private final int buckets;
   private final long firstSequence;
   private final Map<String, Long> firstSequences;
@@ -50,6 +57,11 @@ public final class WriteSpec implements Serializable {
     buckets = bucket.path("count").asInt(-1);
     sequence = ordinals(begin.path("sequence").path("columns"));
     descending = begin.path("sequence").path("descending").asBoolean(false);
+    mergePlan = begin.hasNonNull("merge_plan") ? MergePlan.of(begin.get("merge_plan")) : null;
+    JsonNode kinds = begin.path("kinds");
+    kindColumn = kinds.hasNonNull("column") ? ordinal(kinds.get("column").asText()) : -1;
+    kinds.path("dropped").forEach(kind -> droppedKinds.add(kind.asInt()));
+    kinds.path("refused").properties().forEach(kind -> refusedKinds.put(Integer.valueOf(kind.getKey()), kind.getValue().asText()));
     JsonNode first = begin.path("first_sequence");
     firstSequence = first.isObject() ? 0 : first.asLong(0);
     firstSequences = new HashMap<>();
@@ -155,6 +167,25 @@ public final class WriteSpec implements Serializable {
   /** Whether the smaller values of {@link #sequence()} are newer. */
   boolean descending() {
     return descending;
+  }
+
+  /** How rows of one key merge; null where the newest is the row. */
+  MergePlan mergePlan() {
+    return mergePlan == null || mergePlan.engine().equals(MergePlan.DEDUPLICATE) ? null : mergePlan;
+  }
+
+  /** The column whose text is the kind of a row, below 0 if rows are insertions. */
+  int kindColumn() {
+    return kindColumn;
+  }
+
+  /** Tells whether rows of a kind are written; an error where the table cannot take them. */
+  boolean admits(byte kind) {
+    String reason = refusedKinds.get((int) kind);
+    if (reason != null) {
+      throw new IllegalArgumentException(reason);
+    }
+    return !droppedKinds.contains((int) kind);
   }
 
   /** The table's bucket count; below 1 for tables without buckets, whose files lie in bucket 0. */
