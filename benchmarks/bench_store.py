@@ -22,7 +22,10 @@ from store.versus_paimon import versus_paimon
 ROWS, FILES = 20_000_000, 200
 REPETITIONS = 7
 KEYS = 10_000_000
-PARTS = ("plan", "spark-plan", "scan", "insert", "merge", "tpch", "shuffle-join", "vectors", "versus-paimon")
+PARTS = (
+    *("plan", "spark-plan", "scan", "insert", "merge", "engines", "tpch", "shuffle-join", "vectors"),
+    "versus-paimon",
+)
 
 
 def main() -> int:
@@ -65,6 +68,8 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
                 vectors.delete_ratio(lake, facts.name, repetitions)
         if "merge" in wanted:
             merging.merge_read(lake, rows, repetitions)
+        if "engines" in wanted:
+            merging.engine_reads(lake, rows, repetitions)
         if "shuffle-join" in wanted:
             shuffle_joins.bloom_ratio(lake, repetitions)
         if "tpch" in wanted:

@@ -42,6 +42,14 @@ def visible_entries(table: TableHandle, snapshot: Snapshot) -> list[ManifestEntr
     return files.select(files.live)
 
 
+def stored_entries(table: TableHandle, snapshot: Snapshot) -> list[ManifestEntry]:
+    """Return the live files of a snapshot, those that queries pass over included, with their vectors."""
+    files = table.manifests.files(snapshot)
+    vectors = _vectors(table, snapshot, files)
+    shown = files.with_vectors(vectors, np.zeros(len(files), np.bool_)) if vectors else files
+    return shown.select(shown.live)
+
+
 def hides_level_0(schema: TableSchema, snapshot: Snapshot) -> bool:
     """Say whether queries pass over level 0, whose rows may be newer than rows of higher levels.
 

@@ -20,7 +20,7 @@ from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_
 from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.split import by_bucket
-from lockgate.framework.store.scan.visible_files import visible_entries
+from lockgate.framework.store.scan.visible_files import stored_entries
 from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
@@ -84,7 +84,7 @@ class Compact(Procedure):
         table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
         chosen = parse_partitions(arguments["partitions"], table.schema)
         snapshot = table.latest_snapshot()
-        entries = [] if snapshot is None else visible_entries(table, snapshot)
+        entries = [] if snapshot is None else stored_entries(table, snapshot)
         entries = [entry for entry in entries if chosen(entry.partition)]
         stale = _stale_files(context, table, entries) | _marked_files(table, entries, full=full)
         jobs = _jobs(table, entries, stale, full=full)

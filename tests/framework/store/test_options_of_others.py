@@ -42,9 +42,8 @@ def test_rows_that_say_their_kind_themselves(catalog: Catalog, make_table: MakeT
     table = make_table(primary_keys=("id",), bucket="1")
     table.append(pa.table({"id": [1], "v": ["+I"]}))
     table = with_option(catalog, table, "rowkind.field", "v")
-    with pytest.raises(UnsupportedFormatError, match=r"'rowkind\.field' is not supported"):
-        table.append(pa.table({"id": [1], "v": ["-D"]}))
-    assert table.read().to_pylist() == [{"id": 1, "v": "+I"}]
+    table.append(pa.table({"id": [1, 2], "v": ["-D", "+U"]}))
+    assert table.read().to_pylist() == [{"id": 2, "v": "+U"}]
 
 
 @pytest.mark.parametrize("scheme", ["file:", "file://", ""])
