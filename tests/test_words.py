@@ -1,0 +1,89 @@
+"""Words that readers stumble over, refused in the documentation and in docstrings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "RELEASING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
+FOLDERS = (
+    "framework/io",
+    "framework/keys",
+    "framework/options",
+    "framework/types",
+    "lookup",
+    "procedures",
+    "pushdown",
+    "src/lockgate",
+)
+REFUSED = {
+    r"anew": "again, or a verb with re-",
+    r"whoever": "anyone who",
+    r"of (?:then|before)": "earlier, old",
+    r"(?:is|are|was|were) told (?:by|of)": "identified by, knows",
+    r"besides?": "in addition to, next to, with",
+    r"meanwhile": "concurrently, since then, or nothing",
+    r"be rid of": "remove",
+    r"for to": "because",
+    r"speaks? against": "prevents",
+    r"needless": "not needed",
+}
+PATTERN = re.compile("|".join(rf"\b(?:{words})\b" for words in REFUSED), re.IGNORECASE)
+TITLE = re.compile(r"^#+ (?:What is known|Which |Whom |Whose |From .* to )", re.MULTILINE)
+
+
+def refused(text: str) -> list[str]:
+    """Return the words of a text that are not to be in it."""
+    return [match[0] for match in PATTERN.finditer(text)]
+
+
+def docstrings(path: Path) -> list[str]:
+    """Return the docstrings of a module, its classes and functions."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    tree = ast.parse(path.read_text())
+    return [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_documentation_has_no_words_that_are_read_twice(page: Path) -> None:
+    text = page.read_text()
+    assert refused(text) == []
+    assert TITLE.findall(text) == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_docstrings_have_no_words_that_are_read_twice(folder: str) -> None:
+    paths = sorted((ROOT / folder).rglob("*.py", recurse_symlinks=False))
+    assert paths
+    found = {str(path.relative_to(ROOT)): refused("\n".join(docstrings(path))) for path in paths}
+    assert {path: words for path, words in found.items() if words} == {}
+
+
+def test_options_and_arguments_have_no_words_that_are_read_twice() -> None:
+    from lockgate.framework.options import table_options
+    from lockgate.framework.plugins.plugins import plugins
+    from lockgate.procedures.builtin import builtin_procedures
+
+    plugins()  # plugins add options
+    texts = [option.doc for option in table_options.KNOWN.values()]
+    for procedure in builtin_procedures():
+        texts += [procedure.description, *(parameter.doc for parameter in procedure.parameters)]
+    assert len(texts) > 60
+    assert refused("\n".join(texts)) == []
+
+
+@pytest.mark.parametrize("text", ["written anew", "tables of before", "Whoever reads", "is told by a clock"])
+def test_such_words_are_found(text: str) -> None:
+    assert refused(text)
+
+
+def test_other_words_are_not_found() -> None:
+    assert refused("a renewed key, a whole file, the side of a join, one of the beforehand") == []
