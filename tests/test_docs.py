@@ -18,6 +18,8 @@ from lockgate.procedures import Procedure, find
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))}
 README = (ROOT / "README.md").read_text()
+TUTORIALS = [f"docs/tutorials/{path.name}" for path in sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+IN_DOCS = [*(f"docs/{name}" for name in PAGES), *TUTORIALS]
 HOOKS = sorted(name for name in vars(hookspecs) if name.startswith("lockgate_"))
 
 
@@ -107,13 +109,22 @@ def test_every_page_is_in_the_index() -> None:
     assert linked == set(PAGES) - {"index.md"}
 
 
+def test_every_tutorial_is_in_the_index_and_on_the_site() -> None:
+    site = (ROOT / "mkdocs.yml").read_text()
+    assert TUTORIALS
+    for page in TUTORIALS:
+        name = page.removeprefix("docs/")
+        assert f"]({name})" in PAGES["index.md"]
+        assert name in site
+
+
 def anchors(page: Path) -> list[str]:
     """Return the names by which the headings of a page are linked to, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in PAGES)])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *IN_DOCS])
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for target, heading in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text):
@@ -122,7 +133,7 @@ def test_links_lead_somewhere(page: str) -> None:
         assert not heading or heading in anchors(found), f"{page} links to {target}#{heading}"
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}" for name in PAGES)])
+@pytest.mark.parametrize("page", ["README.md", *IN_DOCS])
 def test_python_in_the_documentation_is_python(page: str) -> None:
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)):
         if block.startswith(">>>"):
@@ -130,7 +141,7 @@ def test_python_in_the_documentation_is_python(page: str) -> None:
         compile(block, f"{page}, block {number}", "exec")
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *(f"docs/{name}" for name in PAGES)])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *IN_DOCS])
 def test_documentation_names_no_machine(page: str) -> None:
     assert not re.search(r"/(home|root|work|Users)/", (ROOT / page).read_text())
 

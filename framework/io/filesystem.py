@@ -75,7 +75,7 @@ class FileSystem(Protocol):
 
 @runtime_checkable
 class FollowsLinks(Protocol):
-    """What a file system can do besides if names in it may be links to elsewhere."""
+    """The extra ability of a file system whose names may be links to elsewhere."""
 
     def real_path(self, path: str) -> str:
         """Return where a path leads, links followed; what does not exist stays as it is."""
@@ -83,7 +83,7 @@ class FollowsLinks(Protocol):
 
 @runtime_checkable
 class MovesFolders(Protocol):
-    """What a file system can do besides if a folder gets another name in one step, whatever it holds."""
+    """The extra ability of a file system that renames a folder in one step, whatever it holds."""
 
     def move_folder(self, path: str, target: str) -> None:
         """Give a folder another name; those above it must exist.

@@ -1,6 +1,6 @@
 """How much metadata may take in memory: a small file can unpack to gigabytes, or claim to be one.
 
-Whoever can write to a table's folder chooses what is read there. So metadata is read and unpacked up to a
+Anyone who can write to a table's folder chooses what is read there. So metadata is read and unpacked up to a
 limit: 256 MiB a file (real ones have a few MiB), 32 MiB of JSON, and of a compressed file 64 times what is
 stored, but 32 MiB in any case. Where real tables need more, the environment variable LOCKGATE_METADATA_LIMIT
 gives the bytes, for all of them.

@@ -1,7 +1,7 @@
 """Folders and files of this user alone: where local state lies, and how each opener of it makes sure of that.
 
 Caches of lookups, sockets, files that two processes share, and whatever else is kept on a host's disk
-(policies, indexes) lie in a folder of mode 0700 that belongs to the user of the process. Whoever makes it
+(policies, indexes) lie in a folder of mode 0700 that belongs to the user of the process. Anyone who makes it
 checks that, and so does **everybody who opens something in it**: another user of the host could have made the
 folder first, and then chooses what is read. What is checked is the whole way, as sshd does for a home
 (`StrictModes`): every folder and every link from the root on belongs to root or to this user, and nobody else

@@ -39,7 +39,7 @@ class KeyProviderConformance:
     """What every key provider promises, wherever its keys live.
 
     Give `make_provider`, and as many of the other methods as the place of the keys allows: what returns None
-    skips its tests. `make_provider` is called anew by each test and must give access to the same keys within
+    skips its tests. `make_provider` is called by each test and must give access to the same keys within
     one test. It must hold a key of each algorithm in `algorithms`.
     """
 
@@ -179,7 +179,7 @@ class KeyProviderConformance:
                 assert wrong.decrypt_local_key(key, local.encrypted) != local.plain
 
     def test_denied_keys(self) -> None:
-        """Denied is not missing: the message sends the reader to whoever grants keys."""
+        """A denied key differs from a missing one: the message refers to the people who grant keys."""
         provider, denied = self.make_provider(), self.make_denied()
         if denied is None:
             raise SkipTest("no provider without rights is given")

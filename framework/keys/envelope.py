@@ -1,4 +1,4 @@
-"""Master keys that lie beside the data, wrapped in a table's option and opened by a key kept elsewhere."""
+"""Master keys stored with the data, wrapped in a table's option and opened by a key kept elsewhere."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class EnvelopeKeyProvider(KeyProvider):
         return WrappedKeys(wrapped).text
 
     def rewrap(self, text: str, wrapper: KeyWrapper | KeyProvider | None = None) -> str:
-        """`text` with the same master keys, wrapped anew: under the newest version of the wrapping key.
+        """`text` with the same master keys, wrapped again: under the newest version of the wrapping key.
 
         With a `wrapper`, under another key or service. Files stay as they are and readable.
         """

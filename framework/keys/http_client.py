@@ -206,7 +206,7 @@ class HttpClient:
             self.close()
 
     def close(self) -> None:
-        """Close the connections that are kept; the next question opens one anew."""
+        """Close the kept connections; the next request opens another."""
         with self._lock:
             held, self._idle = self._idle, {}
         for (process, _), idle in held.items():

@@ -1,4 +1,4 @@
-"""The key providers that come with Lockgate beside key files, as a plugin."""
+"""Lockgate's own key providers other than key files, as a plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrapping master keys under a key that lives elsewhere, so that they can lie beside the data."""
+"""Wrapping of master keys under a key kept elsewhere, so that they can be stored with the data."""
 
 from __future__ import annotations
 

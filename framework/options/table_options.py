@@ -168,7 +168,7 @@ ORC_HIDE_CARDINALITY = Option(
     False,
     "write no dictionaries, because their size shows the number of distinct values",
 )
-# Tables with encrypted columns are created with "require"; those of before have files without tags.
+# Tables with encrypted columns are created with "require"; earlier tables have files without tags.
 ORC_INTEGRITY = Option(
     "orc.integrity",
     one_of("require", "verify", "ignore"),

@@ -69,7 +69,7 @@ class DiskBudget:
         if free < coming + _SPARE_BYTES:
             raise LookupCacheError(
                 f"the disk of the lookup cache {self._root} has {free} bytes free and {coming} more are "
-                f"needed, beside {_SPARE_BYTES} that are left free: free some, or choose another folder with "
+                f"needed, plus {_SPARE_BYTES} that stay free: free some, or choose another folder with "
                 "lookup.cache-dir"
             )
         if self._limit and (used := disk_usage(self._root)) + coming > self._limit:

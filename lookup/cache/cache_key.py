@@ -1,4 +1,4 @@
-"""The key of an encrypted cache: made under the keys of the table's columns, wrapped beside the cache.
+"""The key of an encrypted cache: made under the keys of the table's columns, stored wrapped with the cache.
 
 For each key that encrypts a cached column the key provider makes a local key, as it does for a data file.
 The cache's key is derived from all of them, so that opening the cache needs every one. `KEYS.json` has the

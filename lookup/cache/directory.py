@@ -17,7 +17,7 @@
     readers/<name>       what a driver still needs, touched while it lives
     reports/<name>       where that driver's lookup stands, for the shell (`caches`)
 
-A folder belongs to one user and is closed to others; whoever opens a state checks that (`check`).
+A folder belongs to one user and is closed to others; every opener of a state checks that (`check`).
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class CacheDirectory:
     # --- what others want --------------------------------------------------------------------------
 
     def want(self, snapshot_id: int, mark: int = 0) -> None:
-        """Ask whoever holds the lock for the state at a snapshot; must be repeated within the lease.
+        """Ask the holder of the lock for the state at a snapshot; must be repeated within the lease.
 
         `mark` tells it from others of its number (`mark_of`); 0: whichever has the number now.
         """
@@ -294,7 +294,7 @@ class CacheDirectory:
         self._wish(snapshot_id, mark).unlink(missing_ok=True)
 
     def refuse(self, snapshot_id: int, error: dict[str, Any], mark: int = 0) -> None:
-        """The wish cannot be fulfilled: leave the reason to whoever made it."""
+        """The wish cannot be fulfilled: leave the reason for its author."""
         write_atomically(self._wish(snapshot_id, mark, ".error"), json.dumps(error))
         self.unwant(snapshot_id, mark)
 

@@ -58,8 +58,8 @@ def ahead(
 class RunHooks:
     """How runs are written.
 
-    All writing is within the budget, `row_bytes` a row beside keys and values; with `cipher`, what is put
-    aside meanwhile is encrypted.
+    All writing is within the budget, `row_bytes` a row plus keys and values; with `cipher`, what is put
+    aside is encrypted.
     """
 
     budget: DiskBudget

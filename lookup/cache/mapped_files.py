@@ -2,7 +2,7 @@
 
 A lookup asks the layers from the newest to the oldest, all keys of a batch at once. A step forward writes one
 new layer of the changed keys only. Layers that have grown alike are merged, small ones at once, large ones by
-a thread beside the next steps; so a change costs the same whatever the size of the table.
+a thread concurrent with the next steps; so a change costs the same whatever the size of the table.
 """
 
 from __future__ import annotations

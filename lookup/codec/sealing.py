@@ -197,7 +197,7 @@ class SpillCipher:
         return nonce + self._cipher.encrypt(nonce, piece, None)
 
     def open(self, piece: bytes) -> bytes:
-        """The reverse of `seal`; LookupCacheError if the file was changed meanwhile."""
+        """The reverse of `seal`; LookupCacheError if the file was changed."""
         try:
             return self._cipher.decrypt(piece[:_SPILL_NONCE_BYTES], piece[_SPILL_NONCE_BYTES:], None)
         except InvalidTag:

@@ -1,4 +1,4 @@
-"""Which snapshot each micro-batch uses, remembered beside the table so that a retried batch gets the same
+"""The snapshot of each micro-batch, recorded in the table so that a retried batch gets the same
 one.
 
 A pin is a Paimon consumer of the dimension: it keeps snapshot expiry from removing what the batch reads,
@@ -110,7 +110,7 @@ class Pins:
             return list(self._by_query)
 
     def forget(self, query_id: str) -> None:
-        """Renew a query's pins no more; if it asks again, they are found beside the table."""
+        """Stop renewing a query's pins; if it asks again, they are found in the table."""
         with self._lock:
             self._by_query.pop(query_id, None)
 

@@ -172,7 +172,7 @@ class Hosts:
     # --- asking --------------------------------------------------------------------------------------
 
     def ask(self, host: Host, snapshot_id: int, *, serve: bool) -> None:
-        """Have a state built on a host, by whoever owns its cache now or next."""
+        """Have a state built on a host, by the current or next owner of its cache."""
         serve = host.asked[snapshot_id] = host.asked.get(snapshot_id, False) or serve
         if host.leader is not None:
             self._send(host.leader, {"op": "build", "snapshot": snapshot_id, "serve": serve})

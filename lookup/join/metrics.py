@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.spec import LookupSpec
 
 TOO_LARGE = "the batch is about as large as the table: lookup.strategy=spark would be faster"
-TOO_SMALL = "the batch is small beside the table: lookup.strategy=lookup would be faster"
+TOO_SMALL = "the batch is small compared with the table: lookup.strategy=lookup would be faster"
 
 
 def observed(

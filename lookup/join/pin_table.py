@@ -1,6 +1,6 @@
 """The system table `t$pin`: one row, the snapshot that a lookup on `t` answers this batch from.
 
-Beside it stands what the progress of a stream tells of the cache.
+It also holds the cache's figures for the progress of a stream.
 
 Spark plans a scan of it once for each micro-batch, which is the one moment when the driver can choose for
 all of the batch's tasks.

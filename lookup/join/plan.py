@@ -1,7 +1,7 @@
 """The plan of a join by the cache.
 
 The row of `dim$pin`, a scalar subquery, gives the batch its snapshot; a function on the key columns alone
-asks the cache in the Python workers; its answer becomes columns beside the stream's own.
+asks the cache in the Python workers; its answer becomes columns next to the stream's own.
 """
 
 from __future__ import annotations

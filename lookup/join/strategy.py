@@ -74,7 +74,7 @@ def _rows_of(table: Table, spec: LookupSpec, newest: Snapshot) -> int:
 
 
 def is_large(batch_rows: int, table_rows: int) -> bool:
-    """Say whether a batch is so large, beside the table, that Spark's own join is the faster one."""
+    """Return whether a batch is so large, compared with the table, that Spark's own join is faster."""
     return batch_rows > 0 and batch_rows >= SPARK_FROM * table_rows
 
 
@@ -127,7 +127,7 @@ def snapshot_for_spark(
     """Choose the snapshot that Spark joins a batch with, and protect it until the batch is committed.
 
     Where a lookup serves the same rows already, its snapshot is taken: a batch never sees an older one than
-    the batch before, whoever answered that. Returns the snapshot (0: there is none) and what `$pin` says of
+    the batch before, by whichever join. Returns the snapshot (0: there is none) and what `$pin` says of
     it: lag in milliseconds, rows, bytes (0: nothing is cached) and milliseconds to build.
     """
     lookup_id = cache_id(table, spec)

@@ -56,7 +56,7 @@ def generation(
             fresh.close()
             raise LookupCacheError(
                 f"the lookup cache {path} holds another snapshot {snapshot_id} than this query was planned "
-                "with, which was rolled back meanwhile: run the query again"
+                "with, which has been rolled back: run the query again"
             )
         if known is not None:
             known[1].close()

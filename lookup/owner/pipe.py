@@ -66,7 +66,7 @@ class PipeKeyProvider(KeyProvider):
         self._waiting: dict[int, tuple[threading.Event, Message]] = {}
 
     def answer(self, message: Message) -> None:
-        """Hand an answer to whoever waits for it."""
+        """Hand an answer to the thread that waits for it."""
         with self._lock:
             waiting = self._waiting.pop(message["id"], None)
         if waiting is not None:

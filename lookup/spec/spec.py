@@ -140,7 +140,7 @@ class CacheLayout:
         return self.kind is not Kind.PRIMARY_KEY
 
     def to_json(self) -> dict[str, Any]:
-        """What a reader must know, kept beside the cache."""
+        """The facts that a reader must know, stored with the cache."""
         primary = self.primary_schema
         return {
             "cache_format": CACHE_FORMAT,

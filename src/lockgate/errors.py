@@ -117,7 +117,7 @@ class NameTooLongError(StorageError, ValueError):
 
 
 class CommitConflictError(LockgateError):
-    """Raised when a commit cannot be applied to what others committed meanwhile; nothing became visible."""
+    """Raised when a commit no longer fits after concurrent commits; nothing became visible."""
 
 
 # --- access --------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class Compact(Procedure):
     """Rewrites the files of a table in a COMPACT snapshot; the table's rows stay the same.
 
     Opens every file strictly: without a key that the files need, KeyMissingError is raised and nothing has
-    changed. Rows that others write meanwhile survive; of two compactions of the same files the later one
+    changed. Rows written concurrently survive; of two compactions of the same files the later one
     fails with CommitConflictError, its files deleted. Buckets are rewritten one after the other; in memory is
     at most what one bucket has in files whose keys overlap.
     """
@@ -123,8 +123,8 @@ def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[Mani
     """Return the files that are not encrypted as `orc.encrypt` says, by the current keys and with tags.
 
     Writers that know nothing of the option leave columns in the clear, those that know ORC's encryption alone
-    leave no tags, and a new version of a key makes files of before outdated. Indexes of other engines hold
-    values in the clear beside any file.
+    leave no tags, and a new version of a key makes earlier files outdated. Indexes of other engines hold
+    values in the clear in other files.
     """
     secrets = secrets_of(table.schema)
     plain = PlainStatistics(secrets, table.schema_of)
@@ -148,7 +148,7 @@ def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[Mani
 
 
 def _marked_files(table: Table, entries: Sequence[ManifestEntry], *, full: bool) -> set[str]:
-    """Return the files of which enough rows are deleted by vectors to write them anew without these."""
+    """Return the files with enough rows deleted by vectors to be rewritten without them."""
     share = 0.0 if full else table.options.get_option(DELETE_RATIO)
     return {
         entry.file.file_name

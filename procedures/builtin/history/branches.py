@@ -1,4 +1,4 @@
-"""`create_branch`, `delete_branch`, `rename_branch`, `fast_forward`: lines beside a table's own."""
+"""`create_branch`, `delete_branch`, `rename_branch`, `fast_forward`: lines next to a table's own."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ExpirePlaintext(Procedure):
 
     Opens files strictly: without a key, KeyMissingError is raised and nothing has changed. Each step is
     complete in itself, so that a call that was killed is finished by the next one. Rows stay the same, and
-    those that others write meanwhile survive.
+    rows written concurrently survive.
     """
 
     name = "expire_plaintext"

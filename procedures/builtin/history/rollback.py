@@ -42,7 +42,7 @@ class Rollback(Procedure):
     result = _RESULT
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Roll back; CommitConflictError, with nothing changed, if a commit lands meanwhile."""
+        """Roll back; CommitConflictError, with nothing changed, if another commit lands first."""
         table = context.table(arguments["table"])
         given = {name: arguments[name] for name in ("version", "snapshot", "tag")}
         given = {name: value for name, value in given.items() if value is not None}

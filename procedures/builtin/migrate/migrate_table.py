@@ -188,7 +188,7 @@ def _delete_origin(context: ProcedureContext, source: Source, now: Source) -> No
     if source.table is not None:
         if later:
             raise ProcedureError(
-                f"{source.name} was migrated but not dropped: {len(later)} files were added meanwhile, for "
+                f"{source.name} was migrated but not dropped: {len(later)} files have been added since, for "
                 f"instance {min(later)}; stop its writers and copy those rows before dropping it"
             )
         context.spark.sql(f"DROP TABLE {source.table}")

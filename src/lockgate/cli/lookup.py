@@ -17,7 +17,7 @@ def add_lookup(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of `lockgate lookup`."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add(commands, "status", _status, "show the lookup caches in a folder")
-    _add(commands, "rebuild", _rebuild, "throw away what caches hold: the next lookup reads the table anew")
+    _add(commands, "rebuild", _rebuild, "discard cached data; the next lookup reloads the table")
     drop = _add(commands, "drop", _drop, "remove lookup caches from the disk")
     drop.add_argument("--force", action="store_true", help="also caches whose owner is running")
 
