@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.terminal import TerminalReporter
 
 # One Spark session for all folders whose tests need one.
@@ -25,6 +27,14 @@ settings.load_profile("quick")
 # Taken out of the environment, so that pytest inside a test does not write there.
 COUNTS = os.environ.pop("LOCKGATE_TEST_COUNTS", None)
 KINDS = {"error": "failed", "xpassed": "passed", "xfailed": "skipped"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def never_waits_for_the_disk() -> Iterator[None]:
+    """Let `os.fsync` do nothing: no test takes the power away, and what a killed process wrote stays."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
