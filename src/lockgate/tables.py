@@ -40,7 +40,9 @@ if TYPE_CHECKING:
         SetOption,
     )
     from lockgate.framework.store.history.expire import expire_snapshots
+    from lockgate.framework.store.scan.request import ReadRequest
     from lockgate.framework.store.scan.selection import Between
+    from lockgate.framework.store.scan.table_scan import TableScan
     from lockgate.framework.types import (
         BIGINT,
         BOOLEAN,
@@ -123,6 +125,7 @@ __all__ = [
     "ManifestFileMeta",
     "MoveColumn",
     "Position",
+    "ReadRequest",
     "RemoveOption",
     "RenameColumn",
     "Schema",
@@ -131,6 +134,7 @@ __all__ = [
     "SimpleStats",
     "Snapshot",
     "Table",
+    "TableScan",
     "TableSchema",
     "Tag",
     "array",
@@ -198,6 +202,7 @@ __getattr__ = lazily(
         "ManifestFileMeta": "lockgate.framework.store",
         "MoveColumn": "lockgate.framework.store.ddl.schema_changes",
         "Position": "lockgate.framework.store.ddl.schema_changes",
+        "ReadRequest": "lockgate.framework.store.scan.request",
         "RemoveOption": "lockgate.framework.store.ddl.schema_changes",
         "RenameColumn": "lockgate.framework.store.ddl.schema_changes",
         "SMALLINT": "lockgate.framework.types",
@@ -210,6 +215,7 @@ __getattr__ = lazily(
         "Snapshot": "lockgate.framework.store",
         "TINYINT": "lockgate.framework.types",
         "Table": "lockgate.framework.store",
+        "TableScan": "lockgate.framework.store.scan.table_scan",
         "TableSchema": "lockgate.framework.store",
         "Tag": "lockgate.framework.store",
         "array": "lockgate.framework.types",

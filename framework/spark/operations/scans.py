@@ -53,10 +53,9 @@ _LOOKUP_OPTION = "lookup.spec"
 
 def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say by index which filters are accepted and which remain."""
-    from lockgate.framework.store.scan.scan import apply_filters
+    from lockgate.framework.store.scan.table_scan import TableScan
 
-    pushed = apply_filters(
-        context.table(),
+    pushed = TableScan(context.table()).apply_filters(
         [from_json(item) for item in request["filters"]],
         [reason_unsupported(item) for item in request["filters"]],
         [describe_json(item) for item in request["filters"]],
