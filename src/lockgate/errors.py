@@ -58,6 +58,10 @@ class SnapshotNotFoundError(NotFoundError):
     """Raised when a snapshot does not exist, because it has expired or was never written."""
 
 
+class SnapshotExpiredError(SnapshotNotFoundError, FileNotFoundError):
+    """Raised when a file of a snapshot is gone, mostly because it has expired since the read was planned."""
+
+
 class TagNotFoundError(NotFoundError):
     """Raised when a table has no tag of that name."""
 

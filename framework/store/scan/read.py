@@ -25,6 +25,7 @@ from lockgate.framework.store.rows.merge import (
     merge_tables,
 )
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
+from lockgate.framework.store.scan.expired_files import expiry_named
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.scan.split import Split
@@ -197,7 +198,10 @@ class FileReader:
     def check_keys(self, path: str) -> None:
         """Raise KeyMissingError or its kin if a key of the file is not held; only ORC files need keys."""
         if format_of(path) is FileFormat.ORC:
-            with self._open_orc(path, self._schema, strict=True):
+            with (
+                expiry_named(self._table.file_system.uri(path)),
+                self._open_orc(path, self._schema, strict=True),
+            ):
                 pass
 
     def _open(self, path: str, written: TableSchema, *, nanoseconds: bool) -> DataFile:
@@ -266,7 +270,10 @@ class FileReader:
         wanted = [field.type for field in self._schema.fields if field.name in names]
         nanoseconds = any(has_nanoseconds(kind) for kind in wanted)
         deleted = None if vector is None else read_vector(self._table, vector, file.row_count)
-        with self._open(path, written, nanoseconds=nanoseconds) as source:
+        with (
+            expiry_named(self._table.file_system.uri(path)),
+            self._open(path, written, nanoseconds=nanoseconds) as source,
+        ):
             stored = {name: self._stored(name, written, source.schema) for name in names}
             present = list(dict.fromkeys(name for name in stored.values() if name is not None))
             self._note_masks(stored, source.schema)

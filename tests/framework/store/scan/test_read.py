@@ -17,6 +17,7 @@ from lockgate.errors import (
     InputError,
     KeyMissingError,
     MaskedDataWarning,
+    SnapshotExpiredError,
     UnsupportedError,
 )
 from lockgate.framework.keys import MemoryKeyProvider
@@ -228,3 +229,15 @@ def test_a_null_where_none_may_be_is_an_error(tmp_path: Path) -> None:
         table.read()
     with pytest.raises(ColumnNotFoundError):
         table.read(columns=["x"])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_read_whose_files_have_expired_says_so(tmp_path: Path, strict: bool) -> None:
+    table = create(tmp_path, KEYS, primary_keys=["id"], options=ENCRYPT)
+    table.append(make_rows(1, 2))
+    plan = table.scan()
+    for split in plan.splits:
+        for path in split.paths:
+            Path(path).unlink()
+    with pytest.raises(SnapshotExpiredError, match=r"data-.*\.orc does not exist: .* expired"):
+        table.read(plan, strict=strict)
