@@ -12,6 +12,7 @@ import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
+import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.RoaringBitmap;
 
 /**
@@ -138,19 +139,38 @@ public final class DeletedRows {
     return part != null && part.contains((int) row);
   }
 
-  /** Tells whether none of {@code count} rows from {@code first} on is deleted. */
-  private boolean sparesAll(long first, int count) {
-    RoaringBitmap part = parts.get((int) (first >>> Integer.SIZE));
-    long low = first & 0xFFFFFFFFL;
-    return low + count <= 1L << Integer.SIZE && (part == null || !part.intersects(low, low + count));
-  }
-
   /** Writes into {@code left} which of {@code count} rows from {@code first} on, counted from it, are left; returns how many. */
   public int keep(long first, int count, int[] left) {
+    long low = first & 0xFFFFFFFFL;
+    RoaringBitmap part = parts.get((int) (first >>> Integer.SIZE));
+    if (low + count > 1L << Integer.SIZE) {
+      return keepOneByOne(first, count, left);
+    }
+    PeekableIntIterator gone = part == null ? null : part.getIntIterator();
+    if (gone != null) {
+      gone.advanceIfNeeded((int) low);
+    }
+    long next = next(gone, low);
     int kept = 0;
-    boolean all = sparesAll(first, count);
     for (int row = 0; row < count; row++) {
-      if (all || !contains(first + row)) {
+      if (row == next) {
+        next = next(gone, low);
+      } else {
+        left[kept++] = row;
+      }
+    }
+    return kept;
+  }
+
+  /** The next deleted row, counted from {@code low}. */
+  private static long next(PeekableIntIterator gone, long low) {
+    return gone != null && gone.hasNext() ? Integer.toUnsignedLong(gone.next()) - low : Long.MAX_VALUE;
+  }
+
+  private int keepOneByOne(long first, int count, int[] left) {
+    int kept = 0;
+    for (int row = 0; row < count; row++) {
+      if (!contains(first + row)) {
         left[kept++] = row;
       }
     }
