@@ -1,4 +1,4 @@
-"""What lookup adds to Lockgate: its options, and the table `t$pin` that gives a batch its snapshot."""
+"""The lookup plugin: its options, and the table `t$pin` that gives a batch its snapshot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 
 @hookimpl
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
-    """Answer `lookup.said`: what the owners of caches tell from the executors."""
+    """Answer `lookup.said`: messages of cache owners on executors."""
     from lockgate.lookup.driver.cluster import said
 
     return {"lookup.said": said}

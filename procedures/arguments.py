@@ -1,4 +1,4 @@
-"""Arguments that many procedures share: `key=value` options and partitions, as Paimon spells them."""
+"""Arguments of several procedures: `key=value` options and partitions, in Paimon's syntax."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse_options(text: str | None) -> dict[str, str]:
     {'bucket': '4', 'orc.encrypt': 'pii:ssn,email;other:x'}
 
     Raises `InputError` for a text that starts without a key or names one twice, and `OptionError` for an
-    option that is unknown or has a value that cannot be.
+    option that is unknown or has an invalid value.
     """
     options: dict[str, str] = {}
     key = ""
@@ -52,9 +52,9 @@ def with_options(table: Table, options: Mapping[str, str], allowed: Collection[s
 
 
 def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:
-    """Return a test that tells of a partition's values whether the argument names them.
+    """Return a predicate on partition values: whether the argument names them.
 
-    A specification may leave columns out, then it means all partitions that agree in the others. Raises
+    A specification that omits columns means all partitions that agree in the others. Raises
     `InputError` for a column that is not a partition column or a value that is not of its type.
     """
     if not text:

@@ -1,4 +1,4 @@
-"""Tests that the author of a procedure gets for free: subclass, say which procedure, and let pytest find it.
+"""Ready-made tests for the author of a procedure: subclass, name the procedure, and let pytest find it.
 
 from lockgate.procedures.conformance import ProcedureConformance
 
@@ -18,7 +18,7 @@ _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class ProcedureConformance:
-    """What every procedure promises its callers, whatever it does."""
+    """The promises of every procedure to its callers."""
 
     procedure: Procedure
 
@@ -27,7 +27,7 @@ class ProcedureConformance:
         check(self.procedure)
 
     def test_names_are_snake_case(self) -> None:
-        """SQL, Python and the shell spell the names alike; camelCase aliases are made of them."""
+        """SQL, Python and the shell use the same names; camelCase aliases are derived from them."""
         names = [self.procedure.name, *(each.name for each in self.procedure.parameters)]
         names += [name for name, _ in self.procedure.result]
         assert [name for name in names if not _SNAKE_CASE.fullmatch(name)] == []
@@ -38,11 +38,11 @@ class ProcedureConformance:
         assert [each.name for each in self.procedure.parameters if not each.doc] == []
 
     def test_it_returns_more_than_one_boolean(self) -> None:
-        """A caller learns from counts what was done, from a boolean nothing."""
+        """Counts tell a caller what was done; a boolean does not."""
         assert [kind.upper() for _, kind in self.procedure.result] != ["BOOLEAN"]
 
     def test_missing_arguments_are_refused(self) -> None:
-        """What is required is asked for by name, before the procedure runs."""
+        """Missing required arguments are named, before the procedure runs."""
         for parameter in self.procedure.parameters:
             if not parameter.required:
                 continue

@@ -1,4 +1,4 @@
-"""Lockgate's own procedures as a plugin, and the operations by which the connector lists and calls any."""
+"""Lockgate's own procedures as a plugin, and the connector's operations to list and call any."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
 
 
 def list_procedures(context: BridgeContext, request: dict[str, Any]) -> object:
-    """Answer SHOW PROCEDURES: all procedures stand in the namespace `sys`."""
+    """Answer SHOW PROCEDURES: all procedures are in the namespace `sys`."""
     if request.get("namespace") not in ([], None, [NAMESPACE]):
         return {"procedures": []}
     found = [registry.find(name) for name in registry.names()]
@@ -47,8 +47,8 @@ def list_procedures(context: BridgeContext, request: dict[str, Any]) -> object:
 def load_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
     """Describe one procedure to Spark's analyzer.
 
-    Spark knows no aliases: a camelCase name is a further parameter. Both it and the one it stands for default
-    to NULL, which means "not given"; what is missing is found, and defaults are filled in, when the call
+    Spark knows no aliases: a camelCase name is a further parameter. Both it and the original default to
+    NULL, which means "not given". Missing arguments are found, and defaults are filled in, when the call
     arrives.
     """
     procedure = _find(request)

@@ -1,4 +1,4 @@
-"""What a procedure is: a name, typed parameters, typed result columns, and code."""
+"""Procedures: a name, typed parameters, typed result columns, and code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REQUIRED: Final = _Required()
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: a snake_case name, a type as Spark's DDL spells it, a default and a line that explains it.
+    """A parameter: a snake_case name, a type in Spark's DDL, a default and a line of description.
 
     A default of None means "not given"; a caller who passes NULL has not given the argument either.
     """
@@ -58,7 +58,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ProcedureContext:
-    """What a procedure works with.
+    """The surroundings of a procedure's call.
 
     `spark` is None when it was called without Spark; `report` takes one line of progress.
     """
@@ -69,7 +69,7 @@ class ProcedureContext:
     report: Callable[[str], None] = field(default=log.info)
 
     def identifier(self, name: str) -> str:
-        """Return `db.table` of a name that may be led by the catalog's; raises `InputError` otherwise."""
+        """Return `db.table` from a name that may start with the catalog's; raises `InputError` otherwise."""
         parts = [part.strip("`") for part in name.split(".")]
         if len(parts) == 3 and parts[0] == self.catalog_name:
             parts = parts[1:]
@@ -91,8 +91,8 @@ class ProcedureContext:
 class Procedure(ABC):
     """A procedure: set the class variables, and do the work in `call`.
 
-    `parameters` are in the order of positional arguments. `result` names and types the columns that `call`
-    returns rows of: counts that tell the caller what was done. Whatever deletes or rewrites takes a parameter
+    `parameters` are in the order of positional arguments. `result` names and types the columns of the rows
+    that `call` returns: counts of what was done. A procedure that deletes or rewrites takes a parameter
     `dry_run`.
     """
 
@@ -111,7 +111,7 @@ class Procedure(ABC):
 
 @dataclass(frozen=True)
 class ProcedureResult:
-    """What a call returned: the columns' names and the rows."""
+    """The result of a call: the columns' names and the rows."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]

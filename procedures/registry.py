@@ -1,4 +1,5 @@
-"""Finds procedures, binds arguments to parameters, and runs them: the one path of all three ways in."""
+"""The registry: finds procedures, binds arguments to parameters, and runs them, for all three ways to
+call."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def _value(procedure: Procedure, parameter: Parameter, value: Any) -> Any:
 
 
 def call(context: ProcedureContext, name: str, *positional: Any, **named: Any) -> ProcedureResult:
-    """Run the procedure `name` and return its rows; what it raises on purpose passes through unchanged."""
+    """Run the procedure `name` and return its rows; its own errors pass through unchanged."""
     procedure = find(name)
     arguments = bind(procedure, positional, named)
     authorize(Action.CALL, Target("procedure", procedure.name))
@@ -139,7 +140,7 @@ def call(context: ProcedureContext, name: str, *positional: Any, **named: Any) -
 def _observed(
     procedure: Procedure, context: ProcedureContext, arguments: Mapping[str, Any]
 ) -> Iterable[Sequence[Any]]:
-    """Call the procedure, and publish the event that says how it ended."""
+    """Call the procedure, and publish an event with its outcome."""
     started = time.monotonic()
     error: str | None = None
     try:

@@ -1,4 +1,4 @@
-"""The types of arguments and results, a small part of Spark's DDL: one check for SQL, Python and shell."""
+"""Types of arguments and results, a small part of Spark's DDL: one check for SQL, Python and shell."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ValueType:
 
     @property
     def ddl(self) -> str:
-        """The type as Spark's DDL spells it."""
+        """The type in Spark's DDL."""
         if self.container == "MAP":
             return f"MAP<STRING,{self.scalar}>"
         return f"ARRAY<{self.scalar}>" if self.container else self.scalar
@@ -58,7 +58,7 @@ class ValueType:
         return self._check_scalar(value)
 
     def from_text(self, text: str) -> Any:
-        """Return the value that a text on the command line means: `a,b` for an array, `k=v,...` for a map."""
+        """Return the value of a text on the command line: `a,b` for an array, `k=v,...` for a map."""
         if self.container == "MAP":
             pairs = (item.partition("=") for item in text.split(",") if item.strip())
             return {key.strip(): self._from_text(item.strip()) for key, _, item in pairs}
@@ -71,7 +71,7 @@ class ValueType:
         return self._map(value, lambda item: types.value_to_json(_SCALARS[self.scalar], item))
 
     def from_json(self, json: Any) -> Any:
-        """Return the value of what the bridge carried."""
+        """Return the value that the bridge carried."""
         return self._map(json, lambda item: types.value_from_json(_SCALARS[self.scalar], item))
 
     def to_sql(self, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the table store asks of a file system."""
+"""The interface of a file system, as the table store needs it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ class FileSystem(Protocol):
     def create(self, path: str) -> AbstractContextManager[BinaryIO]:
         """Open a new file to stream into; it appears under `path` only when the block ends without an error.
 
-        Raises FileExistsError if `path` exists then.
+        Raises FileExistsError if `path` exists by then.
         """
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Create a file with all its content at once, durably; folders are made.
+        """Create a file with all its content at once, durably; folders are created.
 
-        Raises FileExistsError, having changed nothing, if the file exists: of two writers exactly one wins. A
+        Raises FileExistsError, having changed nothing, if the file exists: exactly one of two writers
+        succeeds. A
         writer that is killed leaves either the whole file or none under that name.
         """
 
@@ -67,7 +68,7 @@ class FileSystem(Protocol):
         """Delete a file; False if it did not exist."""
 
     def delete_tree(self, path: str) -> None:
-        """Delete a folder with all in it; nothing happens if it does not exist."""
+        """Delete a folder with its contents; nothing happens if it does not exist."""
 
     def uri(self, path: str) -> str:
         """Return the address by which Hadoop and Arrow open `path`, such as `file:///tmp/a%20b`."""
@@ -78,7 +79,7 @@ class FollowsLinks(Protocol):
     """The extra ability of a file system whose names may be links to elsewhere."""
 
     def real_path(self, path: str) -> str:
-        """Return where a path leads, links followed; what does not exist stays as it is."""
+        """Return the target of a path, links followed; missing parts stay as they are."""
 
 
 @runtime_checkable

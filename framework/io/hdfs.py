@@ -1,7 +1,7 @@
 """HDFS, through pyarrow and Hadoop's C library.
 
-A new file is written under another name and then renamed, which the name node does for one of several only
-(see `libhdfs`); so do Paimon's commits there, and the two do not lose each other's.
+A new file is written under another name and then renamed, which the name node allows to exactly one of
+several writers (see `libhdfs`). Paimon's commits do the same there, so neither loses the other's.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class HdfsClient:
 class HdfsFileSystem:
     """Files of one HDFS; see `FileSystem` for what each method promises.
 
-    `write_atomic` falls short of that: a reader may meet an empty file for a moment, and waits; a writer that
-    is killed just then leaves it empty. Hints, consumers and tags that are replaced are written so.
+    `write_atomic` falls short of that: a reader may find an empty file for a moment, and waits; a writer
+    killed at that moment leaves it empty. Replaced hints, consumers and tags are written this way.
     """
 
     def __init__(self, authority: str, confs: Mapping[str, str], client: Client | None = None) -> None:

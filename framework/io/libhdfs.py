@@ -1,7 +1,8 @@
-"""The one call of Hadoop's C library that pyarrow does not hand on: a rename that replaces nothing.
+"""A rename that replaces nothing: the one call of Hadoop's C library that pyarrow does not expose.
 
-pyarrow's own `move` deletes what is in the way. The name node renames under a lock of its own, and refuses if
-the target is a file that exists: of several who rename to one name, one wins. Source: `libhdfs` (`hdfs.h`),
+pyarrow's own `move` deletes an existing target. The name node renames under a lock of its own, and refuses
+if the target is an existing file, so exactly one of several renames to a name succeeds. Source: `libhdfs`
+(`hdfs.h`),
 Hadoop's "Specification of FileSystem", `rename`.
 """
 

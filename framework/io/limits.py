@@ -1,4 +1,4 @@
-"""How much metadata may take in memory: a small file can unpack to gigabytes, or claim to be one.
+"""Limits for metadata in memory: a small file can unpack to gigabytes, or claim to be one.
 
 Anyone who can write to a table's folder chooses what is read there. So metadata is read and unpacked up to a
 limit: 256 MiB a file (real ones have a few MiB), 32 MiB of JSON, and of a compressed file 64 times what is
@@ -53,7 +53,7 @@ def too_large(path: str, most: int, how: str = "has") -> CorruptFileError:
 
 
 def checked_size(data: bytes, path: str) -> bytes:
-    """Return what was read, one byte more than allowed at most; CorruptFileError if it is too much."""
+    """Return the bytes read, at most one more than allowed; CorruptFileError if they are too many."""
     if len(data) > most_metadata():
         raise too_large(path, most_metadata())
     return data

@@ -145,7 +145,7 @@ def _persist_folder(path: str) -> None:
 
 
 def _link_new(temporary: str, path: str) -> None:
-    """Give a finished file its name; a hard link is the one call that is atomic and refuses to replace."""
+    """Give a finished file its name by a hard link, the one atomic call that refuses to replace."""
     try:
         os.link(temporary, path)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Errors of storage by their names: a full disk, a place closed to this user, a name too long for it."""
+"""Named errors of storage: a full disk, a place closed to this user, a name too long for it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _DENIED = (errno.EACCES, errno.EPERM)
 def named_errors(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function raise `StorageError` in place of the `OSError` of a full or closed place.
 
-    The error of the operating system is its `__cause__`. A file that is missing or there already says
-    something else to callers, and stays as it is.
+    The error of the operating system is its `__cause__`. Errors for missing and existing files mean
+    something else to callers, and stay as they are.
     """
 
     @functools.wraps(function)

@@ -10,9 +10,10 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def is_own_peer(connection: socket.socket) -> bool:
-    """Tell whether a process of this user is at the other end of a Unix domain socket.
+    """Return whether a process of this user is at the other end of a Unix domain socket.
 
-    Where the system does not tell, as outside Linux, the mode of the socket's folder alone keeps others out.
+    Where the system does not report it, as outside Linux, the mode of the socket's folder alone keeps
+    others out.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return True

@@ -1,15 +1,16 @@
-"""Folders and files of this user alone: where local state lies, and how each opener of it makes sure of that.
+"""Folders and files of this user alone, for local state, and the check that every opener of it makes.
 
-Caches of lookups, sockets, files that two processes share, and whatever else is kept on a host's disk
-(policies, indexes) lie in a folder of mode 0700 that belongs to the user of the process. Anyone who makes it
+Caches of lookups, sockets, files that two processes share, and other state on a host's disk (policies,
+indexes) are in a folder of mode 0700 that belongs to the user of the process. Anyone who makes it
 checks that, and so does **everybody who opens something in it**: another user of the host could have made the
-folder first, and then chooses what is read. What is checked is the whole way, as sshd does for a home
+folder first, and then chooses what is read. The check covers the whole path, as sshd's does for a home
 (`StrictModes`): every folder and every link from the root on belongs to root or to this user, and nobody else
 can write there. In a folder like `/tmp` (open to all, but with the sticky bit) that holds for each entry of
 its own.
 
-A way that passed cannot be changed by others afterwards: only who may write to a folder can replace an entry
-of it. So the check and the opening need not be one step. It costs a microsecond or two for each part of the
+A path that passed cannot be changed by others afterwards: only a user who may write to a folder can replace
+its entries. So the check and the opening need not be one step. It costs a microsecond or two for each part
+of the
 path: make it when a state is opened, not for each row.
 
 The same in Java: `io.lockgate.spark.io.PrivateFolders`; both pass the cases in
@@ -35,9 +36,9 @@ _ADVICE = "remove it if it is not yours, or choose another folder"
 def make_private_folder(path: Path, advice: str = _ADVICE) -> Path:
     """Make a folder that only this user can enter, with the folders above it, and return its real path.
 
-    One that is there is checked like a new one, and closed to others if they could only read it. `advice`
-    ends the message of the error: what the caller can do. Raises UnsafePathError if it, or anything on the
-    way, could be another user's, and OSError if it cannot be made.
+    An existing folder is checked like a new one, and closed to others if they could only read it. `advice`
+    ends the message of the error: what the caller can do. Raises UnsafePathError if it, or any part of the
+    path, could be another user's, and OSError if it cannot be made.
     """
     real = _make(path.absolute(), 0o700, advice)
     _check_own(real, real.lstat(), advice)

@@ -1,4 +1,4 @@
-"""Any place that fsspec reaches and that can refuse to replace a file."""
+"""Files in any store that fsspec reaches and that can refuse to replace a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From an address to the file system behind it."""
+"""Resolution of an address to its file system."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def resolve(
 
     A path without a scheme is local. `s3://bucket/path` and `s3a://` mean the same; `options` are Hadoop's
     confs `fs.s3a.*` for it (see `S3Settings.of`), those of HDFS for `hdfs://host/path`, and go to the fsspec
-    implementation of another scheme. Raises InputError if the scheme is unknown or what it needs is not
+    implementation of another scheme. Raises InputError if the scheme is unknown or a package for it is not
     installed, OptionError for malformed options.
     """
     text = os.fspath(location)

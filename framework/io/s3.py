@@ -1,8 +1,8 @@
-"""A bucket of an S3-compatible store, asked through boto3.
+"""A bucket of an S3-compatible store, through boto3.
 
-Commits rest on conditional writes (`If-None-Match: *`): of several who create one object, the store lets one
-win. S3 has them since August 2024. A store that does not honour them would lose commits without a word, so
-each bucket is tried out before the first exclusive write, and refused if it fails.
+Commits rest on conditional writes (`If-None-Match: *`): if several writers create an object, the store lets
+exactly one succeed. S3 has had them since August 2024. A store that ignores them would silently lose
+commits, so each bucket is tested before the first exclusive write, and refused if it fails.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _tried: set[tuple[str | None, str]] = set()
 class S3FileSystem:
     """The objects of one bucket; see `FileSystem` for what each method promises.
 
-    A path is `bucket/key`. Folders are what keys have before a `/`; one that is made without a file in it is
-    an empty object whose key ends with `/`, as Hadoop makes it.
+    A path is `bucket/key`. Folders are the parts of keys before a `/`; an empty folder is an empty object
+    whose key ends with `/`, as in Hadoop.
     """
 
     def __init__(self, bucket: str, settings: S3Settings) -> None:
@@ -171,7 +171,7 @@ class S3FileSystem:
         self._create(path, token, lambda: self._client.put_object(Bucket=self.bucket, **request))
 
     def _create(self, path: str, token: str, ask: Any) -> None:
-        """Make a conditional request and find out whose the object is that it met."""
+        """Make a conditional request; if it finds an object, determine whose it is."""
         try:
             self._ask_until_decided(path, ask)
         except (FileExistsError, FileNotFoundError):
@@ -210,7 +210,7 @@ class S3FileSystem:
             return False
 
     def _try_out(self, path: str) -> None:
-        """Refuse a store that replaces what it is told not to replace, before it can lose anything."""
+        """Refuse a store that replaces an object despite the condition, before it can lose data."""
         place = (self._settings.endpoint, self.bucket)
         if place in _tried:
             return

@@ -1,4 +1,4 @@
-"""What goes wrong with an S3-compatible store, as the errors that files on disk raise."""
+"""Errors of an S3-compatible store, as the errors that files on disk raise."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ CONFLICT = {"409", "ConditionalRequestConflict", "OperationAborted"}
 
 
 class UncertainWriteError(OSError):
-    """Raised when nobody can say whether a write has happened or will happen yet."""
+    """Raised when it is unknown whether a write has happened or will still happen."""
 
 
 @contextmanager
 def translated(address: str) -> Iterator[None]:
     """Turn boto3's errors about `address` into OSErrors: missing, existing, denied, uncertain or others.
 
-    UnsupportedError for what the store does not implement, InputError where there are no credentials.
-    Messages name the address and the store's code, never what a request was signed with.
+    UnsupportedError for a request that the store does not implement, InputError where there are no
+    credentials.
+    Messages name the address and the store's code, never the secret that signed a request.
     """
     from botocore.exceptions import (
         BotoCoreError,

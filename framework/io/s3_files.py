@@ -18,7 +18,7 @@ Fetch = Callable[[str], tuple[bytes, int]]
 
 
 class S3Input(io.RawIOBase):
-    """Random access to an object: each read is one request, unless it is about the end, which is kept.
+    """Random access to an object: each read is one request, except for the end, which is cached.
 
     `fetch` answers a range as HTTP spells it (`bytes=-65536`) with the bytes and the size of the object.
     """

@@ -1,4 +1,4 @@
-"""Where an S3-compatible store is and who asks, from the confs that Hadoop's `s3a` understands.
+"""Address and credentials of an S3-compatible store, from the confs that Hadoop's `s3a` understands.
 
 Source: Hadoop's "Connecting to an AWS S3 endpoint" and "Authenticating with S3"; the same confs serve Spark's
 executors and Python.
@@ -20,7 +20,7 @@ _ANONYMOUS = "AnonymousAWSCredentialsProvider"
 
 @dataclass(frozen=True)
 class S3Settings:
-    """How one bucket is reached; what is None comes from where boto3 finds it (environment, profile, role).
+    """The settings of one bucket; boto3 finds those that are None (environment, profile, role).
 
     Secrets are left out of the `repr`.
     """
@@ -37,7 +37,7 @@ class S3Settings:
     def of(cls, options: Mapping[str, str], bucket: str) -> S3Settings:
         """Read the confs `fs.s3a.*`, with or without `spark.hadoop.` in front.
 
-        Those of the bucket, `fs.s3a.bucket.<name>.*`, go first, and plain ones before Spark's. Confs that
+        Confs of the bucket, `fs.s3a.bucket.<name>.*`, come first, then plain ones, then Spark's. Confs that
         only Hadoop's own client needs are ignored. Raises OptionError for a malformed one.
         """
         found = _Confs(options, bucket)
@@ -106,7 +106,7 @@ def _region_of(endpoint: str | None) -> str | None:
 
 
 def storage_confs(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of some confs that say how stores are reached, without Spark's prefix."""
+    """Return the confs that configure access to stores, without Spark's prefix."""
     plain = {key.removeprefix(_SPARK_PREFIX): value for key, value in options.items()}
     return {key: value for key, value in plain.items() if key.startswith(("fs.", "dfs.", "hadoop."))}
 

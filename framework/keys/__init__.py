@@ -1,4 +1,4 @@
-"""Where master keys live, and how local keys are wrapped under them."""
+"""Key providers: storage of master keys, and wrapping of local keys under them."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ _WRONG = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 class AwsKmsWrapper(KeyWrapper):
     """Wraps under a key of AWS KMS: `AwsKmsWrapper("alias/lake", region="eu-central-1")`.
 
-    `key_ids` are ids, ARNs or aliases. The first one wraps, all of them unwrap, and no others do: without
-    that, who can write the option of a table could let it be opened by a key of their own account. Name and
+    `key_ids` are ids, ARNs or aliases. The first one wraps, and only the listed keys unwrap: otherwise
+    anyone who can write a table's option could have it opened by a key of their own account. Name and
     version of the wrapped key are its encryption context, so that policies can refer to them and CloudTrail
-    shows them. Credentials come from where boto3 finds them, and never from a setting.
+    shows them. boto3 finds the credentials; they are never in a setting.
 
     Needs the extra `lockgate[aws]`. Raises `KeyServiceError` if boto3 is not installed or not configured.
     """
@@ -143,7 +143,7 @@ class AwsKmsWrapper(KeyWrapper):
             ) from None
 
     def _error(self, code: str, key: KeyMetadata) -> Exception:
-        """The error for a code of AWS; its message stays out, since it repeats what was sent."""
+        """The error for a code of AWS, without its message, which repeats the request."""
         ids = ", ".join(self._key_ids)
         if code in _DENIED:
             return KeyDeniedError(f"AWS KMS does not let this caller use {ids} for {key} ({code})")

@@ -1,4 +1,4 @@
-"""Wrapping of local keys under master keys, as ORC column encryption does it."""
+"""Wrapping of local keys under master keys, as in ORC column encryption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that the author of a key provider gets for free: subclass, make providers, and let pytest find it.
+"""Ready-made tests for the author of a key provider: subclass, make providers, and let pytest find it.
 
 from lockgate.framework.keys.conformance import KeyProviderConformance
 
@@ -36,10 +36,10 @@ _ABSENT = "no-such-key-of-lockgate"
 
 
 class KeyProviderConformance:
-    """What every key provider promises, wherever its keys live.
+    """The promises of every key provider, wherever its keys are.
 
-    Give `make_provider`, and as many of the other methods as the place of the keys allows: what returns None
-    skips its tests. `make_provider` is called by each test and must give access to the same keys within
+    Give `make_provider`, and as many of the other methods as the key store allows: a method that returns
+    None skips its tests. `make_provider` is called by each test and must give access to the same keys within
     one test. It must hold a key of each algorithm in `algorithms`.
     """
 
@@ -59,11 +59,11 @@ class KeyProviderConformance:
         return None
 
     def break_service(self) -> None:
-        """Let the place of the keys stop answering, for every provider made before and after."""
+        """Let the key store stop answering, for every provider made before and after."""
         raise SkipTest("this place of keys cannot be broken here")
 
     def master_keys(self, provider: KeyProvider) -> dict[str, bytes]:
-        """The master keys by name@version as far as the test can know them; none, where nobody can."""
+        """The master keys by name@version as far as the test can know them; none, if it cannot."""
         return {}
 
     # --- what is held ---
@@ -81,7 +81,7 @@ class KeyProviderConformance:
             assert provider.usable(name) is True
 
     def test_both_algorithms(self) -> None:
-        """Keys of 128 and of 256 bits are held, or the author has said which are not."""
+        """Keys of 128 and of 256 bits are held, except those that the author has excluded."""
         provider = self.make_provider()
         held = {provider.current_key(name).algorithm for name in provider.key_names()}
         assert held == set(self.algorithms)
@@ -122,7 +122,7 @@ class KeyProviderConformance:
                 assert bytes(byte ^ 0x5A for byte in one[16:]) == two[16:]
 
     def test_fresh_local_keys_never_repeat(self) -> None:
-        """A local key is used for one file only: twice the same would be twice the same key stream."""
+        """A local key is used for one file only: reusing it would reuse its key stream."""
         provider = self.make_provider()
         for name in provider.key_names():
             key = provider.current_key(name)
@@ -144,7 +144,7 @@ class KeyProviderConformance:
     # --- what goes wrong ---
 
     def test_missing_keys(self) -> None:
-        """An unknown name and an unknown version are missing, which readers answer with masks."""
+        """An unknown name and an unknown version are missing, for which readers show masks."""
         provider = self.make_provider()
         assert provider.usable(_ABSENT) is False
         self._raises(KeyMissingError, lambda: provider.current_key(_ABSENT))
@@ -159,7 +159,7 @@ class KeyProviderConformance:
                 self._raises(KeyMissingError, lambda: provider.decrypt_local_key(unknown, encrypted))  # noqa: B023
 
     def test_keys_of_another_length(self) -> None:
-        """A file that was written with a longer or shorter key of that name has another key."""
+        """A file written with a longer or shorter key of that name has another key."""
         provider = self.make_provider()
         for key in provider.key_versions():
             other = next(each for each in KeyAlgorithm if each is not key.algorithm)
@@ -191,7 +191,7 @@ class KeyProviderConformance:
             assert denied.usable(name) is False
 
     def test_a_service_that_does_not_answer(self) -> None:
-        """It is an error always, never a missing key: masks would be shown for no reason."""
+        """It is always an error, never a missing key: masks would be shown for no reason."""
         provider = self.make_provider()
         key = provider.current_key(provider.key_names()[0])
         encrypted = provider.create_local_key(key).encrypted
@@ -214,7 +214,7 @@ class KeyProviderConformance:
                 assert not shows(shown, secret), "a key is shown"
 
     def test_another_process(self) -> None:
-        """A provider is pickled, and is made of its `spec`, with the same keys; or says that it is not."""
+        """A provider is pickled, or made from its `spec`, with the same keys; or it refuses."""
         provider = self.make_provider()
         again: list[KeyProvider] = []
         try:
@@ -241,7 +241,7 @@ class KeyProviderConformance:
         assert provider.for_table({"a": "b"}) is provider.for_table({"a": "b"})
 
     def test_rolling_a_key(self) -> None:
-        """A new version is current at once, and older ones stay; or it says where keys are rolled."""
+        """A new version is current at once, and older ones stay; or an error says where to roll keys."""
         provider = self.make_provider()
         name = provider.key_names()[0]
         old = provider.current_key(name)
@@ -260,7 +260,7 @@ class KeyProviderConformance:
         self._raises(KeyMissingError, lambda: provider.roll_key(_ABSENT))
 
     def test_creating_a_key(self) -> None:
-        """A new key is there at once; a known name is never taken again; or it says where keys are made."""
+        """A new key is there at once; a known name is never reused; or an error says where to make keys."""
         provider = self.make_provider()
         held = provider.key_names()
         try:

@@ -32,7 +32,7 @@ class EnvelopeKeyProvider(KeyProvider):
     """Unwraps the master keys of each table by `wrapper`, a `KeyWrapper` or a provider to wrap under.
 
     It holds no keys by itself: a table with the option `orc.keys.wrapped` gives it some (`for_table`). An
-    unwrapped key is kept in memory for `seconds`, so that long it remains usable after it was denied.
+    unwrapped key is kept in memory for `seconds`, and stays usable that long after it is denied.
     """
 
     def __init__(self, wrapper: KeyWrapper | KeyProvider, *, seconds: float = 600.0) -> None:
@@ -202,7 +202,7 @@ class TableKeyProvider(KeyProvider):
 def envelope_provider(text: str) -> EnvelopeKeyProvider:
     """Make a provider from `envelope:aws-kms:KEY`, or from `envelope:NAME@SPEC` with a provider's SPEC.
 
-    `NAME@` is the key to wrap under, and may be left out where SPEC has only one. Raises `OptionError` for a
+    `NAME@` is the key to wrap under, and may be omitted if SPEC has only one. Raises `OptionError` for a
     malformed text, and what the inner specification raises.
     """
     inner = text.partition(":")[2]

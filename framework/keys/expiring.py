@@ -1,4 +1,4 @@
-"""A small cache whose entries end: by age, so that what was revoked stays revoked, and by number."""
+"""A small cache limited by age, so that a revocation takes effect, and by number of entries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class ExpiringCache(Generic[K, V]):
-    """At most `entries` values, the least recently used one going first, none older than `seconds`.
+    """At most `entries` values, none older than `seconds`; the least recently used one is evicted first.
 
     Safe to use from many threads. It may hold secrets: it shows only how many entries it has, and cannot be
     pickled.

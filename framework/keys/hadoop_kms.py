@@ -1,7 +1,7 @@
 """Master keys in a Hadoop KMS, which unwraps local keys and never hands out a master key.
 
-Source: the REST interface of Hadoop's KMS ("Hadoop Key Management Server, KMS HTTP REST API") and what
-org.apache.orc.impl.HadoopShimsPre2_7 and its kin ask of it.
+Source: the REST interface of Hadoop's KMS ("Hadoop Key Management Server, KMS HTTP REST API"), as used by
+org.apache.orc.impl.HadoopShimsPre2_7 and related classes.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _LASTING = frozenset(
 
 
 class _UnfitKeyError(KeyServiceError):
-    """Raised for a key that ORC's encryption has no use for."""
+    """Raised for a key that ORC's encryption cannot use."""
 
 
 class HadoopKmsKeyProvider(KeyProvider):
     """Asks a Hadoop KMS: `HadoopKmsKeyProvider("kms://https@kms1;kms2:9600/kms")`.
 
-    The user is named as Hadoop's `simple` authentication has it. For any other kind (Kerberos, delegation
-    tokens), `headers` is called with the name of the host before each request and returns what
-    authenticates it, for instance {"Authorization": "Negotiate ..."}; the user is not sent then. Unwrapped
-    local keys are kept for `cache` seconds, so that long does a key remain usable after it was denied; what
-    is known about a key, for at most 30 s, so that soon does a rolled key take effect.
+    The user is sent as in Hadoop's `simple` authentication. For any other kind (Kerberos, delegation
+    tokens), before each request `headers` is called with the name of the host and returns its
+    authentication, for instance {"Authorization": "Negotiate ..."}; the user is not sent then. Unwrapped
+    local keys are kept for `cache` seconds, and stay usable that long after a key is denied; metadata of a
+    key is kept for at most 30 s, after which a rolled key takes effect.
 
     Raises `OptionError` for a malformed specification, `KeyServiceError` if the authorities in the file `ca`
     cannot be read.
@@ -191,7 +191,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         self._refused.clear()
 
     def _metadata(self, name: str) -> tuple[KeyAlgorithm, int]:
-        """The algorithm of a key and how many versions it has, all of which it keeps."""
+        """The algorithm of a key and its number of versions, all of which it keeps."""
         held = self._known.get(name)
         if held is not None:
             return held
@@ -216,7 +216,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         return known
 
     def _check(self, key: KeyMetadata) -> None:
-        """Raise if the service is known not to have such a key; the service need not tell."""
+        """Raise if the service is known not to have such a key; it may not report that."""
         try:
             algorithm, versions = self._metadata(key.name)
             if key.version >= versions:
@@ -288,7 +288,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         )
 
     def _json(self, answer: Answer, what: str) -> Any:
-        """The content of an answer, or the error that its status stands for; never a word of its text."""
+        """The content of an answer, or the error for its status; never its text."""
         who = "the caller" if self._user is None else f"user {self._user!r}"
         if answer.status == 403:
             raise KeyDeniedError(f"{self._holder} does not let {who} have {what}")
@@ -329,7 +329,7 @@ def _exception(answer: Answer) -> str | None:
 
 
 def _is_missing(answer: Answer) -> bool:
-    """Whether a status 404 comes from a KMS; any other 404 speaks of a wrong host or path, not of a key."""
+    """Whether a status 404 comes from a KMS; any other 404 means a wrong host or path, not a missing key."""
     return answer.status == 404 and _exception(answer) is not None
 
 

@@ -1,4 +1,4 @@
-"""The spelling of a Hadoop KMS: `kms://https@host1;host2:9600/kms?user=etl&ca=/path/ca.pem`."""
+"""The setting of a Hadoop KMS: `kms://https@host1;host2:9600/kms?user=etl&ca=/path/ca.pem`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXAMPLE = "write kms://https@host:9600/kms, or kms://https@host1;host2:9600/kms
 
 @dataclass(frozen=True)
 class KmsSettings:
-    """What a specification says; there is nothing secret in it. Times are in seconds."""
+    """The content of a specification; nothing in it is secret. Times are in seconds."""
 
     spec: str
     tls: bool
@@ -33,14 +33,15 @@ class KmsSettings:
 
     @property
     def place(self) -> str:
-        """The hosts, as messages name them."""
+        """The hosts, for messages."""
         return ", ".join(str(host) for host in self.hosts)
 
 
 def parse_kms(text: str) -> KmsSettings:
-    """Parse Hadoop's spelling of a KMS, with options behind it.
+    """Parse Hadoop's address of a KMS, followed by options.
 
-    Options: `user` (who asks), `ca` (a file of trusted certificate authorities, PEM), `timeout` (seconds for
+    Options: `user` (of the requests), `ca` (a file of trusted certificate authorities, PEM), `timeout`
+    (seconds for
     one answer), `cache` (seconds that local keys are kept, 0: not at all), `cache-entries`. Raises
     `OptionError`, which shows nothing of a text that may hold a password.
     """

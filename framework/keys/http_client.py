@@ -1,4 +1,4 @@
-"""Asking one of several equal HTTP services for JSON: time limits, fail-over, retries; no redirects."""
+"""A client for several equal HTTP services with JSON: time limits, fail-over, retries; no redirects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_PAUSE = 5.0
 
 @dataclass(frozen=True)
 class Host:
-    """Where a service is."""
+    """The address of a service."""
 
     name: str
     port: int
@@ -35,7 +35,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a service answered; the content may hold a key, so it is not shown."""
+    """The answer of a service; the content may hold a key, so it is not shown."""
 
     status: int
     content: bytes = field(repr=False)
@@ -44,7 +44,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Retries:
-    """How long to wait for an answer, how often to ask again, and after what pause.
+    """Time limit of an answer, number of retries, and pauses between them.
 
     `timeout` is the time in seconds for one answer, from connecting to its last byte. Every host is asked
     once in a round; the pause after round n is a random time up to `pause` * 2**n seconds, at most 5.
@@ -58,8 +58,9 @@ class Retries:
 class HttpClient:
     """Asks `hosts`, the one that answered last first, over TLS unless `tls` is None.
 
-    An answer of status 5xx or 429 and every failure to get one is tried again on the next host and, after a
-    pause, in the next round. Proxies and redirects are not followed: they are no place to send keys through.
+    After an answer of status 5xx or 429, or none at all, the request is retried on the next host and, after
+    a pause, in the next round. Proxies and redirects are not followed: they are no place to send keys
+    through.
     Connections are kept, for each process, and may be used from many threads.
     """
 
@@ -89,11 +90,11 @@ class HttpClient:
         repeatable: bool = True,
         final: Callable[[Answer], bool] = lambda answer: False,
     ) -> Answer:
-        """Return the first answer that is worth having, whatever its status below 500.
+        """Return the first usable answer, whatever its status below 500.
 
-        What is not `repeatable` is sent once only, except where no connection came about. An answer for
-        which `final` holds is returned although its status says that asking again might help. `headers` adds
-        to the request, given the name of the host. Raises `KeyServiceError` if nobody answered in time.
+        A request that is not `repeatable` is sent only once, unless no connection was made. An answer for
+        which `final` holds is returned although its status would allow a retry. `headers` adds
+        to the request, given the name of the host. Raises `KeyServiceError` if no host answered in time.
         """
         failures: dict[Host, str] = {}
         for number in range(self._retries.rounds):
@@ -215,7 +216,7 @@ class HttpClient:
 
 
 class _UntilDeadline(io.RawIOBase):
-    """Reads a socket's stream, each time with what is left of the time, so that drops do not add up."""
+    """Reads a socket's stream within one deadline for all reads, so that slow pieces do not add up."""
 
     def __init__(self, raw: Any, deadline: float) -> None:
         self._raw = raw
@@ -250,7 +251,7 @@ def _left(deadline: float) -> float:
 
 
 def _reason(error: Exception) -> str:
-    """Say what went wrong without a word that the other end said."""
+    """Return the reason of a failure without any text of the other end."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"has a certificate that is not trusted ({error.verify_message})"
     if isinstance(error, TimeoutError):

@@ -100,8 +100,8 @@ class KeyFileProvider(KeyProvider):
 def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: int = 128) -> KeyFileProvider:
     """Make a key file with a fresh random key, version 0, for each of `names`.
 
-    `bits` is 128 or 256. The file gets mode 0600. Raises `AlreadyExistsError` if `path` exists: a key file
-    that is overwritten takes its data with it.
+    `bits` is 128 or 256. The file gets mode 0600. Raises `AlreadyExistsError` if `path` exists: overwriting
+    a key file would make its data unreadable.
     """
     algorithm = algorithm_of_bits(bits)
     if not names:
@@ -168,7 +168,8 @@ def _add_version(
 def _changing(folder: Path) -> Iterator[None]:
     """Let one process at a time change the key files of a folder, and make the change durable.
 
-    Of two who add a version at once, one would otherwise lose its key, and all that was encrypted with it.
+    Otherwise, if two processes add a version at once, one would lose its key, and all data encrypted with
+    it.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:

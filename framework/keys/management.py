@@ -1,4 +1,4 @@
-"""Making, rolling and listing keys, wherever they are kept; what the command `lockgate keys` does."""
+"""Making, rolling and listing keys with any provider, as the command `lockgate keys` does."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Keys: TypeAlias = KeyProvider | str | os.PathLike[str]
 def create_key(keys: Keys, name: str, bits: int = 128) -> KeyMetadata:
     """Make a key with a fresh version 0 where `keys` (a provider or its specification) keeps its keys.
 
-    `bits` is 128 or 256. Raises `AlreadyExistsError` if there is one, `UnsupportedError` where this provider
-    only reads, and what the provider raises.
+    `bits` is 128 or 256. Raises `AlreadyExistsError` if there is one, `UnsupportedError` if this provider
+    only reads, and the provider's own errors.
     """
     return provider_from(keys).create_key(name, bits)
 
@@ -25,7 +25,7 @@ def roll_key(keys: Keys, name: str, bits: int | None = None) -> KeyMetadata:
     """Add a fresh version of a key, which new files use; older versions stay for older files.
 
     `bits` is 128, 256 or, if None, as the version before. Raises `KeyMissingError` for an unknown name,
-    `UnsupportedError` where this provider only reads, and what the provider raises.
+    `UnsupportedError` if this provider only reads, and the provider's own errors.
     """
     return provider_from(keys).roll_key(name, bits)
 

@@ -1,4 +1,4 @@
-"""What is known about a key without holding it, and a local key."""
+"""Metadata of a key, which needs no secret, and a local key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KeyAlgorithm(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class KeyMetadata:
-    """One version of a master key: which, and for which cipher. Holds no secret."""
+    """One version of a master key: name, version and cipher. Holds no secret."""
 
     name: str
     version: int

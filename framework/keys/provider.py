@@ -1,4 +1,4 @@
-"""What a holder of master keys answers."""
+"""The interface of key providers, and providers in memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KeyProvider(ABC):
 
     Four things can go wrong, and each has its error: the key is not held (`KeyMissingError`), is held but not
     for this caller (`KeyDeniedError`), is another key than the file was written with (`WrongKeyError`), or
-    the place that holds the keys does not answer properly (`KeyServiceError`).
+    the key service does not answer properly (`KeyServiceError`).
     """
 
     @abstractmethod
@@ -55,7 +55,8 @@ class KeyProvider(ABC):
     def usable(self, name: str) -> bool:
         """Whether new files can be written with the key `name`: it is held, and not denied to this caller.
 
-        Raises as `current_key` does for every other reason, so that a silent service is no missing key.
+        Raises as `current_key` does for every other reason, so that a silent service does not count as a
+        missing key.
         """
         try:
             self.create_local_key(self.current_key(name))
@@ -90,12 +91,12 @@ class KeyProvider(ABC):
 
     @property
     def spec(self) -> str | None:
-        """What `provider_from` makes this provider of again in another process, if it can."""
+        """The text from which `provider_from` makes this provider in another process, if possible."""
         return None
 
 
 class NoKeys(KeyProvider):
-    """Holds nothing: every encrypted column is read as its mask."""
+    """A provider without keys: every encrypted column is read as its mask."""
 
     def key_names(self) -> list[str]:
         return []

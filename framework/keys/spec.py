@@ -1,4 +1,4 @@
-"""From a key setting, as users write it, to a provider."""
+"""Key settings, as users write them, resolved to providers."""
 
 from __future__ import annotations
 

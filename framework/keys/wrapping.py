@@ -23,7 +23,8 @@ _NONCE = bytes(12)
 
 @dataclass(frozen=True)
 class WrappedKey:
-    """A master key, and under which key (`by`) it lies wrapped; only who may use that key can open it."""
+    """A wrapped master key, and the key (`by`) that it is wrapped under; only users of that key can open
+    it."""
 
     key: KeyMetadata
     by: str
@@ -33,7 +34,7 @@ class WrappedKey:
 class KeyWrapper(ABC):
     """Wraps and unwraps master keys.
 
-    What is wrapped is bound to the key's name, version and algorithm: moved to another one it does not open.
+    A wrapped key is bound to its name, version and algorithm: moved to another one it does not open.
     """
 
     @abstractmethod
@@ -51,14 +52,14 @@ class KeyWrapper(ABC):
     @property
     @abstractmethod
     def spec(self) -> str | None:
-        """What stands behind `envelope:` to make this again, if anything does."""
+        """The text after `envelope:` that makes this wrapper again, if there is one."""
 
 
 class ProviderWrapper(KeyWrapper):
     """Wraps under a key of any provider: AES-256-GCM with a key derived from one of its fresh local keys.
 
-    `root` is the name of that key; by default the only one that the provider has. With a `root` nothing that
-    lies under another key is unwrapped.
+    `root` is the name of that key; by default the only one that the provider has. With a `root`, keys
+    wrapped under any other key are refused.
 
     The content is the encrypted local key (16 or 32 bytes), the ciphertext and a tag of 16 bytes; the
     AES-GCM key is HKDF-SHA256(local key, info="lockgate.envelope.v1", 32 bytes), the nonce is zero, and the

@@ -1,4 +1,4 @@
-"""Options: a key, how its text is parsed, a default, and what it does."""
+"""Options: key, parser, default and description."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_some_size(text: str) -> int:
-    """Return the bytes of a size, of which there must be some."""
+    """Return the bytes of a size, which must not be zero."""
     size = parse_size(text)
     if size < 1:
         raise ValueError("expected 1 byte or more")
@@ -100,7 +100,7 @@ def _bucket_count(text: str) -> int:
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """One option: its key, how its text is parsed, its default (already parsed) and what it does."""
+    """One option: its key, the parser of its text, its default (already parsed) and its description."""
 
     key: str
     parse: Callable[[str], T]

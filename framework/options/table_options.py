@@ -341,9 +341,9 @@ _SEQUENCE_GROUP = re.compile(r"fields\..+\.sequence-group")
 
 
 def register_option(option: Option[Any]) -> None:
-    """Make an option of a feature known, so that its values are validated.
+    """Register an option of a feature, so that its values are validated.
 
-    Raises OptionError if another option of that key is known.
+    Raises OptionError if another option has that key.
     """
     if KNOWN.setdefault(option.key, option) is not option:
         raise OptionError(f"option {option.key!r} is defined twice")
@@ -402,7 +402,7 @@ def validate_option(key: str, value: str) -> None:
 
 
 def is_known(key: str) -> bool:
-    """Say whether a table can be given an option here; of lookups', some are refused by `validate_option`."""
+    """Return whether a table may have an option; `validate_option` refuses some of lookups."""
     return (
         key in KNOWN
         or key in _FREE_KEYS

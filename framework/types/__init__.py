@@ -1,4 +1,4 @@
-"""Data types: Paimon's, and how they map to Arrow, to Spark and to JSON."""
+"""Paimon's data types, and their mapping to Arrow, Spark and JSON."""
 
 from lockgate.framework.types.arrow import arrow_schema, fields_from_arrow, from_arrow, to_arrow
 from lockgate.framework.types.datatype import (

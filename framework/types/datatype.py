@@ -45,7 +45,7 @@ TIMESTAMP_KINDS = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMP_LTZ})
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A named column or a member of a ROW; `id` is what schema evolution goes by."""
+    """A named column or a member of a ROW; schema evolution identifies it by `id`."""
 
     id: int
     name: str

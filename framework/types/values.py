@@ -100,7 +100,7 @@ def _float_to_json(value: float) -> float | str:
 
 
 def value_from_json(data_type: DataType, json: Any) -> Any:
-    """Return the value of what `value_to_json` wrote; InputError if the JSON does not fit the type."""
+    """Return the value that `value_to_json` wrote; InputError if the JSON does not fit the type."""
     if json is None:
         return None
     try:

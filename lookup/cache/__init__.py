@@ -1,1 +1,1 @@
-"""Caches: what they are kept in, how they are built, and how they follow their table."""
+"""Caches: their storage, how they are built, and how they follow their table."""

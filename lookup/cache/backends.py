@@ -1,4 +1,4 @@
-"""What a cache is kept in: RocksDB (`rocksdb`, on disk) or mapped files (`mapped_files`), alike to use.
+"""Storage of a cache: RocksDB (`rocksdb`, on disk) or mapped files (`mapped_files`), with one interface.
 
 Both hold encoded keys (`key_codec`) with encoded rows, or lists of rows (`row_codec`, `lists`), the same
 bytes in either.
@@ -25,7 +25,7 @@ LAYERS_FILE = "LAYERS.json"
 
 
 class Storage(StrEnum):
-    """How a state is kept; the names are those of `lookup.cache`."""
+    """The storage of a state; the names are those of `lookup.cache`."""
 
     FULL = "full"
     MEMORY = "memory"
@@ -54,8 +54,8 @@ class Reader(Protocol):
 class Sink(Protocol):
     """Takes in the sorted keys and values of a load.
 
-    With `in_order` the parts must be written one after another, ascending; else at the same time from several
-    threads, each part under a name of its own.
+    With `in_order` the parts must be written one after another, ascending; otherwise several threads may
+    write parts at once, each under its own name.
     """
 
     in_order: bool
@@ -73,8 +73,8 @@ class Sink(Protocol):
 class Store(Protocol):
     """A database open for writing by the one owner of a cache.
 
-    All changes of a step are taken in together with the step's `meta`, atomically: after a crash at any
-    moment it holds a whole step or none of it.
+    All changes of a step are applied atomically, together with its `meta`: after a crash at any moment the
+    store holds a whole step or none of it.
     """
 
     path: Path
@@ -84,7 +84,7 @@ class Store(Protocol):
         """Read the values of `keys`, None where there is none."""
 
     def meta(self) -> dict[str, Any] | None:
-        """What the last step recorded; None before the first."""
+        """The record of the last step; None before the first."""
 
     def size(self) -> int:
         """The bytes that keys and values take."""
@@ -93,10 +93,10 @@ class Store(Protocol):
         """Begin to load sorted keys and values."""
 
     def step_files(self, keys: Sequence[bytes], values: Sequence[bytes | None]) -> list[Path]:
-        """Write the changes of a step aside: keys strictly ascending, None deletes what is held."""
+        """Prepare the changes of a step in files: keys strictly ascending, None deletes."""
 
     def ingest(self, files: Iterable[Path], meta: dict[str, Any]) -> None:
-        """Take in what was written aside and record `meta`, all or nothing; the files are consumed."""
+        """Apply the prepared files and record `meta`, all or nothing; the files are consumed."""
 
     def checkpoint(self, path: Path) -> None:
         """Make a copy at `path`, which must not exist, by hard links: in milliseconds and without space."""
@@ -106,9 +106,9 @@ class Store(Protocol):
 
 
 def is_passing(error: Exception) -> bool:
-    """Say whether a database could not be opened for want of something that the system may have again.
+    """Return whether opening a database failed for lack of a resource that may be available again.
 
-    RocksDB has no other way to tell than the system's words.
+    RocksDB reports this only by the system's message.
     """
     text = str(error)
     return any(os.strerror(number) in text for number in _PASSING)
@@ -126,7 +126,7 @@ def open_reader(path: Path, storage: str, cache_bytes: int, cipher: CacheCipher 
 
 
 def storage_of(path: Path) -> Storage:
-    """Say how the database in a folder is kept."""
+    """Return the storage of the database in a folder."""
     return Storage.MEMORY if (path / LAYERS_FILE).exists() else Storage.FULL
 
 

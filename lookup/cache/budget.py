@@ -1,8 +1,8 @@
-"""The disk that the caches of a host may take, kept by all their owners together.
+"""The disk budget of a host's caches, kept by all their owners together.
 
-What a process is about to write is noted in a file `.writing-<name>` of the common folder before it is
-written, so that two owners cannot both take what is left. The process holds a lock on its note: that of one
-that ended counts no more, which process ids could not tell where containers share the folder.
+Before it writes, a process notes the size in a file `.writing-<name>` of the common folder, so that two
+owners cannot both take the remaining space. The process holds a lock on its note, so the note of an ended
+process no longer counts; process ids could not show that if containers share the folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTE = ".writing-"
 
 
 class DiskBudget:
-    """The budget of a folder of caches; `limit` is in bytes, 0: only the disk's own end."""
+    """The budget of a folder of caches; `limit` is in bytes, 0: only the size of the disk."""
 
     def __init__(self, root: Path, limit: int) -> None:
         self._root = root

@@ -1,8 +1,7 @@
-"""Bringing a cache to a snapshot: by reading the table whole, or by following its changes.
+"""Building a cache at a snapshot: by a full load of the table, or by following its changes.
 
-A step forward is taken in by the database together with the number of its snapshot, atomically, so a process
-that is killed at any moment leaves a whole state. What readers see are generations: hard-linked copies,
-published complete.
+The database applies a step atomically, together with the number of its snapshot, so a process killed at any
+moment leaves a whole state. Readers see generations: hard-linked copies, published complete.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class _Cursor:
 
 
 def fingerprint(snapshot: Snapshot) -> str:
-    """Tell a snapshot from another that took its number after a rollback."""
+    """Return what distinguishes a snapshot from another with the same number after a rollback."""
     return snapshot.delta_manifest_list
 
 
@@ -74,7 +73,7 @@ def check_mark(table: Table, snapshot_id: int, mark: int | None) -> Snapshot:
 
 
 def is_rolled_back(table: Table, info: GenerationInfo) -> bool:
-    """Say whether the snapshot that was cached is not the table's any more; one that has expired still is."""
+    """Return whether the cached snapshot was rolled back; an expired one was not."""
     try:
         return fingerprint(table.snapshot(info.snapshot_id)) != info.fingerprint
     except SnapshotNotFoundError:
@@ -85,7 +84,7 @@ def is_rolled_back(table: Table, info: GenerationInfo) -> bool:
 class CacheBuilder:
     """Builds the generations of one cache; its caller holds the directory's lock.
 
-    `progress` is told the rows done and the rows expected while the table is read whole (`loading.Loader`).
+    During a full load `progress` gets the rows done and the rows expected (`loading.Loader`).
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class CacheBuilder:
     # --- one snapshot ------------------------------------------------------------------------------
 
     def build(self, snapshot_id: int, *, serve: bool = True) -> GenerationInfo:
-        """Make the state at a snapshot readable, if it is not yet.
+        """Make the state at a snapshot readable, if needed.
 
         With `serve` it becomes the current one even if a newer one was, as after a rollback; without, only if
         it is newer. Raises SnapshotNotFoundError if the snapshot is gone, LookupCacheError if there is not

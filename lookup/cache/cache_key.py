@@ -28,7 +28,8 @@ _log = logging.getLogger("lockgate.lookup")
 
 
 def make_cache_key(keys: KeyProvider, names: Sequence[str]) -> tuple[dict[str, Any], CacheCipher]:
-    """Make the key of a cache under the newest versions of `names`; what is stored of it, and the cipher."""
+    """Make the key of a cache under the newest versions of `names`; return its stored form and the
+    cipher."""
     wrapped, plain = [], []
     for name in sorted(names):
         key = keys.current_key(name)
@@ -70,7 +71,7 @@ def cipher_of(secret: bytes, content: Mapping[str, Any]) -> CacheCipher:
 def writer_cipher(directory: CacheDirectory, layout: CacheLayout, keys: KeyProvider | None) -> CacheCipher:
     """The cipher of a cache for the process that has its lock: opened, or made for an empty cache.
 
-    A cache whose key cannot be opened any more, because a version of a master key was removed, is emptied.
+    A cache is emptied if its key can no longer be opened because a version of a master key was removed.
     """
     content = directory.key()
     if content is not None:

@@ -35,7 +35,7 @@ class LookupResult:
 
 
 class AnswerTooLarge(Exception):  # noqa: N818 - a turn of events inside the package, not an error
-    """An answer would take more memory than allowed; asked for in `parts`, each takes about that much."""
+    """An answer would take more memory than allowed; requested in `parts`, each takes about that much."""
 
     def __init__(self, parts: int) -> None:
         super().__init__(f"an answer must be given in {parts} parts")

@@ -1,4 +1,4 @@
-"""The caches that lie in a folder of this host, for the shell."""
+"""The caches in a folder of this host, for the shell."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ class RunningLookup:
 
 
 def note_standing(directory: CacheDirectory, name: str, standing: Mapping[str, Any]) -> None:
-    """Note, for `find_caches`, where the lookup of a driver stands; `standing` is `report_of`'s."""
+    """Record the status of a driver's lookup for `find_caches`; `standing` comes from `report_of`."""
     directory.ensure()
     directory.report(name, dict(standing))
 
 
 def report_of(status: LookupStatus) -> dict[str, Any]:
-    """What a driver notes of a lookup."""
+    """The record that a driver keeps of a lookup."""
     noted = [field.name for field in fields(RunningLookup) if field.name != "told_seconds_ago"]
     return {name: getattr(status, name) for name in noted}
 
 
 @dataclass(frozen=True)
 class CacheStatus:
-    """What lies in the folder of one cache; nothing in it needs a key.
+    """The contents of one cache's folder; nothing in it needs a key.
 
     `rows` and `current` are those of the state that is served, None before the first, `build_seconds` and
     `built_millis` (since the epoch) say how long building it took and when; `bytes` are all files',

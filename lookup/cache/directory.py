@@ -1,4 +1,4 @@
-"""The folder of one cache: which states of the table it holds, who may write, what must be kept.
+"""The folder of one cache: the states it holds, the right to write, the states to keep.
 
 ::
 
@@ -50,7 +50,7 @@ WISH_LEASE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class GenerationInfo:
-    """What is known of one cached state.
+    """The facts about one cached state.
 
     `changes` counts the rows written to reach it, `full_load` says that the table was read whole; `bytes` are
     those of its files, shared with the generation before where unchanged. `storage` says how it is kept:
@@ -69,7 +69,7 @@ class GenerationInfo:
 
     @property
     def mark(self) -> int:
-        """What plans and pins carry to tell the snapshot from another of its number."""
+        """The mark in plans and pins that distinguishes the snapshot from another of its number."""
         return mark_of(self.fingerprint)
 
 
@@ -117,7 +117,7 @@ class CacheDirectory:
             (self.path / part).mkdir(exist_ok=True)
 
     def check(self, snapshot_id: int | None = None) -> None:
-        """Check that nobody else could have put here what is read: the folder, or a state in it.
+        """Check that no other user could have written the folder, or a state in it.
 
         Raises UnsafePathError for a folder of another user, or that others can write to; FileNotFoundError if
         there is none. To be called before a state is opened, not for each question.
@@ -184,7 +184,7 @@ class CacheDirectory:
         return self.generations_path / str(snapshot_id)
 
     def generation(self, snapshot_id: int) -> GenerationInfo | None:
-        """What is known of the state at a snapshot; None if it is not cached."""
+        """The facts about the state at a snapshot; None if it is not cached."""
         content = _read_json(self.generation_path(snapshot_id) / "GENERATION.json")
         return None if content is None else GenerationInfo(**content)
 
@@ -214,7 +214,7 @@ class CacheDirectory:
         return info
 
     def sweep(self, keep: Collection[int] = ()) -> list[int]:
-        """Remove what a crash left and the states that nobody needs; called by the owner."""
+        """Remove leftovers of a crash and unneeded states; called by the owner."""
         kept = {*keep, *self.needed()}
         states = self.generations()
         current = self.current()
@@ -277,7 +277,7 @@ class CacheDirectory:
         return self.path / "wanted" / f"{snapshot_id}{f'-{mark}' if mark else ''}{suffix}"
 
     def wanted(self) -> list[tuple[int, int]]:
-        """The snapshots asked for, with their marks, ascending; forgets those that nobody asks for now."""
+        """The requested snapshots, with their marks, ascending; drops requests that were not renewed."""
         wanted = []
         for path in (self.path / "wanted").iterdir():
             snapshot_id, _, mark = path.name.partition("-")
@@ -290,37 +290,37 @@ class CacheDirectory:
         return sorted(wanted)
 
     def unwant(self, snapshot_id: int, mark: int = 0) -> None:
-        """The wish is fulfilled, or cannot be."""
+        """End a request that is fulfilled, or cannot be."""
         self._wish(snapshot_id, mark).unlink(missing_ok=True)
 
     def refuse(self, snapshot_id: int, error: dict[str, Any], mark: int = 0) -> None:
-        """The wish cannot be fulfilled: leave the reason for its author."""
+        """Refuse a request, and leave the reason for its author."""
         write_atomically(self._wish(snapshot_id, mark, ".error"), json.dumps(error))
         self.unwant(snapshot_id, mark)
 
     def take_refusal(self, snapshot_id: int, mark: int = 0) -> dict[str, Any] | None:
-        """Why a wish was not fulfilled, if it was not; asking again is possible afterwards."""
+        """The reason why a request was refused, if it was; it may be repeated afterwards."""
         path = self._wish(snapshot_id, mark, ".error")
         error = _read_json(path)
         path.unlink(missing_ok=True)
         return error
 
     def hold(self, name: str, snapshots: Collection[int]) -> None:
-        """Say that the driver `name` needs these states; must be repeated within the lease."""
+        """Record that the driver `name` needs these states; must be repeated within the lease."""
         self.ensure()
         write_atomically(self.path / "readers" / name, json.dumps(sorted(snapshots)))
 
     def release(self, name: str) -> None:
-        """The driver `name` needs nothing any more."""
+        """Record that the driver `name` needs nothing any longer."""
         for part in ("readers", "reports"):
             (self.path / part / name).unlink(missing_ok=True)
 
     def report(self, name: str, content: dict[str, Any]) -> None:
-        """Note where the lookup of the driver `name` stands; repeated while it lives."""
+        """Record the status of the lookup of the driver `name`; repeated while it lives."""
         write_atomically(self.path / "reports" / name, json.dumps(content))
 
     def reports(self) -> list[tuple[float, dict[str, Any]]]:
-        """What living drivers noted, and how many seconds ago, the newest first."""
+        """The records of living drivers, and how many seconds ago, the newest first."""
         found = []
         for path in (self.path / "reports").glob("[!.]*"):
             with contextlib.suppress(FileNotFoundError):
@@ -349,7 +349,8 @@ class CacheDirectory:
         return cache_paths.try_lock(self.path / "LOCK")
 
     def is_locked_by(self, lock: IO[bytes]) -> bool:
-        """Say whether `lock` still is the folder's: one that was removed and made again has another."""
+        """Return whether `lock` is still the folder's: a folder that was removed and recreated has
+        another."""
         return cache_paths.is_lock_of(self.path / "LOCK", lock)
 
     def has_owner(self) -> bool:
@@ -372,7 +373,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
 
 
 def sweep_caches(root: Path, unused_seconds: float) -> list[Path]:
-    """Remove the caches in a folder that nobody used for so long; returns them."""
+    """Remove the caches in a folder that have been unused for so long; returns them."""
     removed = []
     for path in root.iterdir():
         if not (path / "LAYOUT.json").exists():

@@ -1,6 +1,6 @@
-"""Sorting more rows than memory holds: rows go to runs by their hash, each run is sorted by itself.
+"""External sort: rows go to runs by their hash, and each run is sorted by itself.
 
-Runs cover disjoint ranges of keys, so what they become is taken in without any compaction. Several threads
+Runs cover disjoint ranges of keys, so their files are ingested without any compaction. Several threads
 work on them at once; numpy, Arrow and RocksDB leave the interpreter to each other for most of the work.
 """
 
@@ -40,7 +40,7 @@ _Out = TypeVar("_Out")
 def ahead(
     pool: ThreadPoolExecutor, most: int, work: Callable[[_In], _Out], items: Iterable[_In]
 ) -> Iterator[_Out]:
-    """Yield what `work` makes of each item, in order, with at most so many at work or waiting."""
+    """Yield the result of `work` for each item, in order, with at most so many running or waiting."""
     waiting: deque[Future[_Out]] = deque()
     try:
         for item in items:
@@ -165,7 +165,7 @@ class Runs:
         return Rows.concatenate([keys for keys, _ in parts]), Rows.concatenate([rows for _, rows in parts])
 
     def finish(self, sink: Sink, pool: ThreadPoolExecutor, threads: int, done: Callable[[int], None]) -> None:
-        """Write all runs; `rows` counts what they hold, `done` is told the rows of each run once written."""
+        """Write all runs; `rows` counts what they hold, `done` gets the rows of each run once written."""
         runs = range(1 << self._bits)
         if sink.in_order:
             prepared = ahead(pool, threads, lambda run: [*self._sorted(run, self._collect(run))], runs)
@@ -190,7 +190,7 @@ class Runs:
         return self._hooks.budget.writing(coming)
 
     def close(self) -> None:
-        """Release what a load that failed had put aside."""
+        """Release the temporary files of a failed load."""
         for spill in self._spills.values():
             spill.close()
         self._spills.clear()

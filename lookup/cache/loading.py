@@ -1,4 +1,4 @@
-"""Reading a table whole into an empty database: in parallel, with bounded memory, into the storage that fits.
+"""Full load of a table into an empty database: in parallel, with bounded memory, into the fitting storage.
 
 One thread reads, others encode and part the rows by the hash of their key; what exceeds the memory set aside
 goes to the disk. Once all rows are there, each part is sorted by itself and written in the order of its keys.
@@ -46,8 +46,7 @@ class _Encoded:
 class Loader:
     """Loads tables for one cache.
 
-    `progress` is told how many rows are done and how many are expected: a row counts half when it is read and
-    half when it is written.
+    `progress` gets the number of rows done and expected: a row counts half when read and half when written.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class Loader:
 def choose_storage(options: TableOptions, cipher: CacheCipher | None, size: int) -> Storage:
     """Choose how a cache of `size` bytes is kept.
 
-    Raises UnsupportedError if an encrypted one is asked to be kept in mapped files.
+    Raises UnsupportedError if mapped files are requested for an encrypted one.
     """
     mode = options.get_option(CACHE)
     if cipher is not None and mode == Storage.MEMORY:

@@ -140,7 +140,7 @@ class MemoryStore:
         return values
 
     def meta(self) -> dict[str, Any] | None:
-        """What the last step recorded; None before the first."""
+        """The record of the last step; None before the first."""
         return None if self._meta is None else dict(self._meta)
 
     def size(self) -> int:

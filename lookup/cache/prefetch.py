@@ -1,4 +1,4 @@
-"""Having the system hold in memory what is asked for at random: else every question waits for the disk."""
+"""Prefetching of mapped files, so that random reads do not wait for the disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTES_AT_ONCE = 1 << 20
 
 
 def read_ahead(paths: Iterable[Path]) -> None:
-    """Have files read into the system's cache, unless they are too large for it; returns at once."""
+    """Have the system read files into its cache, unless they are too large for it; returns at once."""
     sizes = {path: path.stat().st_size for path in paths}
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if not hasattr(os, "posix_fadvise") or sum(sizes.values()) > _MEMORY_SHARE * memory:

@@ -1,11 +1,11 @@
 """The only module that touches RocksDB: sorted files in, point reads out.
 
-The binding (rocksdict) is used in raw mode: keys and values are bytes. What was learnt about it:
+The binding (rocksdict) is used in raw mode: keys and values are bytes. Its peculiarities:
 
 * Opening an existing database with options alone ignores the block cache; the options must also be passed
   for the column family, or the cache silently has 8 MB.
 * One multi-get pins every block it touches until it returns, so keys are read in chunks.
-* Sorted files are written past the system's cache: what is to be read soon must be asked for.
+* Sorted files bypass the system's cache when written: prefetch what will be read soon.
 * A read-only handle sees a fixed view, and goes on working after its directory was removed.
 """
 
@@ -162,7 +162,7 @@ class WritableStore:
         return values
 
     def meta(self) -> dict[str, Any] | None:
-        """What the last step recorded; None before the first."""
+        """The record of the last step; None before the first."""
         content = _meta(self._db)
         if content is not None:
             content.pop(_SESSIONS, None)

@@ -1,4 +1,4 @@
-"""From the changed rows of one snapshot to what must be written to the cache."""
+"""The writes to a cache that follow from the changed rows of one snapshot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_step(
 ) -> Step:
     """Work out the writes for changed rows, in the order of their changes; `store` has the state before.
 
-    `matching` says which rows meet the lookup's condition: one that does not any more leaves the cache.
+    `matching` says the rows that meet the lookup's condition: a row that no longer does leaves the cache.
     Keys whose value stays as it was are not written.
     """
     if batch.num_rows == 0:  # as when all rows of a snapshot are older than those they would replace
@@ -120,7 +120,7 @@ def _regroup(
 
 
 def _indexed(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> Step:
-    """Rows found by something else than their primary key.
+    """The writes for rows found by other columns than their primary key.
 
     The cache remembers the join key of each primary key: a changed row leaves the list it was in, wherever
     its new values put it.

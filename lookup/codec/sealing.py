@@ -1,4 +1,4 @@
-"""What an encrypted cache keeps on disk: keys as MACs, values as AES-CCM.
+"""The stored form of an encrypted cache: keys as MACs, values as AES-CCM.
 
 A stored key is the AES-CMAC of the key's bytes: 127 bits of it behind the bit that names the key space. The
 key itself is authenticated with the value (CCM's associated data), so that a value is never taken for that of
@@ -87,7 +87,7 @@ class CacheCipher:
 
 
 def stored_keys(keys: Rows) -> Rows:
-    """What is stored of sealed keys: their MACs."""
+    """The stored form of sealed keys: their MACs."""
     words = keys.words[keys.starts[:, None] + np.arange(_MAC_WORDS)].reshape(-1)
     return Rows(words, np.arange(len(keys) + 1, dtype=np.int64) * _MAC_WORDS)
 
@@ -99,7 +99,7 @@ class Opener:
         self._sessions = {number: cipher.session(bytes.fromhex(salt)) for number, salt in enumerate(salts)}
 
     def add(self, number: int, session: RowCcm) -> None:
-        """Make a new session known."""
+        """Add a session."""
         self._sessions[number] = session
 
     def open(self, keys: Rows, values: Rows) -> Rows | Scattered:
@@ -184,7 +184,7 @@ def _nonce_bytes(nonces: UInt64s) -> Any:
 
 
 class SpillCipher:
-    """Encrypts what a load puts aside, under a key that ends with the process."""
+    """Encrypts the temporary files of a load, under a key that ends with the process."""
 
     def __init__(self) -> None:
         self._cipher = AESGCM(os.urandom(KEY_BYTES))

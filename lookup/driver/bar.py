@@ -11,9 +11,9 @@ _WIDTH = 30
 
 
 class LoadBar:
-    """Shows rows done and expected: nothing in the first second, nothing where nobody looks on.
+    """Shows rows done and expected: nothing in the first second, nothing without a viewer.
 
-    Standard error counts as looked at if it is a terminal, or a notebook's, which understands carriage
+    Standard error counts as viewed if it is a terminal, or a notebook's, which understands carriage
     returns as well.
     """
 

@@ -32,7 +32,7 @@ _shared_lock = threading.Lock()
 def shared_pins(table: Table, lookup_id: str) -> Pins:
     """Return the pins that all lookups of this process on one cache share.
 
-    Two lookups that differ in their options only give a batch one snapshot thereby.
+    So two lookups that differ only in their options give a batch one snapshot.
     """
     with _shared_lock:
         key = (table.location, lookup_id)
@@ -43,7 +43,7 @@ def shared_pins(table: Table, lookup_id: str) -> Pins:
 
 
 def forget_ended(runs: Callable[[str], bool]) -> None:
-    """Renew the pins of queries no more that this process ran and that do not run now, as `runs` says.
+    """Stop renewing the pins of this process's queries that no longer run, according to `runs`.
 
     They stay for as long as those of a driver that has ended, so that the query may start again.
     """
@@ -56,7 +56,7 @@ def forget_ended(runs: Callable[[str], bool]) -> None:
 
 
 def gone(batch: str, snapshot: str, consumer: str, error: SnapshotNotFoundError) -> SnapshotNotFoundError:
-    """The error for a batch that is planned again when the snapshot of its pin is there no more."""
+    """The error for a batch that is planned again after the snapshot of its pin is gone."""
     return SnapshotNotFoundError(
         f"{batch} is answered from {snapshot}, as it was before, and that is gone: {error}. Remove its "
         f"consumer {consumer!r} of the table to have it answered from the newest"
@@ -85,7 +85,8 @@ class Pins:
             return None if found is None else found.snapshot_id
 
     def mark(self, query_id: str, batch_id: int) -> int | None:
-        """What tells the batch's snapshot from others of its number; None if the pin does not say."""
+        """The mark that distinguishes the batch's snapshot from others of its number; None if the pin has
+        none."""
         with self._lock:
             found = self._known(query_id).get(batch_id)
             return None if found is None else found.mark
@@ -129,10 +130,10 @@ class Pins:
             )
 
     def renew(self, retention_seconds: float) -> list[str]:
-        """Note the pins of this driver's queries again, and drop those that nobody noted for so long.
+        """Renew the pins of this driver's queries, and drop those that nobody has renewed for so long.
 
-        Returns the consumers dropped. A driver that lives renews its pins; the last ones of a query that
-        never runs again would keep their snapshot from expiry for ever.
+        Returns the consumers dropped. A driver that lives renews its pins; otherwise the last pins of a
+        query that never runs again would keep their snapshot for ever.
         """
         with self._lock:
             for query, batches in self._by_query.items():

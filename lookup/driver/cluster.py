@@ -1,9 +1,9 @@
-"""Lookups of a Spark application: caches kept by the executors, what is shown in Spark's metric system.
+"""Lookups of a Spark application: caches kept by the executors, gauges in Spark's metric system.
 
 The connector's plugin has each executor ask the driver what to do (`io.lockgate.spark.lookup`). Here is what
 the driver wants: a `standby` process in each executor for each lookup, of which one in each cache's folder
-becomes the owner. What they say comes as the operation `lookup.said`, keys included: an owner asks for them
-over the same way, from the executor to the driver, so none is in a conf, an argument or a file.
+becomes the owner. Their messages arrive as the operation `lookup.said`. An owner requests keys the same way,
+from the executor to the driver, so no key is in a conf, an argument or a file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _warned: set[str] = set()
 
 
 def site_for(spark: Any) -> DriverSite:
-    """Where lookups of a Spark session are kept: with the executors, or with the driver where it is alone."""
+    """The site of a Spark session's lookups: the executors, or the driver if it is alone."""
     context = spark.sparkContext
     if executors_keep(spark):
         return ClusterSite(context)
@@ -178,7 +178,7 @@ class ExecutorOwners:
         return bool(self._started)
 
     def hear(self, link: str, event: Message) -> list[Message]:
-        """Take in what a process said; returns what it is answered."""
+        """Process a message from a process; returns the answer."""
         if event["event"] == "ask":
             return [answer_about_keys(self._keys, event)] if self._keys is not None else []
         self._hear(link, event)
@@ -225,7 +225,7 @@ class ExecutorOwners:
 
 
 def said(context: BridgeContext, request: dict[str, Any]) -> list[Message]:
-    """The operation `lookup.said`: take in what a process of an executor said."""
+    """The operation `lookup.said`: process a message from a process of an executor."""
     with _running_lock:
         owners = _running.get(request["name"])
     # One that was told to end may still have something to say.

@@ -59,7 +59,8 @@ def make_counter(context: SparkContext) -> Counter:
 
 
 def counts_in_jvm(context: SparkContext) -> Counts:
-    """Take what tasks counted that asked inside their JVM (`jvm`) since the last call; none without Spark."""
+    """Take the counts of tasks that looked up inside their JVM (`jvm`) since the last call; none without
+    Spark."""
     try:
         taken = str(_java_counts(context).take())
     except (Py4JError, OSError, AttributeError) as error:
@@ -80,7 +81,7 @@ def _java_counts(context: SparkContext) -> Any:
 
 
 def counts_of(counter: Counter, tokens: Collection[int]) -> Counts:
-    """Return what was counted for `tokens`; what was counted for others is forgotten."""
+    """Return the counts for `tokens`; other counts are dropped."""
     value = counter.value
     with _lock:
         for token in [each for each in value if each not in tokens]:

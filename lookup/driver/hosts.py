@@ -1,4 +1,4 @@
-"""What the owners of one lookup have built, host by host, and what every host has.
+"""The states that the owners of one lookup have built, per host and on all hosts.
 
 A *host* is a folder of caches and the processes that see it: the driver's own, or one that executors share. A
 *link* is the way to one process, named by its executor. Nothing here has a lock of its own: `service.Lookup`
@@ -29,9 +29,9 @@ _KNOWN_STATES = 32
 
 @dataclass
 class Host:
-    """One host: who owns its cache, what that owner has built, was asked for, and failed with.
+    """One host: the owner of its cache, and the states it has built, was asked for, and failed to build.
 
-    `ready` says that it has served a state: from then on a state is given to batches only if it has it too.
+    `ready` means that it has served a state: from then on batches get a state only if this host has it too.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Host:
         return self.failed.get(snapshot_id) or self.failed.get(None)
 
     def forget(self, snapshot_id: int) -> None:
-        """What was known of a state holds no more: it is to be built, or proven, again."""
+        """Forget a state: it must be built, or proven, again."""
         self.built.pop(snapshot_id, None)
         self.failed.pop(snapshot_id, None)
         self.failed.pop(None, None)
@@ -90,12 +90,12 @@ class Host:
         self.retry_at = time.monotonic() + pause
 
     def on_emptied(self) -> None:
-        """Somebody removed the folder: what was built there is gone."""
+        """The folder was removed, and with it the states built there."""
         self.built.clear()
         self.served, self.ready = None, False
 
     def status(self) -> HostStatus:
-        """Say where the host stands."""
+        """Return the status of the host."""
         served = self.served
         return HostStatus(
             host=self.name,
@@ -115,7 +115,7 @@ class Host:
 
 
 class Hosts:
-    """The hosts of one lookup; `send` tells the process at the end of a link something."""
+    """The hosts of one lookup; `send` sends a message to the process at the end of a link."""
 
     def __init__(self, identifier: str, send: Callable[[str, Message], bool]) -> None:
         self._identifier = identifier
@@ -155,17 +155,17 @@ class Hosts:
         return None
 
     def loaded(self) -> tuple[int | None, int | None]:
-        """Rows done and expected where a load has come the least far; None where nothing is loaded."""
+        """Rows done and expected of the slowest load; None while nothing is loaded."""
         loads = [(host.loading, host.expected) for host in self._hosts.values() if host.loading is not None]
         return min(loads, key=lambda load: load[0] or 0, default=(None, None))
 
     def troubles(self) -> list[tuple[str, LockgateError, int]]:
-        """What the latest refreshes failed with, how often in a row, and where."""
+        """The errors of the latest refreshes, how often in a row, and where."""
         found = [(host.name, host.error, host.failures) for host in self.all() if host.error is not None]
         return found + [(link, error, 1) for link, error in self._broken.items()]
 
     def forget(self, snapshot_id: int) -> None:
-        """What was known of a state on any host holds no more."""
+        """Forget a state on all hosts."""
         for host in self.all():
             host.forget(snapshot_id)
 
@@ -178,7 +178,7 @@ class Hosts:
             self._send(host.leader, {"op": "build", "snapshot": snapshot_id, "serve": serve})
 
     def tell_owners(self, message: Message) -> None:
-        """Tell every owner something."""
+        """Send a message to every owner."""
         for host in self.all():
             if host.leader is not None:
                 self._send(host.leader, message)
@@ -186,7 +186,7 @@ class Hosts:
     # --- hearing -------------------------------------------------------------------------------------
 
     def hear(self, link: str, event: Message) -> Host | None:
-        """Take in what a process said, or that it ended; returns the host it belongs to."""
+        """Process a message from a process, or its end; returns its host."""
         kind = event["event"]
         if kind in ("waiting", "leading"):
             return self._join(link, event)

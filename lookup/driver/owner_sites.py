@@ -1,4 +1,4 @@
-"""Where the caches of lookups are kept: on the driver's host, or on those of the executors."""
+"""Sites of lookup caches: the driver's host, or those of the executors."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Hear = Callable[[str, Message], None]
 
 
 class Owners(Protocol):
-    """The owners of one lookup's caches, each reached by a link; what they say goes to the `Hear` given."""
+    """The owners of one lookup's caches, each reached by a link; their messages go to the given `Hear`."""
 
     def send(self, link: str, message: Message) -> bool:
-        """Tell one something; False if it cannot be reached at the moment."""
+        """Send a message to one; False if it cannot be reached at the moment."""
 
     def expected(self) -> bool:
         """Whether there is an owner, or one is about to start."""
@@ -31,7 +31,7 @@ class Owners(Protocol):
 
 
 class Site(Protocol):
-    """Starts the owners of lookups, and shows where lookups stand."""
+    """Starts the owners of lookups, and shows the status of lookups."""
 
     # Whether the caches lie on the driver's host, where it can look into them.
     local: bool
@@ -39,16 +39,16 @@ class Site(Protocol):
     def start(
         self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
     ) -> Owners:
-        """Start the owners of one lookup; `opening` is what each is told first, by its name."""
+        """Start the owners of one lookup; `opening` gives the first message to each, by its name."""
 
     def publish(self, status: LookupStatus) -> None:
-        """Show where a lookup stands."""
+        """Show the status of a lookup."""
 
     def withdraw(self, status: LookupStatus) -> None:
         """A lookup has ended."""
 
     def ended(self) -> bool:
-        """Whether the application has ended that asks; its lookups end with it."""
+        """Whether the application has ended; its lookups end with it."""
 
 
 class LocalSite:

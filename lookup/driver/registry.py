@@ -1,4 +1,4 @@
-"""The lookups that this driver runs, and what is known of them."""
+"""The registry of the lookups that this driver runs."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def lookups_of(cache: str) -> list[Lookup]:
 
 
 def statuses() -> list[LookupStatus]:
-    """Say where every lookup of this driver stands, in the order in which they were started."""
+    """Return the status of every lookup of this driver, in the order of their start."""
     with _lock:
         running = [lookup for lookup in _lookups.values() if not lookup.closed]
     return [_status(lookup) for lookup in running]
 
 
 def status(table: str) -> LookupStatus:
-    """Say where the newest lookup on a table stands, named `db.t` or `lake.db.t`.
+    """Return the status of the newest lookup on a table, named `db.t` or `lake.db.t`.
 
     Raises NotFoundError with the nearest names if no lookup on it is running.
     """

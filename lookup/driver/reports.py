@@ -1,7 +1,7 @@
-"""What batches asked of the caches and what they found: counted in the workers, told by the driver.
+"""Counts of rows looked up and found per batch: counted in the workers, reported by the driver.
 
 Spark's accumulators bring the counts, task by task, under a number (`token`) that the driver gave the batch
-when it was planned. A batch that no task counts for any more gets its line in the log.
+when it was planned. Once no task counts for a batch any longer, it gets its line in the log.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_BATCHES = 512
 def report_of(
     status: LookupStatus, query_id: str | None, batch_id: int | None, snapshot_id: int
 ) -> BatchReport:
-    """Begin the report of a batch that is to be answered by a lookup as it stands."""
+    """Begin the report of a batch, with the present status of its lookup."""
     return BatchReport(
         status.table,
         query_id,
@@ -94,13 +94,13 @@ class Reports:
             return self._counter
 
     def last(self, lookup_id: str) -> BatchReport | None:
-        """The newest batch of a lookup that asked for anything, as far as its tasks have counted."""
+        """The newest batch with rows of a lookup, as far as its tasks have counted."""
         self.collect()
         with self._lock:
             return self._last.get(lookup_id)
 
     def collect(self) -> None:
-        """Take over what the tasks have counted since, and tell the lookups."""
+        """Collect the tasks' new counts, and pass them to the lookups."""
         if self._counter is None:
             return
         from lockgate.lookup.driver.counting import counts_in_jvm, counts_of

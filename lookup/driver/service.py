@@ -1,7 +1,7 @@
-"""The driver's side of lookups: one `Lookup` a cache, which looks for new snapshots and has them built.
+"""The driver's side of lookups: one `Lookup` per cache, which finds new snapshots and has them built.
 
-A timer publishes the newest snapshot as the target, an owner process builds it, batches are given what is
-built. Nothing here waits for a batch: a lookup refreshes whether or not rows arrive.
+A timer publishes the newest snapshot as the target, an owner process builds it, and batches use the built
+states. Nothing here waits for a batch: a lookup refreshes whether or not rows arrive.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ EMPTY = 0
 
 
 class Lookup:
-    """One running lookup: its target, what is built of it, and which batches use what."""
+    """One running lookup: its target, its built states, and the batches that use them."""
 
     def __init__(self, catalog: Catalog, table: Table, spec: LookupSpec, site: Site | None = None) -> None:
         self.table = table
@@ -149,7 +149,7 @@ class Lookup:
         return self._closed.is_set()
 
     def touch(self) -> bool:
-        """Note that the lookup is used; False if it has ended, as it does when it is not used for long."""
+        """Record a use of the lookup; False if it has ended, as an unused lookup does."""
         self._used_at = time.monotonic()
         return not self._closed.is_set() and not self._site.ended()
 
@@ -443,7 +443,7 @@ class Lookup:
     # --- for people --------------------------------------------------------------------------------------
 
     def status(self) -> LookupStatus:
-        """Say where the lookup stands."""
+        """Return the status of the lookup."""
         pins = self._pins.all()
         with self._changed:
             served, target = self._serving.info, self._target

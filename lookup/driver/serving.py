@@ -1,4 +1,4 @@
-"""Which state batches are given: the newest of the snapshots aimed at that every host has.
+"""The choice of the state for batches: the newest target snapshot that every host has.
 
 Nothing here has a lock of its own: `service.Lookup` calls it under its condition.
 """
@@ -61,7 +61,7 @@ class Serving:
                 del self._waiting[1::2]
 
     def behind_seconds(self) -> float:
-        """How long there has been a newer snapshot than the one that is served, whichever were since."""
+        """Seconds since the first snapshot newer than the served one appeared."""
         return time.monotonic() - self._waiting[0] if self._waiting else 0.0
 
     def aim(self, snapshot: Snapshot, *, again: bool) -> None:

@@ -1,4 +1,4 @@
-"""Lookup tables: a dimension kept locally, asked by key, brought forward from snapshot to snapshot.
+"""Lookup tables: a dimension cached locally, looked up by key, updated from snapshot to snapshot.
 
 This is the library's own way in, without Spark: one process that builds and reads. The streaming join builds
 in an owner process (`owner`) and reads in Spark's Python workers (`worker`), by the same parts.
@@ -35,7 +35,7 @@ _MOST_NAME_BYTES = 160
 
 @dataclass(frozen=True)
 class LookupTableStatus:
-    """Where a lookup table stands: the snapshot it answers from and what is known of that state."""
+    """The status of a lookup table: the snapshot it uses, and the facts about that state."""
 
     snapshot_id: int | None
     latest_snapshot_id: int | None
@@ -172,7 +172,7 @@ class LookupTable:
         return self._generation.get([keys.column(name) for name in self.spec.keys])
 
     def status(self) -> LookupTableStatus:
-        """Say which snapshot is answered from and which is the newest."""
+        """Return the snapshot in use and the newest one."""
         newest = newest_target(self.table)
         return LookupTableStatus(
             None if self._generation is None else self._generation.snapshot_id,
@@ -202,7 +202,7 @@ class PrimaryKeyLookupTable(LookupTable):
 
 
 class SecondaryIndexLookupTable(LookupTable):
-    """Has a primary key but is joined by something else: several rows a key, each following its updates."""
+    """Has a primary key but is joined by other columns: several rows a key, each following its updates."""
 
     kind = Kind.SECONDARY_INDEX
 
@@ -242,7 +242,7 @@ def open_lookup(
 ) -> LookupTable:
     """Make the lookup table for `table` joined by the columns `on`, and open it.
 
-    Raises ColumnNotFoundError, UnsupportedTypeError and OptionError for what cannot be looked up.
+    Raises ColumnNotFoundError, UnsupportedTypeError and OptionError if the lookup is impossible.
     """
     spec = make_spec(table, on, columns, where, options)
     lookup = _KINDS[kind_of(table.schema, spec.keys)](table, spec)

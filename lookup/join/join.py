@@ -1,6 +1,6 @@
 """`lookup_join`: each row of a Spark stream or batch with the matching rows of a dimension.
 
-Here the join is checked, and who does it is chosen; the plans are in `plan` and `spark_join`.
+This module checks the join and chooses the plan; the plans are in `plan` and `spark_join`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _STRING_WORDS = 4
 
 
 def answers_in_jvm(table: Table, spec: LookupSpec, layout: CacheLayout, options: TableOptions) -> bool:
-    """Say whether the JVM can answer this lookup, and is likely to find the cache in mapped files."""
+    """Return whether the JVM can do this lookup, and is likely to find the cache in mapped files."""
     if not options.get_option(IN_JVM) or cached_layout(table, spec).keys:
         return False
     keys, columns = (

@@ -1,4 +1,4 @@
-"""What a streaming query's progress says of its lookups, as observed metrics.
+"""Observed metrics of lookups in a streaming query's progress.
 
 In `StreamingQueryProgress.observedMetrics`, under the lookup's name, for each batch: `rows`, `matched`,
 `hit_rate`, `snapshot`, `lag_millis`, `cache_rows`, `cache_bytes`, `build_millis`,

@@ -1,4 +1,4 @@
-"""A condition on the dimension as a column of Spark's, for where Spark itself does the join."""
+"""A condition on the dimension as a Spark column, for joins by Spark itself."""
 
 from __future__ import annotations
 

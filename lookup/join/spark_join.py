@@ -1,6 +1,6 @@
 """The plan of a join that Spark does itself, on the snapshot that the cache would answer from.
 
-It has the same rows, columns and types as the plan of `plan.by_cache`; only who looks is another.
+It has the same rows, columns and types as the plan of `plan.by_cache`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who does a join: the cache, or Spark itself on the same snapshot.
+"""The choice of the join: by the cache, or by Spark itself on the same snapshot.
 
 The cache costs what the batch's rows cost; Spark's own join costs what both sides cost, with less for each
 row. So the cache wins until the batch is about as large as the table.
@@ -43,7 +43,7 @@ _OVERHEAD_BYTES = 8
 
 @dataclass(frozen=True)
 class Choice:
-    """Who does a join, and what that was decided by: rows of the batch (None: unknown) and of the table."""
+    """The chosen join, and its reasons: rows of the batch (None: unknown) and of the table."""
 
     by_spark: bool
     batch_rows: int | None = None
@@ -81,8 +81,8 @@ def is_large(batch_rows: int, table_rows: int) -> bool:
 def batch_rows(batch: DataFrame) -> int | None:
     """Estimate the rows of a batch DataFrame without running it; None if nothing is known of them.
 
-    What Spark's statistics say (exact for what is cached and for local rows, else by bytes), or how many rows
-    the batch before had, in `foreachBatch` on a source that does not tell its size.
+    The estimate comes from Spark's statistics (exact for cached and local rows, else by bytes), or from the
+    batch before, in `foreachBatch` on a source without statistics.
     """
     plan = _jvm_plan(batch)
     statistics = plan.stats()

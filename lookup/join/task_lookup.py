@@ -1,4 +1,4 @@
-"""What a task asks of a cache: the answer to its keys, once more for those missed, and the counting of it."""
+"""The lookups of a task: the rows of its keys, retries for missed keys, and their counts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 
 @dataclass(frozen=True)
 class Asking:
-    """What a task must know to ask a cache.
+    """The parameters of a task's lookups.
 
     `places` are the caches, one for each group of buckets: folders, or, with `everywhere`, what each host
     turns into a folder of its own (see `cache_paths`). A state that is not there, as where an executor has
@@ -59,9 +59,9 @@ class Asking:
 
 
 def together(batches: Iterable[tuple[pa.Array, ...]], most_rows: int = MOST_ROWS) -> Iterator[list[pa.Array]]:
-    """Put Spark's batches of a task together, whole, as long as they have no more than `most_rows`.
+    """Combine whole Spark batches of a task, up to `most_rows` rows.
 
-    Many keys at once lie closer to each other in the cache, and share what a question costs by itself.
+    Many keys at once are closer to each other in the cache, and share the fixed cost of a lookup.
     """
     held: list[tuple[pa.Array, ...]] = []
     rows = 0

@@ -1,4 +1,4 @@
-"""How Spark's Python workers get the key of an encrypted cache: from its owner, over a local socket.
+"""Delivery of an encrypted cache's key to Spark's Python workers: from its owner, over a local socket.
 
 The owner has the key from the driver, over the pipe between them, and keeps it in memory. Its socket lies in
 the cache's folder, which only the user can enter, and answers only processes of that user; it ends with the

@@ -49,7 +49,7 @@ _NICENESS = 5
 
 
 class Owner:
-    """Works off the builds of one cache, in this process's main thread."""
+    """Runs the builds of one cache, in this process's main thread."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The driver's hold on an owner: starting it, hearing it, starting it again when it dies."""
+"""The driver's control of an owner: starting it, receiving its messages, restarting it when it dies."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _environment() -> dict[str, str]:
 class OwnerProcess:
     """One owner process, replaced whenever it ends until `close`.
 
-    `opening` is what each new one is told first; `on_event` hears its messages, and `started` when a new one
-    was started, so that what the old one left undone can be asked for again.
+    `opening` is the first message to each new one; `on_event` gets its messages, and `started` after a
+    restart, so that unfinished work can be requested again.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class OwnerProcess:
         return None if process is None or process.poll() is not None else process.pid
 
     def send(self, message: Message) -> bool:
-        """Tell the owner something; False if there is none at the moment."""
+        """Send the owner a message; False if there is none at the moment."""
         sender = self._sender
         if sender is None:
             return False
@@ -178,7 +178,7 @@ class LocalOwners:
         )
 
     def send(self, link: str, message: Message) -> bool:
-        """Tell the owner something; False if there is none at the moment."""
+        """Send the owner a message; False if there is none at the moment."""
         return self._process.send(message)
 
     def expected(self) -> bool:

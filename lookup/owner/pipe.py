@@ -1,4 +1,4 @@
-"""What a driver and the owner of a cache say to each other: JSON lines over the owner's standard streams.
+"""The protocol between a driver and the owner of a cache: JSON lines over the owner's standard streams.
 
 The driver's end of the pipe is the owner's lease: when it closes, for whatever reason, the owner ends. Keys
 go through this pipe only, never through an argument, an environment variable or a file.
@@ -119,7 +119,7 @@ def _metadata(written: Sequence[Any]) -> KeyMetadata:
 
 
 def answer_about_keys(provider: KeyProvider, question: Message) -> Message:
-    """Answer what a `PipeKeyProvider` asked; an error is an answer too."""
+    """Answer a request of a `PipeKeyProvider`; an error is an answer too."""
     arguments = question["arguments"]
     try:
         ok: Any

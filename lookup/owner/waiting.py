@@ -1,4 +1,4 @@
-"""How a task waits for a state that its host's owner has not built yet."""
+"""Waiting of a task for a state that its host's owner has not built yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.05
 
 
 def await_state(directory: CacheDirectory, snapshot_id: int, seconds: float, mark: int = 0) -> None:
-    """Wait until the state at a snapshot is built on this host, as it is not when an executor has just come.
+    """Wait until the state at a snapshot is built on this host; on a new executor it is not there yet.
 
     `mark` tells the snapshot from others of its number (`directory.mark_of`; 0: any). The owner is asked for
     it, whatever the driver has it build. Raises the error of the build, LookupTimeoutError after `seconds`,

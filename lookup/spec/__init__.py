@@ -1,1 +1,1 @@
-"""What one lookup asks for: table, columns, condition, options and partitions."""
+"""The specification of one lookup: table, columns, condition, options and partitions."""

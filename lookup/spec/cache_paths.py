@@ -1,4 +1,4 @@
-"""Where caches lie on a host, and who may write there; loads nothing large.
+"""Folders of caches on a host, and their locks; imports nothing large.
 
 A plan names a cache by a text that every process of the cluster can read, the *place*: the folder that
 `lookup.cache-dir` gives and the cache's name, or the name alone. Each host turns it into a folder of its own.

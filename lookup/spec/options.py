@@ -199,14 +199,14 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Retry:
-    """How keys without a match are asked again: so often, so long after each other."""
+    """The retry of keys without a match: number of attempts, and the delay between them."""
 
     delay_seconds: float
     attempts: int
 
 
 def register() -> None:
-    """Make the options of lookups known to tables."""
+    """Register the options of lookups with those of tables."""
     for option in ALL:
         register_option(option)
 
@@ -235,7 +235,7 @@ def option_texts(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def retry_of(options: TableOptions) -> Retry | None:
-    """How keys without a match are asked again; None if they are not."""
+    """The retry of keys without a match; None without retries."""
     if not options.get_option(RETRY_PREDICATE):
         return None
     return Retry(options.get_option(FIXED_DELAY).total_seconds(), options.get_option(MAX_ATTEMPTS))

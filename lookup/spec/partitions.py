@@ -1,4 +1,4 @@
-"""Which partitions of a dimension are looked up: fixed ones, or the newest, as `scan.partitions` says.
+"""The partitions of a dimension to look up in: fixed ones, or the newest, by `scan.partitions`.
 
 Source: Paimon's `PartitionLoader` and its kinds; `max_pt()`, `max_two_pt()` and `a=max_pt(),b=max_pt()` mean
 what they mean there.

@@ -1,4 +1,5 @@
-"""Which rows of a table a cache holds: under a condition, of chosen partitions, of one group of buckets."""
+"""The rows of a table that a cache holds: under a condition, of chosen partitions, of one group of
+buckets."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class RowChoice:
         self._known_at = 0.0
 
     def at(self, snapshot: Snapshot) -> Chosen:
-        """What is chosen at a snapshot; within the interval of `max_pt()`, what was chosen last."""
+        """The choice at a snapshot; within the interval of `max_pt()`, the last choice."""
         if not self._partitions:
             return Chosen(self._spec.where)
         young = time.monotonic() - self._known_at < self._interval
@@ -98,7 +99,7 @@ class RowChoice:
 
 
 def chosen_at(table: Table, spec: LookupSpec, snapshot: Snapshot | None) -> Chosen:
-    """What a lookup chooses at a snapshot, None being the state before the first."""
+    """The choice of a lookup at a snapshot; None is the state before the first."""
     options = lookup_options(table.options, spec.options)
     partitions = options.get_option(SCAN_PARTITIONS)
     if not partitions:

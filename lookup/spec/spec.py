@@ -1,4 +1,4 @@
-"""What one lookup asks for: which table, by which columns, answered with which, under which condition."""
+"""The specification of one lookup: its table, join columns, answered columns and condition."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """How a dimension is kept; chosen from its primary key and the columns it is joined by."""
+    """The structure of a cache; chosen by the dimension's primary key and the join columns."""
 
     PRIMARY_KEY = "primary-key"
     SECONDARY_INDEX = "secondary-index"
@@ -178,7 +178,7 @@ def _schema(text: str) -> pa.Schema:
 
 
 def kind_of(schema: TableSchema, keys: Sequence[str]) -> Kind:
-    """Choose how a table joined by `keys` is kept."""
+    """Choose the structure of a cache for a table joined by `keys`."""
     if not schema.primary_keys:
         return Kind.NO_PRIMARY_KEY
     return Kind.PRIMARY_KEY if set(keys) == set(schema.primary_keys) else Kind.SECONDARY_INDEX

@@ -1,4 +1,4 @@
-"""What is known of a running lookup, for people and for tests."""
+"""Status of a running lookup, for people and for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """Where one host of a lookup stands: the driver's, or one whose executors share a folder of caches.
+    """The status of one host of a lookup: the driver's, or one whose executors share a folder of caches.
 
     `executors` are the ids of those that see the folder. The other fields mean what those of `LookupStatus`
     do, on this host alone.
@@ -85,7 +85,7 @@ class BatchReport:
 
 @dataclass(frozen=True)
 class LookupStatus:
-    """Where a lookup stands.
+    """The status of a lookup.
 
     `target_snapshot` is the newest that changed rows, `served_snapshot` the one that batches get now,
     `lag_millis` how long there has been a newer one than that (0: there is none). `rows` and `bytes` are the
@@ -147,6 +147,6 @@ class LookupStatus:
 
 
 def gauge_name(lookup: LookupStatus | LookupSpec) -> str:
-    """What a lookup is called in Spark's metric system: by its table and the columns it is joined by."""
+    """The name of a lookup in Spark's metric system: its table and join columns."""
     table = lookup.table if isinstance(lookup, LookupStatus) else lookup.identifier
     return f"lookup.{table}.by.{'_'.join(lookup.keys)}"

@@ -1,6 +1,6 @@
 """Lookup joins, CALL procedures, push-down and encrypted ORC tables for PySpark.
 
-`connect` is the way in. Everything is imported when it is first used: `import lockgate` loads neither pyspark
+Start with `connect`. Names are imported when first used: `import lockgate` loads neither pyspark
 nor RocksDB.
 """
 

@@ -1,6 +1,6 @@
 """Every error that Lockgate raises on purpose, in one tree.
 
-Catch `LockgateError` for all of them. An error that resembles a built-in one is that one too, so that
+Catch `LockgateError` for all of them. An error that resembles a built-in one is a subclass of it, so that
 `except ValueError` keeps its meaning. Messages say what was wrong, where, and what to do; they never hold a
 key.
 """
@@ -35,7 +35,7 @@ class UnsupportedTypeError(InputError, TypeError):
 
 
 class UnsupportedError(LockgateError, NotImplementedError):
-    """Raised when a request is meaningful but not supported; the message names the alternative."""
+    """Raised when a request makes sense but is not supported; the message names the alternative."""
 
 
 class NotFoundError(LockgateError, LookupError):
@@ -71,7 +71,7 @@ class ProcedureNotFoundError(NotFoundError):
 
 
 class AlreadyExistsError(LockgateError):
-    """Raised when a database, table or tag is created that exists."""
+    """Raised when a database, table or tag to be created already exists."""
 
 
 # --- data at rest --------------------------------------------------------------------------------
@@ -82,18 +82,18 @@ class CorruptFileError(LockgateError):
 
 
 class IntegrityError(CorruptFileError):
-    """Raised when the tags of a file do not fit its bytes, or are missing where they are required.
+    """Raised when the tags of a file do not match its bytes, or are missing but required.
 
     Somebody changed the file, a disk or a copy damaged it, or its tags were stripped.
     """
 
 
 class UnsafePathError(LockgateError):
-    """Raised when a path could be another user's doing: a folder, a link or a name not to be trusted."""
+    """Raised when another user may have planted a path: a folder, a link or a name that is not trusted."""
 
 
 class IsolationError(LockgateError):
-    """Raised when the process that decodes files of others cannot be started."""
+    """Raised when the isolated process that decodes untrusted files cannot be started."""
 
 
 class UnsupportedFormatError(LockgateError):
@@ -128,7 +128,7 @@ class CommitConflictError(LockgateError):
 
 
 class AccessDeniedError(LockgateError, PermissionError):
-    """Raised when a plugin denies an action; `apply_for` names what would have to be granted."""
+    """Raised when a plugin denies an action; `apply_for` names the missing grant."""
 
     def __init__(self, message: str, apply_for: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -151,7 +151,7 @@ class KeyDeniedError(EncryptionKeyError, PermissionError):
 
 
 class WrongKeyError(EncryptionKeyError):
-    """Raised when a key was given that does not open what it should."""
+    """Raised when a key of the right name is not the one that the data was encrypted with."""
 
 
 class KeyServiceError(EncryptionKeyError):
@@ -201,7 +201,7 @@ class BridgeError(LockgateError):
 
 
 class VersionMismatchError(BridgeError):
-    """Raised when connector, Python package, cache format and row codec are not of one version."""
+    """Raised when connector, Python package, cache format and row codec have different versions."""
 
 
 # --- lookup --------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class LookupTimeoutError(LookupCacheError, TimeoutError):
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the line of the user's program: the innermost frame that is not of Lockgate or Spark.
 
-    A thread that answers Spark has no such line; what the main thread is at, waiting, is shown then.
+    A thread that answers Spark has no such line; the line where the main thread waits is shown then.
     """
     main = sys._current_frames().get(threading.main_thread().ident or 0)
     frame = _users_frame(sys._getframe(1)) or _users_frame(main)
@@ -246,7 +246,8 @@ def _users_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def nearest(name: str, known: Iterable[str], *, most: int = 3, within: str = "") -> str:
-    """Say which of `known` resemble `name`, as the end of an error message; `within` stands before each.
+    """Return the names in `known` that resemble `name`, as the end of an error message; `within` stands
+    before each.
 
     >>> nearest("plane", ["planes", "airports"])
     "; did you mean 'planes'?"

@@ -1,4 +1,4 @@
-"""Master keys: where they live, how they are made and rolled, and how local keys are wrapped under them."""
+"""Master keys: providers, making and rolling keys, wrapping local keys under them."""
 
 from __future__ import annotations
 

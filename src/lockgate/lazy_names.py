@@ -1,4 +1,4 @@
-"""Names that are loaded when they are first asked for."""
+"""Lazy names, loaded at first use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 
 
 def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Make the `__getattr__` of a module whose names are at home in others."""
+    """Make the `__getattr__` of a module whose names are defined in others."""
 
     def attribute(name: str) -> object:
         if name not in homes:

@@ -1,4 +1,4 @@
-"""Encrypted ORC files: read, written, inspected, checked, and put under other keys."""
+"""Encrypted ORC files: reading, writing, inspecting, checking and rekeying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins: the mark of a hook, the types that hooks take and give, and suites that check them."""
+"""Plugins: the hook marker, the types of hooks, and test suites for plugins."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Compaction: small and overlapping files written as fewer and larger ones."""
+"""Compaction: rewriting small and overlapping files as fewer and larger ones."""

@@ -37,10 +37,10 @@ _ORDERS = ("none", "order", "zorder", "hilbert")
 class Compact(Procedure):
     """Rewrites the files of a table in a COMPACT snapshot; the table's rows stay the same.
 
-    Opens every file strictly: without a key that the files need, KeyMissingError is raised and nothing has
-    changed. Rows written concurrently survive; of two compactions of the same files the later one
-    fails with CommitConflictError, its files deleted. Buckets are rewritten one after the other; in memory is
-    at most what one bucket has in files whose keys overlap.
+    Opens every file strictly: without a key that the files need, it raises KeyMissingError and changes
+    nothing. Rows written concurrently survive; of two compactions of the same files the later one
+    fails with CommitConflictError, its files deleted. Buckets are rewritten one after the other; memory
+    holds at most the files of one bucket whose keys overlap.
     """
 
     name = "compact"
@@ -76,7 +76,7 @@ class Compact(Procedure):
     )
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Compact; what ends in `_before` and `_after` counts the chosen partitions as a whole."""
+        """Compact; results ending in `_before` and `_after` count the chosen partitions as a whole."""
         full = _strategy(arguments["compact_strategy"]) == "full"
         _check_order(arguments["order_strategy"])
         table = context.table(arguments["table"])
@@ -122,8 +122,8 @@ def _check_order(text: str) -> None:
 def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[ManifestEntry]) -> set[str]:
     """Return the files that are not encrypted as `orc.encrypt` says, by the current keys and with tags.
 
-    Writers that know nothing of the option leave columns in the clear, those that know ORC's encryption alone
-    leave no tags, and a new version of a key makes earlier files outdated. Indexes of other engines hold
+    Writers without the option leave columns in the clear, those with ORC's encryption alone write no tags,
+    and a new version of a key makes earlier files outdated. Indexes of other engines hold
     values in the clear in other files.
     """
     secrets = secrets_of(table.schema)

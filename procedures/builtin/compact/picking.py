@@ -1,4 +1,4 @@
-"""Which files of a bucket a compaction rewrites together."""
+"""Choice of the files in a bucket that a compaction rewrites together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pick_keyed(
 ) -> list[BucketJob]:
     """Return jobs that turn a bucket of a key table into one run of sorted files at `top_level`.
 
-    Files that are as they should be stay: large ones at the top level whose keys no other file has. They
+    Files in the right form stay: large ones at the top level whose keys no other file has. They
     divide the bucket into jobs, because no new file may span them. Files named in `stale` are rewritten in
     any case.
     """

@@ -74,7 +74,7 @@ class DeleteBranch(Procedure):
 
 
 class RenameBranch(Procedure):
-    """Gives a branch another name; what it holds is held throughout."""
+    """Renames a branch; its files are held throughout."""
 
     name = "rename_branch"
     description = "Give a branch of a table another name."
@@ -94,7 +94,7 @@ class RenameBranch(Procedure):
 
 
 class FastForward(Procedure):
-    """Brings a table to where a branch of it is, if the table has not changed since the branch began."""
+    """Moves a table forward to its branch, if the table has not changed since the branch began."""
 
     name = "fast_forward"
     description = "Bring a table to where a branch of it is."

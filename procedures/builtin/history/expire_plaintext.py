@@ -1,4 +1,4 @@
-"""`expire_plaintext`: what is left in the clear of encrypted columns goes, from wherever it may go."""
+"""`expire_plaintext`: removal of values of encrypted columns that are still in the clear."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ATTEMPTS = 3
 
 
 class ExpirePlaintext(Procedure):
-    """Encrypts what is in the clear, and expires what held it.
+    """Encrypts values in the clear, and expires the files that held them.
 
-    Opens files strictly: without a key, KeyMissingError is raised and nothing has changed. Each step is
-    complete in itself, so that a call that was killed is finished by the next one. Rows stay the same, and
+    Opens files strictly: without a key, it raises KeyMissingError and changes nothing. Each step is complete
+    in itself, so the next call finishes the work of a killed one. Rows stay the same, and
     rows written concurrently survive.
     """
 
@@ -62,7 +62,8 @@ class ExpirePlaintext(Procedure):
     )
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Do all of it, or with `dry_run` count; `remaining` says what stays in the clear, and what to do."""
+        """Run all steps, or with `dry_run` count; `remaining` lists what stays in the clear, and what to
+        do."""
         table = context.table(arguments["table"])
         check_writable(table.schema)
         before = exposures(table)
@@ -98,7 +99,7 @@ def _rewrite(context: ProcedureContext, name: str) -> int:
 
 @dataclass
 class _Expiry:
-    """What goes once the newest snapshot shows nothing."""
+    """The removals that follow once the newest snapshot shows nothing."""
 
     table: Table
     arguments: dict[str, Any]

@@ -1,4 +1,4 @@
-"""`expire_snapshots`: old snapshots go, with the files that only they need."""
+"""`expire_snapshots`: removal of old snapshots, with the files that only they need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OPTIONS = (
 class ExpireSnapshots(Procedure):
     """Removes old snapshots and the files that no snapshot, tag, branch or consumer needs any more.
 
-    Data is only deleted, never read, so no key is needed. Killed in the middle, it can be called again.
+    Data is only deleted, never read, so no key is needed. If killed halfway, it can be called again.
     """
 
     name = "expire_snapshots"
@@ -45,7 +45,7 @@ class ExpireSnapshots(Procedure):
     )
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Expire; what is not given comes from the table's options `snapshot.*`."""
+        """Expire; missing arguments come from the table's options `snapshot.*`."""
         table = with_options(context.table(arguments["table"]), parse_options(arguments["options"]), _OPTIONS)
         older_than = arguments["older_than"]
         done = expire_snapshots(

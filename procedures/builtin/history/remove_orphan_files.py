@@ -1,4 +1,4 @@
-"""`remove_orphan_files`: what killed writers left goes, when it is old enough."""
+"""`remove_orphan_files`: removal of files that killed writers left, once they are old enough."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 class RemoveOrphanFiles(Procedure):
     """Deletes files in a table's folder that no snapshot, tag or branch refers to.
 
-    A writer's files have no reference before it commits; that is why only files older than a day go. Data is
-    only deleted, never read, so no key is needed. Killed in the middle, it can be called again.
+    A writer's files are unreferenced before it commits, so only files older than a day are deleted. Data is
+    only deleted, never read, so no key is needed. If killed halfway, it can be called again.
     """
 
     name = "remove_orphan_files"

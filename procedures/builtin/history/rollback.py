@@ -1,4 +1,4 @@
-"""`rollback` and `rollback_to_timestamp`: a table becomes again what it was."""
+"""`rollback` and `rollback_to_timestamp`: restoring an earlier state of a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESULT = (
 class Rollback(Procedure):
     """Removes all snapshots and tags after one, and the files that only they needed.
 
-    Data is only deleted, never read, so no key is needed. Killed in the middle, it can be called again.
+    Data is only deleted, never read, so no key is needed. If killed halfway, it can be called again.
     """
 
     name = "rollback"

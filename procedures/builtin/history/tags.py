@@ -26,7 +26,7 @@ _DELETED = (
 
 
 class CreateTag(Procedure):
-    """Gives a snapshot a name that keeps its files when it expires; AlreadyExistsError if it is taken."""
+    """Names a snapshot, and keeps its files after it expires; AlreadyExistsError if the name is taken."""
 
     name = "create_tag"
     description = "Give a snapshot of a table a name that keeps its files when it expires."
@@ -51,7 +51,7 @@ class CreateTag(Procedure):
 
 
 class ReplaceTag(Procedure):
-    """Lets a tag name another snapshot, and deletes the files that only the old one needed."""
+    """Points a tag to another snapshot, and deletes the files that only the old one needed."""
 
     name = "replace_tag"
     description = "Let a tag name another snapshot, and delete the files that only the old one needed."
@@ -76,7 +76,7 @@ class ReplaceTag(Procedure):
 
 
 class RenameTag(Procedure):
-    """Gives a tag another name; what it holds is held throughout."""
+    """Renames a tag; its files are held throughout."""
 
     name = "rename_tag"
     description = "Give a tag of a table another name."
@@ -98,7 +98,7 @@ class RenameTag(Procedure):
 class DeleteTag(Procedure):
     """Deletes tags, and the files that no snapshot, other tag or branch needs.
 
-    Data is only deleted, never read, so no key is needed. Killed in the middle, it leaves files that
+    Data is only deleted, never read, so no key is needed. If killed halfway, it leaves files that
     `remove_orphan_files` finds.
     """
 

@@ -1,1 +1,1 @@
-"""Migration: tables and folders of ORC files taken over by Lockgate."""
+"""Migration: converting tables and folders of ORC files to Lockgate tables."""

@@ -1,4 +1,4 @@
-"""How the new table is to be encrypted: as the source's files are, unless options say otherwise."""
+"""Encryption of the new table: that of the source's files, unless options change it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lockgate.procedures.builtin.migrate.files import Inspected
 
 
 def encryption_options(inspected: Sequence[Inspected], options: Mapping[str, str]) -> dict[str, str]:
-    """Return what `orc.encrypt` and `orc.mask` must be where `options` do not say.
+    """Return the values of `orc.encrypt` and `orc.mask` that `options` leave open.
 
     Raises InputError if the files disagree and the options do not decide, or if the options leave a column
     in the clear that the files encrypt.

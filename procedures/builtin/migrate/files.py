@@ -1,4 +1,4 @@
-"""Adopting ORC files as they are, and rewriting those that cannot be."""
+"""Adopting ORC files unchanged, and rewriting those that cannot be adopted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Inspected:
     """A source file after its footer was read.
 
     `encryption` and `masks` are by the paths of encrypted columns, in the table's names. `reason` says why
-    its columns cannot be read as they lie there, empty if they can; `only_spark`: not even to rewrite them.
+    its columns cannot be read unchanged, empty if they can; `only_spark`: not even to rewrite them.
     `tagged`: it has tags of its integrity.
     """
 
@@ -92,7 +92,7 @@ def is_held(source: Source, inspected: Inspected, keys: KeyProvider | None) -> b
 
 
 def _needs_spark(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
-    """Say which values of a file mean something else than they seem to, unless Spark reads them."""
+    """Return the kind of values in a file that only Spark reads correctly."""
     wanted = {field.name: field for field in fields}
     for found in orc.schema:
         if found.name not in wanted:
@@ -114,7 +114,7 @@ def _may_be_ancient(data_type: DataType, known: ColumnStatistics | None) -> bool
 
 
 def _mismatch(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
-    """Say why a file is not as a writer of the table would have written it."""
+    """Return how a file differs from one that a writer of the table would have written."""
     names = orc.schema.names
     for field in fields:
         if field.name not in names and not field.type.nullable:
@@ -236,7 +236,7 @@ def rewrite_in_python(
 ) -> list[CommitMessage]:
     """Read files strictly and write their rows into the table.
 
-    Raises UnsupportedError for what only Spark reads as it was meant.
+    Raises UnsupportedError for values that only Spark reads correctly.
     """
     for inspected in files:
         if inspected.only_spark:

@@ -1,4 +1,4 @@
-"""`migrate_table`: a Spark ORC table becomes a Lockgate table, whose files are adopted where possible."""
+"""`migrate_table`: converting a Spark ORC table to a Lockgate table, adopting files where possible."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ T = TypeVar("T")
 
 
 class MigrateTable(Procedure):
-    """Makes a new table of the ORC files of a Spark table or of a folder, encrypted or partitioned or not.
+    """Makes a new table from the ORC files of a Spark table or a folder, encrypted or partitioned or not.
 
-    A file whose columns lie in it as Lockgate would have written them gets a second name in the new table (a
+    A file with exactly the columns that Lockgate would have written gets a second name in the new table (a
     hard link; a copy where there are none), with statistics from its footer. Others are rewritten: all of a
-    table with primary key or buckets, and files with timestamps, which Spark stores in a way of its own.
+    table with primary key or buckets, and files with timestamps, which Spark stores in its own way.
     Files are opened strictly: a missing key raises KeyMissingError, a wrong one WrongKeyError, before the
-    new table is created. It is encrypted and masked as the files are, unless the options say otherwise; files
+    new table is created. It is encrypted and masked like the files, unless the options change that; files
     under keys that are not the catalog's are rewritten under those. The new table gets its rows in one
     snapshot; if anything fails it is dropped, and the source is as it was.
     """
@@ -81,7 +81,8 @@ class MigrateTable(Procedure):
     )
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Migrate; `rows` and `bytes` count the source, `files_written` what the rewritten files became."""
+        """Migrate; `rows` and `bytes` count the source, `files_written` counts the files that replace the
+        rewritten ones."""
         source = find_source(context, arguments["source_type"], arguments["table"])
         target = context.identifier(arguments["target_table"] or target_name(arguments["table"]))
         if context.catalog.table_exists(target):
@@ -155,7 +156,7 @@ def _untagged(inspected: Inspected) -> bool:
 
 
 def _table_keys(context: ProcedureContext, schema: TableSchema) -> KeyProvider | None:
-    """Return the keys of the new table; KeyMissingError if one that it is to be written with is not held."""
+    """Return the keys of the new table; KeyMissingError if a key for writing it is not held."""
     keys = None if context.catalog.keys is None else context.catalog.keys.for_table(schema.options)
     wanted = parse_encrypt(schema.table_options.get_option(ORC_ENCRYPT))
     for name in sorted(set(wanted.values())):
@@ -183,7 +184,8 @@ def _adopt(threads: int, source: Source, table: Table, files: Sequence[Inspected
 
 
 def _delete_origin(context: ProcedureContext, source: Source, now: Source) -> None:
-    """Drop the origin, unless rows came after its files were listed: those are not in the new table."""
+    """Drop the origin, unless rows were added after its files were listed: those are not in the new
+    table."""
     later = {file.path for file in now.files} - {file.path for file in source.files}
     if source.table is not None:
         if later:

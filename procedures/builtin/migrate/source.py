@@ -1,4 +1,4 @@
-"""What is migrated: the ORC files of a Spark table or of a folder, with their columns and partitions."""
+"""The source of a migration: the ORC files of a Spark table or a folder, with columns and partitions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Source:
 
 
 def find_source(context: ProcedureContext, source_type: str, name: str) -> Source:
-    """Return what `name` means: a table of Spark's session catalog, or a folder of ORC files.
+    """Return the source called `name`: a table of Spark's session catalog, or a folder of ORC files.
 
     Raises `InputError` for an unknown source type, `TableNotFoundError` or `NotFoundError` if there is no
     such table or folder, and `UnsupportedError` for a table that is not stored as ORC.
@@ -94,7 +94,7 @@ def is_nameless(columns: Sequence[str]) -> bool:
 
 
 def target_name(name: str) -> str:
-    """Return the default name of the new table: the source's own, which a folder does not have."""
+    """Return the default name of the new table: the source's own; a folder has none."""
     if "/" in name:
         raise InputError("a folder has no name for the new table: give target_table => 'database.table'")
     return ".".join(name.split(".")[-2:])
@@ -244,7 +244,7 @@ def _holds_timestamp(type_: pa.DataType) -> bool:
 
 
 def _inferred(texts: Sequence[str | None]) -> DataType:
-    """Return the type of a partition column: INT, BIGINT or DATE if all values are such, else STRING."""
+    """Return the type of a partition column: INT, BIGINT or DATE if all values fit, else STRING."""
     values = [text for text in texts if text is not None]
     if values and all(_INTEGER.fullmatch(text) and str(int(text)) == text for text in values):
         widest = max(abs(int(text)) for text in values)

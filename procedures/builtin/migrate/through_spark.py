@@ -1,4 +1,4 @@
-"""Rewriting source files through Spark: in parallel, and right where only Spark knows what it wrote."""
+"""Rewriting source files through Spark: in parallel, and correct for values that only Spark understands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rewrite_by_spark(
 ) -> list[CommitMessage]:
     """Let Spark write the rows of `files` into a staging table, and take over its files.
 
-    So nothing of the new table is visible before all of it is. Encrypted files are read in a strict key
+    So the new table becomes visible all at once. Encrypted files are read in a strict key
     scope. Files with tags are checked by them first, since Spark's reader does not.
     """
     for each in files:

@@ -1,4 +1,4 @@
-"""What the commands share: their options, how they answer, and how they fail."""
+"""Shared parts of the commands: options, output and errors."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def existing(path: str) -> str:
 
 
 def answer(options: argparse.Namespace, found: Any, text: str) -> None:
-    """Print `found` as JSON where that is asked for, else `text`."""
+    """Print `found` as JSON if requested, else `text`."""
     print(json.dumps(found) if options.json else text)

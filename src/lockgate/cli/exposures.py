@@ -1,4 +1,4 @@
-"""What the folder of a table shows of encrypted columns, for `lockgate orc inspect` and `verify`."""
+"""Values of encrypted columns that a table's folder shows, for `lockgate orc inspect` and `verify`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def is_table(path: str) -> bool:
 
 
 def look(path: str) -> tuple[dict[str, Any], str]:
-    """Return what can be read without a key in a table's folder, as JSON holds it and as text.
+    """Return the values readable without a key in a table's folder, as JSON and as text.
 
-    Raises NotFoundError if the folder is not in that of a database of a warehouse.
+    Raises NotFoundError if the folder is not inside a database of a warehouse.
     """
     from lockgate.framework.store.exposure_text import reasons
     from lockgate.framework.store.exposures import exposures

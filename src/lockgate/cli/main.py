@@ -150,7 +150,7 @@ def _catalog(options: argparse.Namespace) -> Catalog:
 def _add_call(parser: argparse.ArgumentParser, texts: Sequence[str]) -> None:
     """Add one subcommand for each procedure, with its parameters as options.
 
-    Plugins are loaded only when `call` is asked for, so that a broken one does not stop `keys` or `tables`.
+    Plugins are loaded only for `call`, so that a broken one does not stop `keys` or `tables`.
     """
     if texts[:1] != ["call"]:
         return

@@ -1,4 +1,4 @@
-"""The commands `lockgate orc`: look into files, verify, encrypt and decrypt them, change their keys."""
+"""The commands `lockgate orc`: inspect, verify, encrypt and decrypt files, change their keys."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ _WIDTH = 30
 
 
 class Progress:
-    """Shows how much is done; nothing in the first second, and nothing where no terminal is.
+    """Shows how much is done; nothing in the first second, and nothing without a terminal.
 
-    `show` may be called from any thread, as often as there is news.
+    `show` may be called from any thread, as often as needed.
     """
 
     def __init__(self, label: str, stream: TextIO | None = None) -> None:
@@ -80,7 +80,7 @@ class Progress:
 
 
 class WatchedSource(Source):
-    """A source that tells how many of its bytes were read, and how many there are."""
+    """A source that reports how many of its bytes were read, and how many there are."""
 
     def __init__(self, source: Source, heard: Callable[[int, int], object]) -> None:
         self._source = source

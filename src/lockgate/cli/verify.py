@@ -1,4 +1,4 @@
-"""The command `lockgate orc verify`: is a file as it was written, and does it decode?"""
+"""The command `lockgate orc verify`: checks that a file is as written, and that it decodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = 5
 
 @dataclass
 class Verdict:
-    """What is known of a file; `ok` is False for damage, and where it cannot be told."""
+    """The result for one file; `ok` is False for damage, and if the check itself failed."""
 
     file: str
     status: str
