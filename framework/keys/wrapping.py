@@ -109,8 +109,8 @@ class ProviderWrapper(KeyWrapper):
         match = _BY.fullmatch(wrapped.by)
         if match is None:
             raise KeyMissingError(
-                f"the key {wrapped.key} lies wrapped under {wrapped.by!r}, which is no key of a provider: "
-                "what unwraps it is something else than is set here"
+                f"the key {wrapped.key} lies wrapped under {wrapped.by!r}, which the configured "
+                "provider does not hold: configure the service that wrapped it"
             )
         name, version, algorithm = match[1], int(match[2]), match[3]
         if self._root is not None and name != self._root:

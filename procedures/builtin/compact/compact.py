@@ -52,7 +52,8 @@ class Compact(Procedure):
             "compact_strategy",
             "STRING",
             "full",
-            "'full': whatever can become better; 'minor': only buckets with five or more small files or runs",
+            "'full': every file that can be improved; 'minor': only buckets with five or more small files "
+            "or runs",
         ),
         Parameter(
             "order_strategy", "STRING", "none", "order of rows in append tables; only 'none' is supported"

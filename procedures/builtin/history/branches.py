@@ -25,8 +25,8 @@ class CreateBranch(Procedure):
     parameters = (
         _TABLE,
         _BRANCH,
-        Parameter("tag", "STRING", None, "the tag it begins with"),
-        Parameter("snapshot", "BIGINT", None, "the snapshot it begins with"),
+        Parameter("tag", "STRING", None, "the tag to start from"),
+        Parameter("snapshot", "BIGINT", None, "the snapshot to start from"),
         Parameter("dry_run", "BOOLEAN", False, "only check the names"),
     )
     result = (("created_branches_count", "BIGINT"), ("snapshot_id", "BIGINT"))
@@ -50,7 +50,7 @@ class DeleteBranch(Procedure):
     description = "Delete branches of a table and the files that only they held."
     parameters = (
         _TABLE,
-        Parameter("branch", "STRING", doc="the name of the branch, or several with commas between them"),
+        Parameter("branch", "STRING", doc="the name of the branch, or several separated by commas"),
         Parameter("dry_run", "BOOLEAN", False, "only count what would be deleted"),
     )
     result = (
@@ -77,7 +77,7 @@ class RenameBranch(Procedure):
     """Renames a branch; its files are held throughout."""
 
     name = "rename_branch"
-    description = "Give a branch of a table another name."
+    description = "Rename a branch of a table."
     parameters = (
         _TABLE,
         Parameter("from_branch", "STRING", doc="the name of the branch"),
@@ -97,7 +97,7 @@ class FastForward(Procedure):
     """Moves a table forward to its branch, if the table has not changed since the branch began."""
 
     name = "fast_forward"
-    description = "Bring a table to where a branch of it is."
+    description = "Move a table forward to the state of its branch."
     parameters = (_TABLE, _BRANCH, Parameter("dry_run", "BOOLEAN", False, "only count the snapshots"))
     result = (("added_snapshots_count", "BIGINT"), ("snapshot_id", "BIGINT"))
 

@@ -31,7 +31,7 @@ class ExpirePlaintext(Procedure):
     """
 
     name = "expire_plaintext"
-    description = "Remove all that is left in the clear of a table's encrypted columns."
+    description = "Remove values of a table's encrypted columns that are still in the clear."
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table', or a branch of it"),
         Parameter(

@@ -29,7 +29,7 @@ class ExpireSnapshots(Procedure):
     description = "Remove old snapshots of a table and the files that only they need."
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("retain_max", "INT", None, "snapshots above which even young ones go"),
+        Parameter("retain_max", "INT", None, "number of snapshots above which even young ones are removed"),
         Parameter("retain_min", "INT", None, "snapshots that stay whatever their age"),
         Parameter("older_than", "TIMESTAMP", None, "snapshots older than this may go"),
         Parameter("max_deletes", "INT", None, "most snapshots removed by this call"),

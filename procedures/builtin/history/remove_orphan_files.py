@@ -21,7 +21,7 @@ class RemoveOrphanFiles(Procedure):
     description = "Delete old files of a table that no snapshot, tag or branch refers to."
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
-        Parameter("older_than", "TIMESTAMP", None, "files older than this go (default: a day ago)"),
+        Parameter("older_than", "TIMESTAMP", None, "delete files older than this (default: a day ago)"),
         Parameter("dry_run", "BOOLEAN", False, "only count what would be deleted"),
         Parameter("parallelism", "INT", None, "files deleted at a time (default: up to 8)"),
         Parameter(

@@ -11,7 +11,7 @@ from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
-_DRY_RUN = Parameter("dry_run", "BOOLEAN", False, "only count what would go")
+_DRY_RUN = Parameter("dry_run", "BOOLEAN", False, "only count what would be removed")
 _RESULT = (
     ("previous_snapshot_id", "BIGINT"),
     ("current_snapshot_id", "BIGINT"),
@@ -31,7 +31,7 @@ class Rollback(Procedure):
     """
 
     name = "rollback"
-    description = "Make a table what it was at a snapshot or tag; what came after is removed."
+    description = "Restore a table to a snapshot or tag, and remove everything later."
     parameters = (
         _TABLE,
         Parameter("version", "STRING", None, "the number of a snapshot, or the name of a tag"),
@@ -62,7 +62,7 @@ class RollbackToTimestamp(Procedure):
     """Removes all snapshots and tags after the newest snapshot that is not younger than a time."""
 
     name = "rollback_to_timestamp"
-    description = "Make a table what it was at a time; what came after is removed."
+    description = "Restore a table to a time, and remove everything later."
     parameters = (
         _TABLE,
         Parameter("timestamp", "TIMESTAMP", doc="the time: the newest snapshot that is not younger stays"),

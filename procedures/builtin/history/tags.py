@@ -29,13 +29,13 @@ class CreateTag(Procedure):
     """Names a snapshot, and keeps its files after it expires; AlreadyExistsError if the name is taken."""
 
     name = "create_tag"
-    description = "Give a snapshot of a table a name that keeps its files when it expires."
+    description = "Name a snapshot of a table, and keep its files after it expires."
     parameters = (
         _TABLE,
         _TAG,
         _SNAPSHOT,
         _RETAINED,
-        Parameter("dry_run", "BOOLEAN", False, "only say what the tag would hold"),
+        Parameter("dry_run", "BOOLEAN", False, "only count what the tag would hold"),
     )
     result = (("snapshot_id", "BIGINT"), *_HELD)
 
@@ -54,7 +54,7 @@ class ReplaceTag(Procedure):
     """Points a tag to another snapshot, and deletes the files that only the old one needed."""
 
     name = "replace_tag"
-    description = "Let a tag name another snapshot, and delete the files that only the old one needed."
+    description = "Point a tag to another snapshot, and delete the files that only the old one needed."
     parameters = (
         _TABLE,
         _TAG,
@@ -79,7 +79,7 @@ class RenameTag(Procedure):
     """Renames a tag; its files are held throughout."""
 
     name = "rename_tag"
-    description = "Give a tag of a table another name."
+    description = "Rename a tag of a table."
     parameters = (
         _TABLE,
         _TAG,
@@ -106,7 +106,7 @@ class DeleteTag(Procedure):
     description = "Delete tags of a table and the files that only they held."
     parameters = (
         _TABLE,
-        Parameter("tag", "STRING", doc="the name of the tag, or several with commas between them"),
+        Parameter("tag", "STRING", doc="the name of the tag, or several separated by commas"),
         Parameter("dry_run", "BOOLEAN", False, "only count what would be deleted"),
     )
     result = (("deleted_tags_count", "BIGINT"), *_DELETED)

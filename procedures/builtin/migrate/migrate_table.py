@@ -45,7 +45,7 @@ class MigrateTable(Procedure):
     """
 
     name = "migrate_table"
-    description = "Make a Lockgate table of a Spark ORC table or a folder of ORC files."
+    description = "Make a Lockgate table from a Spark ORC table or a folder of ORC files."
     parameters = (
         Parameter(
             "source_type",
