@@ -29,7 +29,7 @@ from lockgate.pushdown.aggregates import (
     smallest,
 )
 from lockgate.pushdown.arrow import field_type, filter_table, to_arrow_expression, unsupported_reason
-from lockgate.pushdown.describing import describe, describe_field, describe_literal
+from lockgate.pushdown.description import describe, describe_field, describe_literal
 from lockgate.pushdown.evaluation import evaluate, residual
 from lockgate.pushdown.explain import Count, ScanReport, Step, format_bytes
 from lockgate.pushdown.json_codec import describe_json, from_json, reason_unsupported, to_json

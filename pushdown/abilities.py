@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError
 from lockgate.pushdown.arrow import unsupported_reason
-from lockgate.pushdown.describing import describe
+from lockgate.pushdown.description import describe
 from lockgate.pushdown.predicates import FieldPath, Predicate, all_of, columns_of
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from lockgate.errors import InputError
-from lockgate.pushdown.describing import describe_field
+from lockgate.pushdown.description import describe_field
 from lockgate.pushdown.predicates import FieldPath
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedTypeError
-from lockgate.pushdown.describing import describe, describe_field, describe_literal
+from lockgate.pushdown.description import describe, describe_field, describe_literal
 from lockgate.pushdown.predicates import (
     AlwaysFalse,
     AlwaysTrue,

@@ -20,7 +20,7 @@ ANNOTATIONS_ONLY = {"framework.plugins"}
 
 PYSPARK = {
     "framework/spark",
-    "lookup/driver/counting.py",
+    "lookup/driver/batch_counts.py",
     *(f"lookup/join/{name}.py" for name in ("join", "jvm", "metrics", "plan", "spark_filter", "spark_join")),
 }
 ROCKSDICT = {"lookup"}

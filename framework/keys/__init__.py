@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lockgate.framework.keys.aws_kms import AwsKmsWrapper
     from lockgate.framework.keys.envelope import EnvelopeKeyProvider
     from lockgate.framework.keys.hadoop_kms import HadoopKmsKeyProvider
-    from lockgate.framework.keys.wrapping import KeyWrapper, ProviderWrapper, WrappedKey
+    from lockgate.framework.keys.key_wrapper import KeyWrapper, ProviderWrapper, WrappedKey
 
 __all__ = [
     "AwsKmsWrapper",

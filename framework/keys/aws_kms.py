@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from lockgate.errors import KeyDeniedError, KeyMissingError, KeyServiceError, OptionError, WrongKeyError
+from lockgate.framework.keys.key_wrapper import KeyWrapper, WrappedKey
 from lockgate.framework.keys.metadata import KeyMetadata
-from lockgate.framework.keys.wrapping import KeyWrapper, WrappedKey
 
 _SPEC = re.compile(r"aws-kms:([^?\s]+)(?:\?(.*))?", re.DOTALL)
 _OPTIONS = ("region", "profile", "endpoint")

@@ -27,7 +27,7 @@ from lockgate.errors import (
     warn_user,
 )
 from lockgate.framework.keys.cipher import IV_LENGTH
-from lockgate.framework.keys.expiring import ExpiringCache
+from lockgate.framework.keys.expiring_cache import ExpiringCache
 from lockgate.framework.keys.hadoop_kms_spec import KmsSettings, parse_kms, tls_context
 from lockgate.framework.keys.http_client import Answer, HttpClient, Retries
 from lockgate.framework.keys.metadata import (

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lockgate.errors import InputError, KeyMissingError, OptionError, nearest
+from lockgate.framework.keys.key_wrapper import WrappedKey
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
-from lockgate.framework.keys.wrapping import WrappedKey
 
 WRAPPED_KEYS_OPTION = "orc.keys.wrapped"
 FORMAT_VERSION = 1

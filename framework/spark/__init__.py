@@ -6,7 +6,7 @@ Nothing here imports pyspark until a session is made or attached to.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lockgate.framework.spark.attaching import attach
+    from lockgate.framework.spark.attachment import attach
     from lockgate.framework.spark.inspect import Statement, inspect_sql
     from lockgate.framework.spark.lake import Lake
     from lockgate.framework.spark.session import configure, connect

@@ -25,7 +25,6 @@ from lockgate.framework.types.datatype import (
     timestamp,
     timestamp_ltz,
 )
-from lockgate.framework.types.parsing import field_to_json, parse_field, parse_type, type_to_json
 from lockgate.framework.types.spark import (
     SPARK_DEFAULT,
     from_spark_json,
@@ -33,6 +32,7 @@ from lockgate.framework.types.spark import (
     to_spark_json,
     to_spark_type,
 )
+from lockgate.framework.types.type_json import field_to_json, parse_field, parse_type, type_to_json
 from lockgate.framework.types.values import (
     date_of,
     days_of,

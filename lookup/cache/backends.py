@@ -17,7 +17,7 @@ from lockgate.lookup.codec.byte_rows import Int64s, Rows, Scattered
 
 if TYPE_CHECKING:
     from lockgate.lookup.cache.budget import DiskBudget
-    from lockgate.lookup.codec.sealing import CacheCipher
+    from lockgate.lookup.codec.cache_cipher import CacheCipher
 
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS)
 # Names the layers of a memory cache; a folder that has it holds one.

@@ -22,7 +22,7 @@ from lockgate.lookup.cache.backends import Storage, Store, is_passing, open_stor
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.cache_key import writer_cipher
 from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, disk_usage, mark_of
-from lockgate.lookup.cache.loading import Loader, Progress
+from lockgate.lookup.cache.loader import Loader, Progress
 from lockgate.lookup.cache.steps import Step, make_step
 from lockgate.lookup.spec.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
 from lockgate.lookup.spec.row_filter import Chosen, RowChoice

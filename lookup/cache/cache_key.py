@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import KeyDeniedError, KeyMissingError, LookupCacheError, WrongKeyError
 from lockgate.framework.keys import KeyMetadata, NoKeys
 from lockgate.framework.keys.metadata import KeyAlgorithm
-from lockgate.lookup.codec.sealing import CacheCipher, derive
+from lockgate.lookup.codec.cache_cipher import CacheCipher, derive
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider

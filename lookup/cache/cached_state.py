@@ -12,8 +12,8 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.backends import Found, Reader, open_reader
 from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows, offsets_of, ragged
+from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.codec.lists import unpack
-from lockgate.lookup.codec.sealing import CacheCipher
 
 # How many rows each key has where it has one at most: nobody asks.
 _ONE_EACH: Int64s = np.zeros(0, np.int64)

@@ -21,9 +21,9 @@ from lockgate.lookup.cache.backends import Piece, Sink
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.layers import hashes_of
 from lockgate.lookup.codec.byte_rows import Rows, offsets_of
+from lockgate.lookup.codec.cache_cipher import SpillCipher
 from lockgate.lookup.codec.key_codec import distinct
 from lockgate.lookup.codec.lists import pack
-from lockgate.lookup.codec.sealing import SpillCipher
 
 ROWS_PER_RUN = 1 << 19
 SPILL_BYTES = 64 << 20

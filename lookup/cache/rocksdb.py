@@ -36,7 +36,7 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.backends import Found, Piece, Storage
 from lockgate.lookup.cache.prefetch import read_ahead
 from lockgate.lookup.codec.byte_rows import Rows, Scattered
-from lockgate.lookup.codec.sealing import CacheCipher, Opener, Sealer, stored_keys
+from lockgate.lookup.codec.cache_cipher import CacheCipher, Opener, Sealer, stored_keys
 
 READ_CHUNK = 4096
 # Shorter than any key and sorting before all of them.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.lookup.spec.status import BatchReport
 
 if TYPE_CHECKING:
-    from lockgate.lookup.driver.counting import Counter
+    from lockgate.lookup.driver.batch_counts import Counter
     from lockgate.lookup.spec.status import LookupStatus
 
 _log = logging.getLogger("lockgate.lookup")
@@ -85,7 +85,7 @@ class Reports:
 
     def counter(self, context: Any) -> Counter:
         """The counter of a SparkContext, made when it is first asked for."""
-        from lockgate.lookup.driver.counting import make_counter
+        from lockgate.lookup.driver.batch_counts import make_counter
 
         with self._lock:
             if self._context is not context:
@@ -103,7 +103,7 @@ class Reports:
         """Collect the tasks' new counts, and pass them to the lookups."""
         if self._counter is None:
             return
-        from lockgate.lookup.driver.counting import counts_in_jvm, counts_of
+        from lockgate.lookup.driver.batch_counts import counts_in_jvm, counts_of
         from lockgate.lookup.driver.registry import lookups_of
 
         deltas: list[tuple[str, int, int]] = []

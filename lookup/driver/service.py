@@ -29,10 +29,10 @@ from lockgate.lookup.driver.bar import LoadBar
 from lockgate.lookup.driver.batch_pins import Pins, gone, shared_pins
 from lockgate.lookup.driver.hosts import Host, Hosts
 from lockgate.lookup.driver.owner_sites import LocalSite, Owners, Site
-from lockgate.lookup.driver.serving import Serving
+from lockgate.lookup.driver.served_state import Serving
 from lockgate.lookup.driver.tables import newest_target, place_of
 from lockgate.lookup.owner.pipe import Message
-from lockgate.lookup.owner.waiting import is_there
+from lockgate.lookup.owner.state_wait import is_there
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.options import (
     BLACKLIST,

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.types import BIGINT, DataField, row
+from lockgate.lookup.driver.batch_counts import pack
 from lockgate.lookup.driver.batch_pins import forget_ended
-from lockgate.lookup.driver.counting import pack
 from lockgate.lookup.driver.reports import REPORTS, report_of
 from lockgate.lookup.join.shuffle import pin_groups
 from lockgate.lookup.join.strategy import snapshot_for_spark

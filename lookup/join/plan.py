@@ -30,8 +30,8 @@ from pyspark.sql.types import (
 from lockgate.framework.orc.encryption.plaintext import MARK
 from lockgate.framework.store.visibility import column_marks, masked_columns
 from lockgate.framework.types import to_arrow, to_spark_json
+from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK
 from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
-from lockgate.lookup.driver.counting import SNAPSHOT_MASK
 from lockgate.lookup.driver.reports import REPORTS
 from lockgate.lookup.driver.tables import directory_for, place_of
 from lockgate.lookup.join.jvm import answers_in_jvm, jvm_function

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.cached_state import AnswerTooLarge
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.driver.counting import unpack
+from lockgate.lookup.driver.batch_counts import unpack
 from lockgate.lookup.join.worker import answer
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.options import Retry
 
 if TYPE_CHECKING:
     from lockgate.lookup.codec.byte_rows import Bools
-    from lockgate.lookup.driver.counting import Counter
+    from lockgate.lookup.driver.batch_counts import Counter
 
 # The member of the answer's structs that says which snapshot a row is of, where rows may differ in it.
 SNAPSHOT_FIELD = pa.field("__lockgate_snapshot", pa.int64())

@@ -15,9 +15,9 @@ from lockgate.errors import LookupCacheError
 from lockgate.lookup.cache.cached_state import Generation
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.codec.byte_rows import offsets_of
-from lockgate.lookup.codec.sealing import CacheCipher
+from lockgate.lookup.codec.cache_cipher import CacheCipher
 from lockgate.lookup.owner.key_server import fetch_cipher
-from lockgate.lookup.owner.waiting import await_state, is_there
+from lockgate.lookup.owner.state_wait import await_state, is_there
 
 # States kept open in one worker; a query needs one for each of its lookups, and one more while they change.
 _MOST_OPEN = 16

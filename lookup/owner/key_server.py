@@ -22,7 +22,7 @@ from lockgate.framework.io.peer import is_own_peer
 from lockgate.framework.io.private_folder import check_own_folder, check_private_socket
 from lockgate.lookup.cache.cache_key import cipher_of
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.codec.sealing import KEY_BYTES, CacheCipher
+from lockgate.lookup.codec.cache_cipher import KEY_BYTES, CacheCipher
 from lockgate.lookup.spec.cache_paths import ADVICE
 
 # A killed owner is replaced within a second or two; one that starts on a busy host takes longer.

@@ -32,7 +32,7 @@ from lockgate.pushdown import Predicate, columns_of, from_json, to_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
-    from lockgate.lookup.codec.sealing import CacheCipher
+    from lockgate.lookup.codec.cache_cipher import CacheCipher
 
 
 class Kind(StrEnum):

@@ -10,7 +10,7 @@ from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
-    from lockgate.framework.spark.attaching import attach
+    from lockgate.framework.spark.attachment import attach
     from lockgate.framework.spark.bridge.gateway import jar
     from lockgate.framework.spark.inspect import inspect_sql
     from lockgate.framework.spark.lake import Lake
@@ -42,7 +42,7 @@ _HOMES = {
     "KeyProvider": "lockgate.framework.keys",
     "Lake": "lockgate.framework.spark.lake",
     "MemoryKeyProvider": "lockgate.framework.keys",
-    "attach": "lockgate.framework.spark.attaching",
+    "attach": "lockgate.framework.spark.attachment",
     "configure": "lockgate.framework.spark.session",
     "connect": "lockgate.framework.spark.session",
     "create_key_file": "lockgate.framework.keys",

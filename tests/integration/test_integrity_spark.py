@@ -354,7 +354,7 @@ def test_another_files_content_in_its_place(lake: Lake, spark: SparkSession, tab
 
 def stripped(file: Path, target: Path, *, attribute: bool, items: bool) -> Path:
     """A copy of a file whose footer lost its tags, or a part of them."""
-    from lockgate.framework.orc.format.framing import frame
+    from lockgate.framework.orc.format.chunks import frame
     from lockgate.framework.orc.format.tail import read_tail
     from lockgate.framework.orc.sources.source import open_source
 

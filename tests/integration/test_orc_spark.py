@@ -18,7 +18,7 @@ import pytest
 from lockgate.errors import IntegrityError, MaskedDataWarning, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, rekey, write_table
-from lockgate.framework.orc.write import assembling
+from lockgate.framework.orc.write import assembled_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -341,7 +341,7 @@ def test_files_merged_by_apache_orc(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Merging copies stripes with their keys and numbers: both change in the middle of the file."""
-    monkeypatch.setattr(assembling, "TagMaker", lambda: None)  # Java does not merge files with tags.
+    monkeypatch.setattr(assembled_file, "TagMaker", lambda: None)  # Java does not merge files with tags.
     paths, merged = halves(people, tmp_path, keys), tmp_path / "merged.orc"
     assert merge(spark, spark_keys["orc.key.provider"], paths, merged) == 2
     with EncryptedOrcFile(merged, keys, strict=True, timestamp_unit="us") as file:

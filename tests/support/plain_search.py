@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.sources.source import open_source

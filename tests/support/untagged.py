@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.sources.source import open_source
 

@@ -11,7 +11,7 @@ from lockgate.framework.keys import KeyAlgorithm, KeyMetadata, KeyProvider
 from lockgate.framework.orc.encryption.cipher import MAX_STRIPE, crypt
 from lockgate.framework.orc.encryption.options import Mask
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import StreamKind, TypeKind, check_text, corrupt
 from lockgate.framework.orc.format.tail import Tail
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import INDEX_KINDS, PLACEHOLDERS, StreamKind, check_text, corrupt
 from lockgate.framework.orc.format.tail import Tail, parse
 from lockgate.framework.orc.sources.source import Source

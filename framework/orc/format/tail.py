@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lockgate.errors import UnsupportedFormatError
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, unframe
+from lockgate.framework.orc.format.chunks import DEFAULT_BLOCK_SIZE, MAX_BLOCK_SIZE, unframe
 from lockgate.framework.orc.format.layout import MAGIC, Compression, check_text, corrupt
 from lockgate.framework.orc.format.types import TypeTree
 from lockgate.framework.orc.sources.source import Source

@@ -9,7 +9,7 @@ from lockgate.framework.orc.integrity.authenticate import MODES, Mode, Status, a
 from lockgate.framework.orc.integrity.header import ATTRIBUTE, Header, find_header
 from lockgate.framework.orc.integrity.mac import GRANULE, Mac
 from lockgate.framework.orc.integrity.source import VerifyingSource
-from lockgate.framework.orc.integrity.tagging import TagMaker, forget_tags
+from lockgate.framework.orc.integrity.tag_maker import TagMaker, forget_tags
 from lockgate.framework.orc.integrity.verify import Damage, IntegrityReport, verify_file
 
 __all__ = [

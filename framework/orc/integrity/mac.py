@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from lockgate.framework.orc.format.framing import Buffer
+from lockgate.framework.orc.format.chunks import Buffer
 
 KEY_LENGTH = 32
 TAG_LENGTH = 16

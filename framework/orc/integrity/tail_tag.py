@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockgate.framework.orc.format.framing import HEADER_LENGTH, Buffer
+from lockgate.framework.orc.format.chunks import HEADER_LENGTH, Buffer
 from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.orc.integrity.header import BLANK
 from lockgate.framework.orc.integrity.mac import TAG_LENGTH, Mac

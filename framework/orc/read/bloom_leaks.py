@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import BLOOM_FILTERS
 from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail

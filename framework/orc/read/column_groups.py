@@ -10,7 +10,7 @@ from lockgate.framework.orc.format.layout import StreamKind, TypeKind
 from lockgate.framework.orc.format.positions import Layout, Position, layout_of, positions_of
 from lockgate.framework.orc.format.tail import Tail
 from lockgate.framework.orc.read.row_index import ColumnStreams
-from lockgate.framework.orc.read.slicing import Cut
+from lockgate.framework.orc.read.stripe_cut import Cut
 
 
 class ColumnGroups:

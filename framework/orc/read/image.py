@@ -16,7 +16,7 @@ import pyarrow as pa
 from lockgate.framework.orc.encryption.cipher import SLACK, stream_cipher
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, TypeKind
 from lockgate.framework.orc.format.leaf_paths import needed_columns
 from lockgate.framework.orc.format.stripe import Stream, Stripe

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import HEADER_LENGTH, frame, unframe
+from lockgate.framework.orc.format.chunks import HEADER_LENGTH, frame, unframe
 from lockgate.framework.orc.format.layout import BLOOM_FILTERS, Compression, StreamKind
 from lockgate.framework.orc.format.stripe import Stripe
 from lockgate.framework.orc.format.tail import Tail

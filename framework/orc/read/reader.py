@@ -21,10 +21,10 @@ from lockgate.framework.orc.format.statistics import ColumnStatistics, column_st
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.integrity import Mode, Status, authenticate, check_mode
 from lockgate.framework.orc.isolation.isolation import Isolation, decoder_of
-from lockgate.framework.orc.read.decoding import OpenFile, StripeDecoder, TimestampUnit, rows_only
 from lockgate.framework.orc.read.image import Projection, empty_image
 from lockgate.framework.orc.read.predicate import RowFilter, distrusted_columns
 from lockgate.framework.orc.read.read_report import ReadCounter, ReadReport
+from lockgate.framework.orc.read.stripe_decoder import OpenFile, StripeDecoder, TimestampUnit, rows_only
 from lockgate.framework.orc.read.stripe_statistics import stripe_statistics
 from lockgate.framework.orc.read.timestamps import in_microseconds
 from lockgate.framework.orc.sources.parallel import in_order, thread_count

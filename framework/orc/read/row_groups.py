@@ -8,7 +8,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from lockgate.framework.orc.encryption.variants import Variants
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import MAGIC
 from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail
@@ -18,8 +18,8 @@ from lockgate.framework.orc.read.predicate import RowFilter
 from lockgate.framework.orc.read.read_report import ReadCounter, group_count
 from lockgate.framework.orc.read.row_index import ColumnStreams
 from lockgate.framework.orc.read.selection import Selection
-from lockgate.framework.orc.read.slicing import Cut, cut
 from lockgate.framework.orc.read.stream_bytes import StreamBytes
+from lockgate.framework.orc.read.stripe_cut import Cut, cut
 from lockgate.framework.orc.sources.source import Source
 
 _JAVA, _CPP = 0, 1

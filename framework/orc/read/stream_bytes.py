@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockgate.framework.orc.encryption.cipher import crypt
 from lockgate.framework.orc.encryption.variants import Variants
-from lockgate.framework.orc.format.framing import HEADER_LENGTH, unframe
+from lockgate.framework.orc.format.chunks import HEADER_LENGTH, unframe
 from lockgate.framework.orc.format.layout import Compression, corrupt
 from lockgate.framework.orc.format.stripe import Stream, Stripe
 from lockgate.framework.orc.format.tail import Tail

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import UnsupportedTypeError
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import StreamKind, TypeKind
 from lockgate.framework.orc.format.stripe import Stripe
 from lockgate.framework.orc.format.tail import Tail

@@ -15,7 +15,7 @@ from lockgate.framework.orc.encryption.cipher import MAX_STRIPE, SLACK, crypt, s
 from lockgate.framework.orc.encryption.stripe_keys import prove_stripe_keys
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.format.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.format.tail import Tail

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lockgate.framework.orc.encryption.cipher import crypt
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import DEFAULT_BLOCK_SIZE, Buffer, frame
+from lockgate.framework.orc.format.chunks import DEFAULT_BLOCK_SIZE, Buffer, frame
 from lockgate.framework.orc.format.layout import MAGIC, Compression, StreamKind
 from lockgate.framework.orc.format.merge_statistics import merge_statistics
 from lockgate.framework.orc.format.tail import Tail

@@ -16,7 +16,7 @@ from lockgate.framework.orc.encryption.plaintext import plaintext_message, shown
 from lockgate.framework.orc.format.column_paths import ColumnTree, bloom_numbers, split
 from lockgate.framework.orc.format.text_kinds import holds_text_kinds
 from lockgate.framework.orc.masks.checked_options import parse_encryption
-from lockgate.framework.orc.write.assembling import AssembledFile
+from lockgate.framework.orc.write.assembled_file import AssembledFile
 from lockgate.framework.orc.write.input import conform, storage_schema
 from lockgate.framework.orc.write.output import Output, PlainFile, Sink
 

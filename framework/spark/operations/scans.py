@@ -105,7 +105,7 @@ def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str,
 
 def selective(context: Context, request: dict[str, Any]) -> list[str]:
     """Return the columns by whose values, known only at run time, files are worth leaving out."""
-    from lockgate.framework.store.scan.clustering import selective_columns
+    from lockgate.framework.store.scan.file_layout import selective_columns
     from lockgate.framework.store.scan.request import ReadRequest
     from lockgate.framework.store.scan.scan import files_of
 

@@ -48,7 +48,7 @@ from lockgate.framework.store.schema.nested_fields import (
     with_inner_fields,
 )
 from lockgate.framework.store.schema.schema import TableSchema, now_millis
-from lockgate.framework.store.schema.widening import can_widen
+from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField
 
 # What decides where rows lie and how they are merged cannot change once there are rows.

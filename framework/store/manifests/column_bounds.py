@@ -20,7 +20,7 @@ import numpy.typing as npt
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.widening import statistics_hold
+from lockgate.framework.store.schema.wider_types import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, days_of, micros_of
 from lockgate.pushdown import And, Comparison, Op, Or, Predicate
 from lockgate.pushdown.values import Plain, plain

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.grouping import Codes, group_codes, last_of_each
+from lockgate.framework.store.rows.group_codes import Codes, group_codes, last_of_each
 from lockgate.framework.store.rows.merge_engines import KeyRows, composed
 from lockgate.framework.store.rows.merge_options import merge_plan, why_no_sequence
 from lockgate.framework.store.rows.merge_plan import (

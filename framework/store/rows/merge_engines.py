@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.grouping import Codes, group_codes
+from lockgate.framework.store.rows.group_codes import Codes, group_codes
 from lockgate.framework.store.rows.merge_numbers import Product, Sum
 from lockgate.framework.store.rows.merge_picks import (
     Extreme,

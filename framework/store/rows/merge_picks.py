@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.framework.store.rows.grouping import Codes
+from lockgate.framework.store.rows.group_codes import Codes
 from lockgate.framework.store.rows.row_order import total_order
 
 NONE = -1

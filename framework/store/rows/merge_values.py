@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.grouping import Codes
+from lockgate.framework.store.rows.group_codes import Codes
 from lockgate.framework.store.rows.merge_plan import ColumnMerge
 
 # What Java's `Character.isWhitespace` says of texts, by which blank ones are told.

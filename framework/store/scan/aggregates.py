@@ -24,7 +24,7 @@ from lockgate.framework.store.manifests.file_table import FileTable, Mask, Numbe
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.rows.merge import merge_plan
-from lockgate.framework.store.scan.pruning import PartitionPruner
+from lockgate.framework.store.scan.pruners import PartitionPruner
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import check_files, files_of
 from lockgate.framework.store.scan.split import by_bucket, sections_of

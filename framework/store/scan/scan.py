@@ -29,9 +29,9 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.rows.merge import MergePlan, merge_plan
 from lockgate.framework.store.rows.merge_plan import FIRST_ROW
-from lockgate.framework.store.scan.clustering import Bucketing, common_bucketing
+from lockgate.framework.store.scan.file_layout import Bucketing, common_bucketing
 from lockgate.framework.store.scan.late_filters import with_newer_versions
-from lockgate.framework.store.scan.pruning import BucketPruner, PartitionPruner, ValuePruner
+from lockgate.framework.store.scan.pruners import BucketPruner, PartitionPruner, ValuePruner
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.selection import Between, files_between
 from lockgate.framework.store.scan.split import (

@@ -13,7 +13,7 @@ from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.rows.deletions import fill_deletions
-from lockgate.framework.store.rows.grouping import Codes, group_codes, groups, last_of_each
+from lockgate.framework.store.rows.group_codes import Codes, group_codes, groups, last_of_each
 from lockgate.framework.store.rows.merge import KEY_PREFIX, RowKind, merge_plan, merge_tables, sort_by_key
 from lockgate.framework.store.rows.merge_plan import DEDUPLICATE
 from lockgate.framework.store.rows.row_kinds import KindPolicy, check_deletable, kind_policy

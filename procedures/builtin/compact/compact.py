@@ -25,7 +25,7 @@ from lockgate.framework.store.schema.secret_columns import secrets_in_history, s
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
 from lockgate.procedures.builtin.compact.compaction import BucketJob, rewrite
-from lockgate.procedures.builtin.compact.picking import pick_append, pick_keyed
+from lockgate.procedures.builtin.compact.file_choice import pick_append, pick_keyed
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("full", "minor")

@@ -30,7 +30,7 @@ from lockgate.framework.keys import (
     provider_from,
     roll_key,
 )
-from lockgate.framework.keys.expiring import ExpiringCache
+from lockgate.framework.keys.expiring_cache import ExpiringCache
 from lockgate.framework.keys.hadoop_kms_spec import parse_kms
 from lockgate.framework.keys.http_client import Host, HttpClient, Retries
 

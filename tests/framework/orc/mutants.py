@@ -12,7 +12,7 @@ from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc.encryption.cipher import crypt
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame, unframe
+from lockgate.framework.orc.format.chunks import frame, unframe
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, PLACEHOLDERS, StreamKind
 from lockgate.framework.orc.format.stripe import Stream, read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail

@@ -23,7 +23,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.orc.format import proto, tail
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 
 CODECS = ["zstd", "snappy", "zlib", "lz4", "none"]
 

@@ -16,7 +16,7 @@ import pytest
 from lockgate.errors import OptionError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
-from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import Compression, StreamKind
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.read.stripe_statistics import read_metadata

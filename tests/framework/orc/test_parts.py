@@ -27,7 +27,7 @@ from lockgate.framework.orc import (
 )
 from lockgate.framework.orc.encryption.cipher import crypt, initial_counter
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame, unframe
+from lockgate.framework.orc.format.chunks import frame, unframe
 from lockgate.framework.orc.format.layout import Compression, TypeKind
 from lockgate.framework.orc.format.merge_statistics import merge_statistics
 from lockgate.framework.orc.format.statistics import column_statistics

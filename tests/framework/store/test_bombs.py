@@ -19,7 +19,7 @@ import pytest
 
 from lockgate.errors import CorruptFileError, OptionError
 from lockgate.framework.io.limits import LIMIT_VARIABLE, most_metadata, most_unpacked
-from lockgate.framework.orc.format.framing import unframe
+from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.store import Table
 from lockgate.framework.store.manifests.avro import read_container

@@ -27,12 +27,12 @@ from lockgate.errors import (
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.orc import MASKED, EncryptedOrcFile, write_table
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import INDEX_KINDS, Compression
 from lockgate.framework.orc.format.stripe import Stream, read_stripe
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.isolation.decoder import ArrowDecoder
-from lockgate.framework.orc.read.decoding import StripeDecoder
+from lockgate.framework.orc.read.stripe_decoder import StripeDecoder
 from lockgate.framework.orc.sources.random_access import MemorySource
 from lockgate.pushdown import col
 

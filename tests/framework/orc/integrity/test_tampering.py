@@ -16,7 +16,7 @@ from lockgate.errors import IntegrityError, LockgateError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.integrity import ATTRIBUTE
 from lockgate.framework.orc.integrity.header import TAGS_ITEM

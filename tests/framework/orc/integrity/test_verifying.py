@@ -32,7 +32,7 @@ from lockgate.framework.orc import (
 )
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.integrity import (
@@ -45,7 +45,7 @@ from lockgate.framework.orc.integrity import (
 )
 from lockgate.framework.orc.integrity.tail_tag import seal
 from lockgate.framework.orc.sources.source import MemorySource, open_source
-from lockgate.framework.orc.write import assembling
+from lockgate.framework.orc.write import assembled_file
 
 KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})
 
@@ -304,7 +304,7 @@ def padded(data: bytes, mac_key: bytes, padding: bytes) -> bytes:
 
 def test_padding_is_no_part_of_a_stripe_but_must_be_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """Java can pad before a stripe; tags do not cover it, so nothing may be hidden there."""
-    monkeypatch.setattr(assembling, "TagMaker", lambda: TagMaker(b"k" * 32))
+    monkeypatch.setattr(assembled_file, "TagMaker", lambda: TagMaker(b"k" * 32))
     table = pa.table({"ssn": [f"{i * 7919:09d}" for i in range(3000)]})
     data = write(table, stripe_size=9000, row_index_stride=500)
     for padding, status in ((bytes(77), "verified"), (bytes(76) + b"x", "damaged")):

@@ -26,7 +26,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.orc import MASKED, Audit, EncryptedOrcFile, audit_file, write_table
-from lockgate.framework.orc.read.decoding import StripeDecoder
+from lockgate.framework.orc.read.stripe_decoder import StripeDecoder
 from lockgate.pushdown import col
 
 

@@ -173,7 +173,7 @@ def test_codecs_that_are_not_supported(codec: str) -> None:
 def test_a_stripe_is_decoded_in_parts(
     most: int, keys: MemoryKeyProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockgate.framework.orc.read.decoding.PART", most)
+    monkeypatch.setattr("lockgate.framework.orc.read.stripe_decoder.PART", most)
     late = pa.array([datetime.datetime(9000, 1, 1), None, MOMENT] * 1000, pa.timestamp("us"))
     rows = TYPES.append_column("late", late).append_column("a.b", TYPES["int"])
     sink = io.BytesIO()

@@ -16,7 +16,7 @@ import pytest
 from lockgate.errors import CorruptFileError, InputError
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
-from lockgate.framework.orc.read.decoding import StripeDecoder
+from lockgate.framework.orc.read.stripe_decoder import StripeDecoder
 from lockgate.framework.orc.sources.parallel import in_order, thread_count
 from lockgate.pushdown import col
 

@@ -28,7 +28,7 @@ from lockgate.framework.orc import EncryptedOrcFile, decrypt_file, encrypt_file,
 from lockgate.framework.orc.encryption.cipher import crypt
 from lockgate.framework.orc.encryption.plaintext import ENCRYPTED
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import StreamKind
 from lockgate.framework.orc.format.merge_statistics import merge_statistics
 from lockgate.framework.orc.format.stripe import read_stripe

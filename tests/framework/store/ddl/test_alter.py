@@ -36,7 +36,7 @@ from lockgate.framework.store.ddl.schema_changes import (
     SetComment,
     SetOption,
 )
-from lockgate.framework.store.schema.widening import can_widen
+from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import (
     BIGINT,
     BYTES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import Buffer
+from lockgate.framework.orc.format.chunks import Buffer
 from lockgate.framework.orc.integrity.header import ATTRIBUTE, TAGS_ITEM, Header, Wrap, mark
 from lockgate.framework.orc.integrity.mac import FOOTER_ORDINAL, GRANULE, Mac, new_mac_key, wrap_key
 from lockgate.framework.orc.integrity.tail_tag import seal

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.orc.format.positions import Position
 from lockgate.framework.orc.format.run_lengths import Form, drop, drop_bits, span

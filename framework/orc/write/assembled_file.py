@@ -19,7 +19,7 @@ from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc.encryption.cipher import MAX_STRIPE, SLACK, stream_cipher
 from lockgate.framework.orc.encryption.options import Encryption
 from lockgate.framework.orc.format import proto
-from lockgate.framework.orc.format.framing import frame
+from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.format.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail

@@ -18,9 +18,9 @@ from lockgate.errors import KeyMissingError, LookupCacheError, WrongKeyError
 from lockgate.framework.keys import MemoryKeyProvider, NoKeys
 from lockgate.lookup.cache.cache_key import cipher_of, make_cache_key, open_cache_key
 from lockgate.lookup.codec.byte_rows import Rows
+from lockgate.lookup.codec.cache_cipher import CacheCipher, Opener, Sealer, SpillCipher, stored_keys
 from lockgate.lookup.codec.ccm import NONCE_BYTES, RowCcm
 from lockgate.lookup.codec.cmac import RowMac
-from lockgate.lookup.codec.sealing import CacheCipher, Opener, Sealer, SpillCipher, stored_keys
 
 SECRET = bytes(range(32))
 KEYS = MemoryKeyProvider({"pii@0": b"0123456789abcdef", "fin@0": bytes(range(32))})

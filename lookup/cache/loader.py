@@ -21,7 +21,7 @@ from lockgate.framework.options.table_options import TableOptions
 from lockgate.lookup.cache.backends import Piece, Storage, Store, open_store
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.external_sort import RunHooks, Runs, ahead
-from lockgate.lookup.codec.sealing import CacheCipher, SpillCipher
+from lockgate.lookup.codec.cache_cipher import CacheCipher, SpillCipher
 from lockgate.lookup.spec.options import BOOTSTRAP_PARALLELISM, CACHE, MEMORY_MAX
 from lockgate.lookup.spec.spec import CacheLayout, Kind
 
