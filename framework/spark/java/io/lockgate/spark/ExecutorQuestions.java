@@ -9,9 +9,10 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
- * What an executor may ask the driver: for the local key of a file, to be unwrapped or made, and what processes of lookups have
- * to say. Code of users runs in executors, so each field is checked here and put into a request of the driver's own making;
- * nothing that an executor sent goes on as it came.
+ * What an executor may ask the driver: for the local key of a file, to be unwrapped or made, and
+ * what processes of lookups have to say. Code of users runs in executors, so each field is checked
+ * here and put into a request of the driver's own making; nothing that an executor sent goes on as
+ * it came.
  */
 public final class ExecutorQuestions {
   /** What executors send a question and get its answer by. */
@@ -23,21 +24,40 @@ public final class ExecutorQuestions {
   private static final Pattern CIPHER = Pattern.compile("AES_CTR_(128|256)");
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}]{1,1024}");
   private static final Set<String> EVENTS =
-      Set.of("ask", "built", "emptied", "ended", "failed", "leading", "progress", "ready", "removed", "started", "waiting", "warning");
+      Set.of(
+          "ask",
+          "built",
+          "emptied",
+          "ended",
+          "failed",
+          "leading",
+          "progress",
+          "ready",
+          "removed",
+          "started",
+          "waiting",
+          "warning");
 
   private ExecutorQuestions() {}
 
-  /** Answers the bytes of a question with those of {@code {"ok": ...}} or {@code {"error": {"type": ..., "message": ...}}}. */
+  /**
+   * Answers the bytes of a question with those of {@code {"ok": ...}} or {@code {"error": {"type":
+   * ..., "message": ...}}}.
+   */
   public static ObjectNode answer(byte[] message) {
     ObjectNode answer = Bridge.object();
     try {
       if (message.length > LONGEST) {
-        throw new IllegalArgumentException("a question of " + message.length + " bytes is more than an executor may ask");
+        throw new IllegalArgumentException(
+            "a question of " + message.length + " bytes is more than an executor may ask");
       }
       answer.set("ok", answer(Bridge.JSON.readTree(message)));
     } catch (Exception failure) {
       String known = failure instanceof Failure ours ? ours.pythonType() : null;
-      answer.putObject("error").put("type", known == null ? "BridgeError" : known).put("message", String.valueOf(failure.getMessage()));
+      answer
+          .putObject("error")
+          .put("type", known == null ? "BridgeError" : known)
+          .put("message", String.valueOf(failure.getMessage()));
     }
     return answer;
   }
@@ -58,7 +78,9 @@ public final class ExecutorQuestions {
   }
 
   private static ObjectNode unwrap(JsonNode fields) {
-    return key(fields).put("version", version(fields)).put("algorithm", text(fields, "algorithm", CIPHER))
+    return key(fields)
+        .put("version", version(fields))
+        .put("algorithm", text(fields, "algorithm", CIPHER))
         .put("encrypted", text(fields, "encrypted", BASE64));
   }
 
@@ -71,7 +93,9 @@ public final class ExecutorQuestions {
   }
 
   private static ObjectNode key(JsonNode fields) {
-    return Bridge.object().put("scope", text(fields, "scope", SCOPE)).put("name", text(fields, "name", NAME));
+    return Bridge.object()
+        .put("scope", text(fields, "scope", SCOPE))
+        .put("name", text(fields, "name", NAME));
   }
 
   private static ObjectNode said(JsonNode fields) {
@@ -81,7 +105,8 @@ public final class ExecutorQuestions {
       throw new IllegalArgumentException("a process of an executor said what means nothing");
     }
     Executors.heard(executor);
-    ObjectNode request = Bridge.object().put("executor", executor).put("name", text(fields, "name", NAME));
+    ObjectNode request =
+        Bridge.object().put("executor", executor).put("name", text(fields, "name", NAME));
     request.set("event", event);
     return request;
   }

@@ -44,9 +44,14 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Tuple2;
 
-/** {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by Python. */
-public final class LockgateCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
-  private static final Pattern NAMES_DEFAULT_FORMAT = Pattern.compile(".*\\.Data(Frame|Stream)Writer");
+/**
+ * {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by
+ * Python.
+ */
+public final class LockgateCatalog
+    implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
+  private static final Pattern NAMES_DEFAULT_FORMAT =
+      Pattern.compile(".*\\.Data(Frame|Stream)Writer");
   private static final Pattern TO_TABLE = Pattern.compile(".*\\.DataStreamWriter");
   private String name;
   private String handle;
@@ -64,7 +69,10 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     this.handle = Bridge.ask("catalog.open", request).get("handle").asText();
   }
 
-  /** What the application started with, which a session cannot change: the confs of this catalog, and whether they are fixed. */
+  /**
+   * What the application started with, which a session cannot change: the confs of this catalog,
+   * and whether they are fixed.
+   */
   private void putStart(ObjectNode request, SparkConf start) {
     String prefix = "spark.sql.catalog." + name;
     if (start.contains(prefix)) {
@@ -132,7 +140,8 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   }
 
   @Override
-  public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges) throws NoSuchTableException {
+  public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges)
+      throws NoSuchTableException {
     ObjectNode request = at(identifier);
     ArrayNode names = request.putArray("privileges");
     privileges.stream().map(TableWritePrivilege::name).sorted().forEach(names::add);
@@ -151,23 +160,35 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     return table(identifier, reply, request.get("privileges"));
   }
 
-  /** Whether a missing table is no error: Spark's writers and its catalog API load a table to see if it exists. */
+  /**
+   * Whether a missing table is no error: Spark's writers and its catalog API load a table to see if
+   * it exists.
+   */
   private static boolean callerAsksWhetherItExists() {
     return StackWalker.getInstance()
         .walk(
             frames ->
                 frames.anyMatch(
                     frame ->
-                        frame.getClassName().startsWith("org.apache.spark.sql.classic.DataFrameWriter")
-                            || frame.getClassName().startsWith("org.apache.spark.sql.classic.Catalog")
-                            || frame.getClassName().startsWith("org.apache.spark.sql.classic.DataStreamWriter")));
+                        frame
+                                .getClassName()
+                                .startsWith("org.apache.spark.sql.classic.DataFrameWriter")
+                            || frame
+                                .getClassName()
+                                .startsWith("org.apache.spark.sql.classic.Catalog")
+                            || frame
+                                .getClassName()
+                                .startsWith("org.apache.spark.sql.classic.DataStreamWriter")));
   }
 
   private Table table(Identifier identifier, JsonNode spec) {
     return table(identifier, spec, null);
   }
 
-  /** The table that Python described; every request about it says what the statement may do to it, if Spark said so. */
+  /**
+   * The table that Python described; every request about it says what the statement may do to it,
+   * if Spark said so.
+   */
   private Table table(Identifier identifier, JsonNode spec, JsonNode privileges) {
     ObjectNode request = at(identifier);
     if (privileges != null) {
@@ -176,7 +197,9 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     if (spec.path("system").asBoolean()) {
       return new SystemTable(request, spec);
     }
-    return spec.get("primary_key").isEmpty() ? new AppendTable(request, spec) : new PrimaryKeyTable(request, spec);
+    return spec.get("primary_key").isEmpty()
+        ? new AppendTable(request, spec)
+        : new PrimaryKeyTable(request, spec);
   }
 
   @Override
@@ -192,18 +215,28 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   @Override
   @SuppressWarnings("deprecation")
   public Table createTable(
-      Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
+      Identifier identifier,
+      StructType schema,
+      Transform[] partitioning,
+      Map<String, String> properties) {
     return create(identifier, schema, partitioning, properties);
   }
 
   private Table create(
-      Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
+      Identifier identifier,
+      StructType schema,
+      Transform[] partitioning,
+      Map<String, String> properties) {
     ObjectNode request = definition(identifier, schema, partitioning, properties);
-    return table(identifier, Bridge.ask("table.create", request.put("for_stream", calledBy(TO_TABLE))));
+    return table(
+        identifier, Bridge.ask("table.create", request.put("for_stream", calledBy(TO_TABLE))));
   }
 
   private ObjectNode definition(
-      Identifier identifier, StructType schema, Transform[] partitioning, Map<String, String> properties) {
+      Identifier identifier,
+      StructType schema,
+      Transform[] partitioning,
+      Map<String, String> properties) {
     ObjectNode request = at(identifier);
     for (StructField field : schema.fields()) {
       Values.storedTypeToJson(field.name(), field.dataType());
@@ -218,7 +251,10 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     return request;
   }
 
-  /** Whether `saveAsTable` or `toTable` asks, which name the session's default format where the user names none. */
+  /**
+   * Whether `saveAsTable` or `toTable` asks, which name the session's default format where the user
+   * names none.
+   */
   private static boolean namesDefaultFormat() {
     return calledBy(NAMES_DEFAULT_FORMAT);
   }
@@ -257,17 +293,25 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
     return stage(identifier, info, true, true);
   }
 
-  private StagedTable stage(Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
-    ObjectNode request = definition(identifier, info.schema(), info.partitions(), info.properties());
-    JsonNode spec = Bridge.ask("table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
+  private StagedTable stage(
+      Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
+    ObjectNode request =
+        definition(identifier, info.schema(), info.partitions(), info.properties());
+    JsonNode spec =
+        Bridge.ask(
+            "table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
     return new StagedReplacement(at(identifier), spec);
   }
 
   private static String partitionColumn(Transform transform) {
     NamedReference[] references = transform.references();
-    if (!transform.name().equals("identity") || references.length != 1 || references[0].fieldNames().length != 1) {
+    if (!transform.name().equals("identity")
+        || references.length != 1
+        || references[0].fieldNames().length != 1) {
       throw Bridge.failure(
-          "Partitioning by " + transform.describe() + " is not supported: partition by top-level columns, and set "
+          "Partitioning by "
+              + transform.describe()
+              + " is not supported: partition by top-level columns, and set "
               + "TBLPROPERTIES('bucket'='<count>', 'bucket-key'='<columns>') for buckets");
     }
     return references[0].fieldNames()[0];
@@ -317,7 +361,8 @@ public final class LockgateCatalog implements StagingTableCatalog, SupportsNames
   }
 
   @Override
-  public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
+  public Map<String, String> loadNamespaceMetadata(String[] namespace)
+      throws NoSuchNamespaceException {
     JsonNode metadata = Bridge.ask("namespace.load", in(namespace));
     if (metadata.isNull() || metadata.isMissingNode()) {
       throw new NoSuchNamespaceException(namespace);

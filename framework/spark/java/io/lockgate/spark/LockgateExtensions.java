@@ -13,15 +13,18 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * {@code spark.sql.extensions=io.lockgate.spark.LockgateExtensions}: the rules by which Spark plans queries on tables of Lockgate.
+ * {@code spark.sql.extensions=io.lockgate.spark.LockgateExtensions}: the rules by which Spark plans
+ * queries on tables of Lockgate.
  *
- * <p>Spark only warns where it does not find the class, and the session would plan without the rules. So catalogs ask
- * {@link #isIn} and refuse to work.
+ * <p>Spark only warns where it does not find the class, and the session would plan without the
+ * rules. So catalogs ask {@link #isIn} and refuse to work.
  */
 public final class LockgateExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   static final String MISSING =
-      "this Spark session runs without Lockgate's rules: start it with spark.sql.extensions=" + LockgateExtensions.class.getName()
-          + " (lockgate.configure(builder) sets it), before the first session of the process; one that runs can't take it";
+      "this Spark session runs without Lockgate's rules: start it with spark.sql.extensions="
+          + LockgateExtensions.class.getName()
+          + " (lockgate.configure(builder) sets it), before the first session of the process; one"
+          + " that runs can't take it";
 
   /** What a session shares with the sessions that are made of it; equal only if identical. */
   private static final Set<SparkSessionExtensions> EXTENDED =

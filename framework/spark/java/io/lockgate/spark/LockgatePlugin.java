@@ -18,11 +18,11 @@ import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 
 /**
- * Lets executors ask the driver for local keys over Spark's own RPC, and has them keep the caches of lookups; configured by
- * {@code spark.plugins}.
+ * Lets executors ask the driver for local keys over Spark's own RPC, and has them keep the caches
+ * of lookups; configured by {@code spark.plugins}.
  *
- * <p>Questions and answers are bytes of JSON: the RPC's threads do not see the classes of {@code spark.jars}, and Spark may
- * print a message, which must not show a key.
+ * <p>Questions and answers are bytes of JSON: the RPC's threads do not see the classes of {@code
+ * spark.jars}, and Spark may print a message, which must not show a key.
  */
 public final class LockgatePlugin implements SparkPlugin {
   @Override
@@ -54,7 +54,9 @@ public final class LockgatePlugin implements SparkPlugin {
           KeyService.reachDriverBy((question, fields) -> ask(plugin, question, fields));
           CipherWarmUp.start();
           Gauges.showIn(plugin.metricRegistry());
-          owners = new OwnerProcesses(plugin.executorID(), (question, fields) -> ask(plugin, question, fields));
+          owners =
+              new OwnerProcesses(
+                  plugin.executorID(), (question, fields) -> ask(plugin, question, fields));
         }
       }
 
@@ -67,13 +69,15 @@ public final class LockgatePlugin implements SparkPlugin {
     };
   }
 
-  private static JsonNode ask(PluginContext plugin, String question, ObjectNode fields) throws Exception {
+  private static JsonNode ask(PluginContext plugin, String question, ObjectNode fields)
+      throws Exception {
     ObjectNode message = Bridge.object().put("question", question);
     message.set("fields", fields);
     JsonNode answer = Bridge.JSON.readTree((byte[]) plugin.ask(bytes(message)));
     JsonNode error = answer.get("error");
     if (error != null) {
-      throw new DriverLink.RefusedException(error.path("type").asText(), error.path("message").asText());
+      throw new DriverLink.RefusedException(
+          error.path("type").asText(), error.path("message").asText());
     }
     return answer.get("ok");
   }

@@ -7,7 +7,10 @@ import java.util.HexFormat;
 public final class VectorTwins {
   private VectorTwins() {}
 
-  /** Tells whether a vector deletes exactly the positions given; the message of the error if it is damaged. */
+  /**
+   * Tells whether a vector deletes exactly the positions given; the message of the error if it is
+   * damaged.
+   */
   public static String decode(String hex, long rows, java.util.List<? extends Number> positions) {
     try {
       DeletedRows found = DeletedRows.decode(HexFormat.of().parseHex(hex), rows, "the vector");
@@ -21,7 +24,9 @@ public final class VectorTwins {
   /** Which rows of a part of a file are left, by the numbers of the rows in the file. */
   public static String kept(String hex, long rows, long first, int count) throws IOException {
     int[] left = new int[count];
-    int kept = DeletedRows.decode(HexFormat.of().parseHex(hex), rows, "the vector").keep(first, count, left);
+    int kept =
+        DeletedRows.decode(HexFormat.of().parseHex(hex), rows, "the vector")
+            .keep(first, count, left);
     return java.util.Arrays.toString(java.util.Arrays.copyOf(left, kept));
   }
 }

@@ -13,7 +13,10 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 
-/** Runs the vectors of row codec and key encoder; a vector's columns have a Spark type and a kind of {@link RowShape}. */
+/**
+ * Runs the vectors of row codec and key encoder; a vector's columns have a Spark type and a kind of
+ * {@link RowShape}.
+ */
 public final class LookupTwins {
   private LookupTwins() {}
 
@@ -42,7 +45,8 @@ public final class LookupTwins {
     for (int i = 0; i < type.length(); i++) {
       types.add(type.apply(i).dataType());
     }
-    KeyEncoder encoder = new KeyEncoder(shape(root.get("columns")), types.toArray(DataType[]::new), 0);
+    KeyEncoder encoder =
+        new KeyEncoder(shape(root.get("columns")), types.toArray(DataType[]::new), 0);
     ArrayNode keys = Bridge.JSON.createArrayNode();
     for (InternalRow row : Conformance.rows(root.get("rows"), types)) {
       keys.add(encoder.encode(row) ? HexFormat.of().formatHex(encoder.toBytes()) : null);
@@ -53,7 +57,8 @@ public final class LookupTwins {
   private static StructType type(JsonNode columns) {
     StructType type = new StructType();
     for (JsonNode column : columns) {
-      type = type.add(column.get("name").asText(), DataType.fromJson(column.get("spark").toString()));
+      type =
+          type.add(column.get("name").asText(), DataType.fromJson(column.get("spark").toString()));
     }
     return type;
   }

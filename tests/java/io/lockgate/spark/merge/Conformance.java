@@ -4,8 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.bridge.TaskFilters;
+import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.BucketHash;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.PartitionPaths;
@@ -45,20 +45,25 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Runs what Python and the connector must compute alike on values in JSON; the tests of both sides share their cases. */
+/**
+ * Runs what Python and the connector must compute alike on values in JSON; the tests of both sides
+ * share their cases.
+ */
 public final class Conformance {
   private Conformance() {}
 
   /**
-   * Merges the inputs of a merge fixture and answers the rows that are left, as a JSON array of arrays. Inputs are read
-   * {@code pageRows} rows at a time, and {@code batchRows} at most are answered at once.
+   * Merges the inputs of a merge fixture and answers the rows that are left, as a JSON array of
+   * arrays. Inputs are read {@code pageRows} rows at a time, and {@code batchRows} at most are
+   * answered at once.
    */
   public static String merge(String fixture, int pageRows, int batchRows) throws IOException {
     JsonNode root = Bridge.JSON.readTree(fixture);
     MergePlan plan = MergePlan.of(root.get("plan"));
     StructType schema = new StructType();
     for (JsonNode column : root.get("columns")) {
-      schema = schema.add(column.get("name").asText(), DataType.fromJson(column.get("type").toString()));
+      schema =
+          schema.add(column.get("name").asText(), DataType.fromJson(column.get("type").toString()));
     }
     StructType columns = schema;
     List<DataType> types = Arrays.stream(columns.fields()).map(StructField::dataType).toList();
@@ -68,14 +73,24 @@ public final class Conformance {
     for (JsonNode rows : root.get("inputs")) {
       inputs.add(new ListInput(rows(rows, types).iterator(), columns, keys, kind, pageRows));
     }
-    RowOrder ages = RowAges.of(plan.sequence().stream().map(columns::fieldIndex).map(at ->
-        new RowAges.Column(at, types.get(at), plan.descending().contains(columns.apply(at).name()))).toList());
+    RowOrder ages =
+        RowAges.of(
+            plan.sequence().stream()
+                .map(columns::fieldIndex)
+                .map(
+                    at ->
+                        new RowAges.Column(
+                            at,
+                            types.get(at),
+                            plan.descending().contains(columns.apply(at).name())))
+                .toList());
     DataType[] all = types.toArray(DataType[]::new);
     ArrayNode result = Bridge.JSON.createArrayNode();
     RowOrder order = RowOrder.byKey(MergeSource.keyOrdering(all, keys));
     List<String> names = Arrays.asList(columns.fieldNames());
     KeyRule rule = KeyRule.of(plan, all, names::indexOf);
-    try (RowMerge merge = new RowMerge(inputs, order, ages, rule, new MergeBatch(all, 0, batchRows))) {
+    try (RowMerge merge =
+        new RowMerge(inputs, order, ages, rule, new MergeBatch(all, 0, batchRows))) {
       while (merge.nextBatch()) {
         merge.batch().rowIterator().forEachRemaining(row -> add(result, row, columns));
       }
@@ -99,26 +114,35 @@ public final class Conformance {
     return buckets.toString();
   }
 
-  /** The folders of the partition columns of a vector: an array of name, spark (type), value, default and legacy. */
+  /**
+   * The folders of the partition columns of a vector: an array of name, spark (type), value,
+   * default and legacy.
+   */
   public static String partitionFolders(String vector) throws IOException {
     ArrayNode folders = Bridge.JSON.createArrayNode();
     for (JsonNode each : Bridge.JSON.readTree(vector)) {
-      folders.add(PartitionPaths.folder(
-          each.get("name").asText(),
-          each.get("value"),
-          DataType.fromJson(each.get("spark").toString()),
-          each.path("precision").asInt(0),
-          each.get("default").asText(),
-          each.get("legacy").asBoolean()));
+      folders.add(
+          PartitionPaths.folder(
+              each.get("name").asText(),
+              each.get("value"),
+              DataType.fromJson(each.get("spark").toString()),
+              each.path("precision").asInt(0),
+              each.get("default").asText(),
+              each.get("legacy").asBoolean()));
     }
     return folders.toString();
   }
 
-  /** The statistics of the files, written into {@code folder}, of the cases of a vector: spark (type), kept and values. */
-  public static String statistics(SparkSession spark, String vector, String folder) throws IOException {
+  /**
+   * The statistics of the files, written into {@code folder}, of the cases of a vector: spark
+   * (type), kept and values.
+   */
+  public static String statistics(SparkSession spark, String vector, String folder)
+      throws IOException {
     ArrayNode found = Bridge.JSON.createArrayNode();
     for (JsonNode each : Bridge.JSON.readTree(vector)) {
-      ObjectNode begin = Bridge.JSON.createObjectNode().put("write_id", "w").put("location", folder);
+      ObjectNode begin =
+          Bridge.JSON.createObjectNode().put("write_id", "w").put("location", folder);
       ObjectNode field = begin.putArray("fields").addObject().put("name", "v").put("id", 0);
       field.set("type", each.get("spark"));
       ObjectNode kept = begin.putObject("stats");
@@ -126,8 +150,10 @@ public final class Conformance {
         kept.set("v", each.get("kept"));
       }
       Path path = new Path(folder, found.size() + ".orc");
-      DataFileWriter writer = new DataFileWriter(WriteSpec.of(begin), spark.sessionState().newHadoopConf(), path);
-      for (InternalRow row : rows(each.get("values"), List.of(DataType.fromJson(each.get("spark").toString())))) {
+      DataFileWriter writer =
+          new DataFileWriter(WriteSpec.of(begin), spark.sessionState().newHadoopConf(), path);
+      for (InternalRow row :
+          rows(each.get("values"), List.of(DataType.fromJson(each.get("spark").toString())))) {
         writer.write(row, 0);
       }
       found.add(writer.finish().get("stats").path("v"));
@@ -135,11 +161,16 @@ public final class Conformance {
     return found.toString();
   }
 
-  /** Reads the splits of a scan.plan reply in this JVM and answers the rows, as a JSON array of arrays. */
-  public static String read(SparkSession spark, String tableSchema, String readSchema, String plan) throws IOException {
+  /**
+   * Reads the splits of a scan.plan reply in this JVM and answers the rows, as a JSON array of
+   * arrays.
+   */
+  public static String read(SparkSession spark, String tableSchema, String readSchema, String plan)
+      throws IOException {
     StructType wanted = (StructType) DataType.fromJson(readSchema);
     JsonNode reply = Bridge.JSON.readTree(plan);
-    ScanSpec spec = ScanSpec.of((StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
+    ScanSpec spec =
+        ScanSpec.of((StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
     PartitionReaderFactory factory = OrcScans.readerFactory(spark, spec);
     ArrayNode rows = Bridge.JSON.createArrayNode();
     for (InputPartition partition : Packing.of(spark, spec, reply, false).partitions(reply)) {
@@ -152,8 +183,12 @@ public final class Conformance {
     return rows.toString();
   }
 
-  /** How many rows of a file a task reads for each predicate of a JSON array: row groups are left out as filters allow. */
-  public static String rowsRead(String schema, String path, long size, String predicates) throws IOException {
+  /**
+   * How many rows of a file a task reads for each predicate of a JSON array: row groups are left
+   * out as filters allow.
+   */
+  public static String rowsRead(String schema, String path, long size, String predicates)
+      throws IOException {
     StructType columns = (StructType) DataType.fromJson(schema);
     List<Columns.Wanted> wanted = new ArrayList<>();
     for (StructField field : columns.fields()) {
@@ -164,11 +199,14 @@ public final class Conformance {
     Configuration conf = new Configuration(); // which is slow to make
     ArrayNode counts = Bridge.JSON.createArrayNode();
     for (JsonNode each : Bridge.JSON.readTree(predicates)) {
-      SearchArguments search = new SearchArguments(TaskFilters.of(new Predicate[] {(Predicate) expression(each)}), columns);
+      SearchArguments search =
+          new SearchArguments(
+              TaskFilters.of(new Predicate[] {(Predicate) expression(each)}), columns);
       OrcFileReader.Settings settings = new OrcFileReader.Settings(0, Long.MAX_VALUE, search, 1000);
       long rows = 0;
-      try (OrcFileReader reader = OrcFileReader.open(
-          conf, file, wanted, null, trust, settings, new ColumnVector[columns.length()])) {
+      try (OrcFileReader reader =
+          OrcFileReader.open(
+              conf, file, wanted, null, trust, settings, new ColumnVector[columns.length()])) {
         while (reader.nextBatch()) {
           rows += reader.batch().numRows();
         }
@@ -183,7 +221,8 @@ public final class Conformance {
       return Expressions.column(node.get("col").get(0).asText());
     } else if (node.has("type")) {
       DataType type = DataType.fromJson(node.get("type").toString());
-      return new LiteralValue<>(node.get("value").isNull() ? null : Values.fromJson(node.get("value"), type), type);
+      return new LiteralValue<>(
+          node.get("value").isNull() ? null : Values.fromJson(node.get("value"), type), type);
     }
     List<Expression> children = new ArrayList<>();
     node.get("args").forEach(child -> children.add(expression(child)));
@@ -211,7 +250,10 @@ public final class Conformance {
     return all;
   }
 
-  /** Rows as a sorted input. A page that was given back is spoilt: whoever still reads it finds other values. */
+  /**
+   * Rows as a sorted input. A page that was given back is spoilt: whoever still reads it finds
+   * other values.
+   */
   private static final class ListInput implements RowMerge.Input {
     private final Iterator<InternalRow> rows;
     private final StructType columns;

@@ -16,17 +16,21 @@ import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
 
 /**
- * The threads that wait for Python, by the number of their question: in which session they ask, and for which job.
+ * The threads that wait for Python, by the number of their question: in which session they ask, and
+ * for which job.
  *
- * <p>Python answers on threads of its own. What it calls here meanwhile comes by other threads of this JVM, which act for the
- * one that waits: with its active session, and its local properties, as a job group is one.
+ * <p>Python answers on threads of its own. What it calls here meanwhile comes by other threads of
+ * this JVM, which act for the one that waits: with its active session, and its local properties, as
+ * a job group is one.
  */
 public final class Askers {
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final AtomicLong NUMBER = new AtomicLong();
   private static final Map<Long, Asker> WAITING = new ConcurrentHashMap<>();
+
   /** By identity, which is how states compare. */
   private static final Map<SessionState, String> NAMES = new WeakHashMap<>();
+
   /** Spark keeps to itself what a session was cloned from. */
   private static final Field PARENT = parentField();
 
@@ -34,7 +38,10 @@ public final class Askers {
 
   private Askers() {}
 
-  /** Notes who asks in a message to Python; answers the question's number, for {@link #forget}, or 0 without a session. */
+  /**
+   * Notes who asks in a message to Python; answers the question's number, for {@link #forget}, or 0
+   * without a session.
+   */
   public static long note(ObjectNode message) {
     message.put("user", Users.current());
     Option<SparkSession> active = SparkSession.getActiveSession();
@@ -55,8 +62,8 @@ public final class Askers {
   }
 
   /**
-   * A name for a session that nobody can guess. Those that Spark clones from it, as it does for each stream, have the same one:
-   * what the session may do, they may.
+   * A name for a session that nobody can guess. Those that Spark clones from it, as it does for
+   * each stream, have the same one: what the session may do, they may.
    */
   public static String nameOf(SparkSession session) {
     SessionState own = session.sessionState();
@@ -74,7 +81,9 @@ public final class Askers {
   /** The state of the session that this one was cloned from, or null. */
   private static SessionState parentOf(SparkSession session) {
     try {
-      return PARENT == null ? null : ((Option<?>) PARENT.get(session)).map(SessionState.class::cast).getOrElse(() -> null);
+      return PARENT == null
+          ? null
+          : ((Option<?>) PARENT.get(session)).map(SessionState.class::cast).getOrElse(() -> null);
     } catch (IllegalAccessException e) {
       return null; // it then is a session like any other
     }
@@ -90,7 +99,10 @@ public final class Askers {
     }
   }
 
-  /** The catalog of a session, made now if this is its first use; it learns by the active session whose it is. */
+  /**
+   * The catalog of a session, made now if this is its first use; it learns by the active session
+   * whose it is.
+   */
   public static CatalogPlugin catalog(SparkSession session, String name) {
     Option<SparkSession> before = SparkSession.getActiveSession();
     SparkSession.setActiveSession(session);
@@ -117,7 +129,9 @@ public final class Askers {
     return asker == null ? null : asker.session;
   }
 
-  /** Has the calling thread act for one that waits; answers its session, or null if there is none. */
+  /**
+   * Has the calling thread act for one that waits; answers its session, or null if there is none.
+   */
   public static SparkSession enter(long number) {
     Asker asker = WAITING.get(number);
     if (asker == null) {

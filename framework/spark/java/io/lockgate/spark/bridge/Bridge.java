@@ -15,11 +15,19 @@ public final class Bridge {
   public static final ObjectMapper JSON = new ObjectMapper();
 
   /**
-   * Questions that change nothing, so that waiting for the answer may end by an interrupt, as when a stream is stopped. All
-   * others are waited for: after a commit that nobody waits for, Spark would have its files removed.
+   * Questions that change nothing, so that waiting for the answer may end by an interrupt, as when
+   * a stream is stopped. All others are waited for: after a commit that nobody waits for, Spark
+   * would have its files removed.
    */
   private static final Set<String> INTERRUPTIBLE =
-      Set.of("scan.filters", "scan.plan", "scan.aggregates", "scan.selective", "system.rows", "table.load", "table.list");
+      Set.of(
+          "scan.filters",
+          "scan.plan",
+          "scan.aggregates",
+          "scan.selective",
+          "system.rows",
+          "table.load",
+          "table.list");
 
   private static final Properties VERSION = readVersion();
   private static volatile PythonSide python;
@@ -27,10 +35,11 @@ public final class Bridge {
   private Bridge() {}
 
   /**
-   * Take the Python that listens in {@code folder} and knows {@code secret} for the driver's, unless it is of another version;
-   * returns what is wrong, or null.
+   * Take the Python that listens in {@code folder} and knows {@code secret} for the driver's,
+   * unless it is of another version; returns what is wrong, or null.
    */
-  public static synchronized String register(String folder, String secret, String version, int protocol) throws IOException {
+  public static synchronized String register(
+      String folder, String secret, String version, int protocol) throws IOException {
     if (!version.equals(version()) || protocol != protocol()) {
       return "the connector jar is of version " + version() + " (protocol " + protocol() + ")";
     }
@@ -70,7 +79,8 @@ public final class Bridge {
   public static JsonNode ask(String operation, ObjectNode request) {
     PythonSide asked = python;
     if (asked == null) {
-      throw failure("Lockgate is not attached to this Spark session: call lockgate.attach(spark) first");
+      throw failure(
+          "Lockgate is not attached to this Spark session: call lockgate.attach(spark) first");
     }
     JsonNode reply = reply(asked, operation, request);
     JsonNode error = reply.get("error");
@@ -85,25 +95,33 @@ public final class Bridge {
     message.set("request", request);
     long asker = Askers.note(message);
     try {
-      return JSON.readTree(asked.ask(JSON.writeValueAsBytes(message), INTERRUPTIBLE.contains(operation)));
+      return JSON.readTree(
+          asked.ask(JSON.writeValueAsBytes(message), INTERRUPTIBLE.contains(operation)));
     } catch (ClosedByInterruptException e) {
       // Spark knows by this class that a stream or a job was stopped.
-      throw new UncheckedIOException("interrupted while Lockgate's Python side answered '" + operation + "'", e);
+      throw new UncheckedIOException(
+          "interrupted while Lockgate's Python side answered '" + operation + "'", e);
     } catch (IOException | RuntimeException e) {
-      throw Failure.thrown("Lockgate's Python side did not answer '" + operation + "': " + e.getMessage(), "BridgeError", e);
+      throw Failure.thrown(
+          "Lockgate's Python side did not answer '" + operation + "': " + e.getMessage(),
+          "BridgeError",
+          e);
     } finally {
       Askers.forget(asker);
     }
   }
 
-  /** An AnalysisException with a plain message; it is checked in Java, so it goes past the compiler. */
+  /**
+   * An AnalysisException with a plain message; it is checked in Java, so it goes past the compiler.
+   */
   public static RuntimeException failure(String message) {
     return Failure.thrown(message, null, null);
   }
 
   private static Properties readVersion() {
     Properties properties = new Properties();
-    try (InputStream in = Bridge.class.getResourceAsStream("/io/lockgate/spark/version.properties")) {
+    try (InputStream in =
+        Bridge.class.getResourceAsStream("/io/lockgate/spark/version.properties")) {
       if (in != null) {
         properties.load(in);
       }

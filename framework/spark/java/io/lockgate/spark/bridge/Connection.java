@@ -15,9 +15,9 @@ import java.nio.charset.StandardCharsets;
 /**
  * One connection to the driver's Python, over which one question is asked at a time.
  *
- * <p>A frame is one byte for its kind, four for its length (big-endian), and the payload. The payload of a long message is in
- * the connection's file of the private folder, and no name travels. {@code lockgate.framework.spark.bridge.transport} is the
- * other end.
+ * <p>A frame is one byte for its kind, four for its length (big-endian), and the payload. The
+ * payload of a long message is in the connection's file of the private folder, and no name travels.
+ * {@code lockgate.framework.spark.bridge.transport} is the other end.
  */
 final class Connection implements Closeable {
   /** A longer payload goes through a file. */
@@ -47,7 +47,9 @@ final class Connection implements Closeable {
     this.key = channel.register(selector, 0);
   }
 
-  /** Connects, checks whose process is at the other end, and proves by the secret whose this one is. */
+  /**
+   * Connects, checks whose process is at the other end, and proves by the secret whose this one is.
+   */
   static Connection open(MessageFolder folder, String secret) throws IOException {
     SocketChannel channel = connect(folder);
     try {
@@ -84,23 +86,26 @@ final class Connection implements Closeable {
 
   private void sayHello(String secret) throws IOException {
     try {
-      name = new String(ask(secret.getBytes(StandardCharsets.US_ASCII), false), StandardCharsets.US_ASCII);
+      name =
+          new String(
+              ask(secret.getBytes(StandardCharsets.US_ASCII), false), StandardCharsets.US_ASCII);
     } catch (IOException | RuntimeException e) {
       close();
       throw e;
     }
     if (!name.matches("[0-9a-f]{32}")) {
       close();
-      throw new IOException("what answers at " + folder.socket() + " is not Lockgate's Python side");
+      throw new IOException(
+          "what answers at " + folder.socket() + " is not Lockgate's Python side");
     }
   }
 
   /**
    * Sends a question and waits for the answer.
    *
-   * <p>An interrupt of this thread is kept until the answer is there, unless {@code interruptible}: to give up a question that
-   * changes something would leave open whether it was done. Then the connection is closed and
-   * {@link ClosedByInterruptException} thrown.
+   * <p>An interrupt of this thread is kept until the answer is there, unless {@code interruptible}:
+   * to give up a question that changes something would leave open whether it was done. Then the
+   * connection is closed and {@link ClosedByInterruptException} thrown.
    */
   byte[] ask(byte[] question, boolean interruptible) throws IOException {
     this.interruptible = interruptible;
@@ -113,7 +118,10 @@ final class Connection implements Closeable {
     }
   }
 
-  /** Has longer payloads go through files from here on: for tests, which do not want to write megabytes. */
+  /**
+   * Has longer payloads go through files from here on: for tests, which do not want to write
+   * megabytes.
+   */
   void limitFrames(int bytes) {
     largestFrame = bytes;
   }
@@ -121,7 +129,8 @@ final class Connection implements Closeable {
   private void send(byte[] payload) throws IOException {
     boolean inline = payload.length <= largestFrame;
     if (payload.length > LARGEST_MESSAGE) {
-      throw new IOException("a question of " + payload.length + " bytes is more than the bridge carries");
+      throw new IOException(
+          "a question of " + payload.length + " bytes is more than the bridge carries");
     }
     if (!inline) {
       folder.write(name + ".question", payload);
@@ -158,7 +167,8 @@ final class Connection implements Closeable {
     while (buffer.hasRemaining()) {
       int count = channel.read(buffer);
       if (count < 0) {
-        throw new EOFException("Lockgate's Python side closed the connection: it ended, or refused it");
+        throw new EOFException(
+            "Lockgate's Python side closed the connection: it ended, or refused it");
       }
       if (count == 0) {
         await(SelectionKey.OP_READ);

@@ -5,7 +5,10 @@ import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.sql.AnalysisException;
 import scala.Option;
 
-/** An error of Lockgate as Spark and PySpark show it cleanly: the message alone, without a Java stack. */
+/**
+ * An error of Lockgate as Spark and PySpark show it cleanly: the message alone, without a Java
+ * stack.
+ */
 public final class Failure extends AnalysisException {
   private final String pythonType;
 
@@ -30,7 +33,9 @@ public final class Failure extends AnalysisException {
     return Failure.<RuntimeException>pastTheCompiler(new Failure(message, pythonType, cause));
   }
 
-  /** An error about a row, met in a task: Spark shows its message without the job's story around it. */
+  /**
+   * An error about a row, met in a task: Spark shows its message without the job's story around it.
+   */
   public static SparkRuntimeException ofRow(String message) {
     return inTask(message, null);
   }
@@ -46,7 +51,8 @@ public final class Failure extends AnalysisException {
   }
 
   @SuppressWarnings("unchecked")
-  private static <E extends Throwable> RuntimeException pastTheCompiler(Throwable failure) throws E {
+  private static <E extends Throwable> RuntimeException pastTheCompiler(Throwable failure)
+      throws E {
     throw (E) failure;
   }
 }

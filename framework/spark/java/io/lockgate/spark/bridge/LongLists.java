@@ -9,7 +9,9 @@ import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.filter.And;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 
-/** Lists of values that are only known at run time: very long ones are asked for by their bounds. */
+/**
+ * Lists of values that are only known at run time: very long ones are asked for by their bounds.
+ */
 public final class LongLists {
   private static final int LONGEST = 20_000;
 
@@ -21,8 +23,12 @@ public final class LongLists {
     if (!predicate.name().equals("IN") || children.length <= LONGEST) {
       return predicate;
     }
-    List<Literal<?>> values = Arrays.stream(children, 1, children.length).filter(Literal.class::isInstance)
-        .<Literal<?>>map(child -> (Literal<?>) child).filter(literal -> Objects.nonNull(literal.value())).toList();
+    List<Literal<?>> values =
+        Arrays.stream(children, 1, children.length)
+            .filter(Literal.class::isInstance)
+            .<Literal<?>>map(child -> (Literal<?>) child)
+            .filter(literal -> Objects.nonNull(literal.value()))
+            .toList();
     if (values.isEmpty() || !(values.get(0).value() instanceof Comparable)) {
       return predicate;
     }
@@ -30,7 +36,8 @@ public final class LongLists {
     Literal<?> least = values.stream().min(order).orElseThrow();
     Literal<?> greatest = values.stream().max(order).orElseThrow();
     return new And(
-        new Predicate(">=", new Expression[] {children[0], least}), new Predicate("<=", new Expression[] {children[0], greatest}));
+        new Predicate(">=", new Expression[] {children[0], least}),
+        new Predicate("<=", new Expression[] {children[0], greatest}));
   }
 
   @SuppressWarnings("unchecked") // literals of one list are of one type

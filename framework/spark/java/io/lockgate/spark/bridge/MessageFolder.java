@@ -15,9 +15,13 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
 import jdk.net.ExtendedSocketOptions;
 
-/** The folder that the driver's Python made for its socket and for long messages: of this user, closed to all others. */
+/**
+ * The folder that the driver's Python made for its socket and for long messages: of this user,
+ * closed to all others.
+ */
 final class MessageFolder {
-  private static final Set<PosixFilePermission> OWNER_ONLY = PosixFilePermissions.fromString("rw-------");
+  private static final Set<PosixFilePermission> OWNER_ONLY =
+      PosixFilePermissions.fromString("rw-------");
 
   private final Path path;
 
@@ -37,7 +41,10 @@ final class MessageFolder {
   /** Refuses a socket whose other end is a process of another user, where the system tells. */
   void checkPeer(SocketChannel channel) throws IOException {
     if (channel.supportedOptions().contains(ExtendedSocketOptions.SO_PEERCRED)
-        && !channel.getOption(ExtendedSocketOptions.SO_PEERCRED).user().equals(Files.getOwner(path, LinkOption.NOFOLLOW_LINKS))) {
+        && !channel
+            .getOption(ExtendedSocketOptions.SO_PEERCRED)
+            .user()
+            .equals(Files.getOwner(path, LinkOption.NOFOLLOW_LINKS))) {
       throw new IOException("the process at " + socket() + " is another user's");
     }
   }
@@ -46,7 +53,8 @@ final class MessageFolder {
     forget(name);
     Set<OpenOption> fresh = Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     try (SeekableByteChannel file =
-        Files.newByteChannel(path.resolve(name), fresh, PosixFilePermissions.asFileAttribute(OWNER_ONLY))) {
+        Files.newByteChannel(
+            path.resolve(name), fresh, PosixFilePermissions.asFileAttribute(OWNER_ONLY))) {
       ByteBuffer left = ByteBuffer.wrap(content);
       while (left.hasRemaining()) {
         file.write(left);
@@ -58,7 +66,8 @@ final class MessageFolder {
   byte[] take(String name, int length) throws IOException {
     Path file = path.resolve(name);
     PrivateFolders.checkFile(file);
-    try (SeekableByteChannel in = Files.newByteChannel(file, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
+    try (SeekableByteChannel in =
+        Files.newByteChannel(file, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
       if (in.size() != length) {
         throw new IOException("the file " + file + " is not what Lockgate's Python side wrote");
       }

@@ -9,13 +9,16 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The driver's Python as it made itself known: where it listens, the secret, and the connections to it.
+ * The driver's Python as it made itself known: where it listens, the secret, and the connections to
+ * it.
  *
- * <p>Each question has a connection of its own, for an answer may make Spark ask another question, which must not wait for the
- * first. A few connections are kept for the next questions; those that nobody used for a while are closed.
+ * <p>Each question has a connection of its own, for an answer may make Spark ask another question,
+ * which must not wait for the first. A few connections are kept for the next questions; those that
+ * nobody used for a while are closed.
  */
 public final class PythonSide implements Closeable {
   private static final int KEPT = 8;
+
   /** More at once than threads ask in earnest. To wait instead could wait for itself. */
   private static final int MOST = 1024;
 
@@ -32,7 +35,9 @@ public final class PythonSide implements Closeable {
 
   private record Idle(Connection connection, long since) {}
 
-  /** Connects to the socket in {@code folder}; fails if nobody answers there, or not to this secret. */
+  /**
+   * Connects to the socket in {@code folder}; fails if nobody answers there, or not to this secret.
+   */
   public PythonSide(String folder, String secret) throws IOException {
     this.folder = new MessageFolder(Path.of(folder));
     this.secret = secret;
@@ -54,7 +59,9 @@ public final class PythonSide implements Closeable {
     return this.folder.path().equals(Path.of(folder)) && this.secret.equals(secret);
   }
 
-  /** Asks and waits for the answer; {@code interruptible} says that an interrupt ends the waiting. */
+  /**
+   * Asks and waits for the answer; {@code interruptible} says that an interrupt ends the waiting.
+   */
   public byte[] ask(byte[] question, boolean interruptible) throws IOException {
     Connection connection = take();
     boolean answered = false;

@@ -30,18 +30,23 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Filters in the form that is sent to tasks, which skip row groups by them. A filter is sent whole or not at all.
+ * Filters in the form that is sent to tasks, which skip row groups by them. A filter is sent whole
+ * or not at all.
  *
- * <p>Spark's own {@code PredicateUtils.toV1} does not do that: of an OR with a side that it cannot convert it keeps the other
- * side alone, a stronger filter, and rows are lost. It cannot convert {@code b > FALSE}, whose literal is a predicate, nor a
- * comparison that begins with its literal. It also makes java.sql.Date of dates, which has no name for some days of some zones.
+ * <p>Spark's own {@code PredicateUtils.toV1} does not do that: of an OR with a side that it cannot
+ * convert it keeps the other side alone, a stronger filter, and rows are lost. It cannot convert
+ * {@code b > FALSE}, whose literal is a predicate, nor a comparison that begins with its literal.
+ * It also makes java.sql.Date of dates, which has no name for some days of some zones.
  */
 public final class TaskFilters {
   private TaskFilters() {}
 
   /** Those of the filters that tasks can use. */
   public static Filter[] of(Predicate[] predicates) {
-    return Arrays.stream(predicates).map(TaskFilters::whole).flatMap(Optional::stream).toArray(Filter[]::new);
+    return Arrays.stream(predicates)
+        .map(TaskFilters::whole)
+        .flatMap(Optional::stream)
+        .toArray(Filter[]::new);
   }
 
   private static Optional<Filter> whole(Expression predicate) {
@@ -64,19 +69,23 @@ public final class TaskFilters {
     };
   }
 
-  private static Optional<Filter> both(Expression[] sides, BiFunction<Filter, Filter, Filter> join) {
+  private static Optional<Filter> both(
+      Expression[] sides, BiFunction<Filter, Filter, Filter> join) {
     return whole(sides[0]).flatMap(left -> whole(sides[1]).map(right -> join.apply(left, right)));
   }
 
   /** A comparison, {@code mirrored} where its literal comes first. */
   private static Optional<Filter> comparison(
-      Expression[] sides, BiFunction<String, Object, Filter> made, BiFunction<String, Object, Filter> mirrored) {
+      Expression[] sides,
+      BiFunction<String, Object, Filter> made,
+      BiFunction<String, Object, Filter> mirrored) {
     boolean first = sides[1] instanceof NamedReference;
     Literal<?> literal = literal(sides[first ? 0 : 1]);
     if (literal == null) {
       return Optional.empty();
     }
-    return column(sides[first ? 1 : 0]).map(name -> (first ? mirrored : made).apply(name, value(literal)));
+    return column(sides[first ? 1 : 0])
+        .map(name -> (first ? mirrored : made).apply(name, value(literal)));
   }
 
   private static Optional<Filter> in(Expression[] children) {
@@ -92,12 +101,16 @@ public final class TaskFilters {
   }
 
   private static Optional<String> column(Expression expression) {
-    return expression instanceof NamedReference reference ? Optional.of(reference.toString()) : Optional.empty();
+    return expression instanceof NamedReference reference
+        ? Optional.of(reference.toString())
+        : Optional.empty();
   }
 
   /** A literal, or null. TRUE and FALSE are predicates wherever they stand, and literals too. */
   private static Literal<?> literal(Expression expression) {
-    boolean isOther = expression instanceof Predicate && !(expression instanceof AlwaysTrue || expression instanceof AlwaysFalse);
+    boolean isOther =
+        expression instanceof Predicate
+            && !(expression instanceof AlwaysTrue || expression instanceof AlwaysFalse);
     return expression instanceof Literal<?> literal && !isOther ? literal : null;
   }
 
@@ -108,6 +121,8 @@ public final class TaskFilters {
     } else if (value instanceof Decimal number) {
       return number.toJavaBigDecimal();
     }
-    return value != null && literal.dataType() instanceof DateType ? LocalDate.ofEpochDay((Integer) value) : value;
+    return value != null && literal.dataType() instanceof DateType
+        ? LocalDate.ofEpochDay((Integer) value)
+        : value;
   }
 }

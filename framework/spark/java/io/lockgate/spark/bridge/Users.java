@@ -11,6 +11,7 @@ import scala.Option;
 final class Users {
   /** The user that a session acts for, set by the server that made the session. */
   static final String USER = "spark.lockgate.user";
+
   /** Says at the start of the application that its sessions may name a user. */
   static final String ACTS_FOR_OTHERS = "spark.lockgate.acts-for-others";
 
@@ -19,14 +20,18 @@ final class Users {
 
   private Users() {}
 
-  /** Spark's own answer to {@code current_user()}, unless the active session acts for another user. */
+  /**
+   * Spark's own answer to {@code current_user()}, unless the active session acts for another user.
+   */
   static String current() {
     Option<SparkSession> active = SparkSession.getActiveSession();
     String acting = active.isEmpty() ? null : acting(active.get());
     return acting == null ? CurrentUserContext.getCurrentUser() : acting;
   }
 
-  /** A session that has acted for a user acts for no other, so that its SQL cannot change who asks. */
+  /**
+   * A session that has acted for a user acts for no other, so that its SQL cannot change who asks.
+   */
   private static String acting(SparkSession session) {
     String named = session.conf().get(USER, null);
     if (named != null) {
@@ -36,7 +41,10 @@ final class Users {
     synchronized (ACTING) {
       String before = named == null ? ACTING.get(key) : ACTING.putIfAbsent(key, named);
       if (before != null && !before.equals(named)) {
-        throw Bridge.failure("This session acts for another user already than " + USER + " says: make a session for each user");
+        throw Bridge.failure(
+            "This session acts for another user already than "
+                + USER
+                + " says: make a session for each user");
       }
     }
     return named;
@@ -44,12 +52,16 @@ final class Users {
 
   private static void check(String named, SparkContext context) {
     if (named.isBlank()) {
-      throw Bridge.failure(USER + " is empty: give the name of the user that the session acts for, or unset it");
+      throw Bridge.failure(
+          USER + " is empty: give the name of the user that the session acts for, or unset it");
     }
     if (!context.getConf().getBoolean(ACTS_FOR_OTHERS, false)) {
       throw Bridge.failure(
-          USER + " is set, but this application was not started to act for others: unset it, or start Spark with "
-              + ACTS_FOR_OTHERS + "=true");
+          USER
+              + " is set, but this application was not started to act for others: unset it, or"
+              + " start Spark with "
+              + ACTS_FOR_OTHERS
+              + "=true");
     }
   }
 }

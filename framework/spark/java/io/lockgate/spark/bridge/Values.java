@@ -46,9 +46,9 @@ import org.apache.spark.sql.util.SchemaUtils;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Spark's internal values as JSON and back, without loss: decimals are plain strings, dates days, timestamps
- * microseconds, binaries base64, NaN and the infinities strings. An array is an array, a struct an object, a map an object if
- * its keys are strings and else a list of pairs.
+ * Spark's internal values as JSON and back, without loss: decimals are plain strings, dates days,
+ * timestamps microseconds, binaries base64, NaN and the infinities strings. An array is an array, a
+ * struct an object, a map an object if its keys are strings and else a list of pairs.
  */
 public final class Values {
   private static final String DEFAULT = "CURRENT_DEFAULT";
@@ -64,11 +64,17 @@ public final class Values {
     }
   }
 
-  /** The type of a column that is to be stored; a collation cannot be, and a type's JSON says nothing of it. */
+  /**
+   * The type of a column that is to be stored; a collation cannot be, and a type's JSON says
+   * nothing of it.
+   */
   public static JsonNode storedTypeToJson(String column, DataType type) {
     if (SchemaUtils.hasNonUTF8BinaryCollation(type)) {
-      throw Bridge.failure("Column '" + column + "' cannot be stored with a collation: declare it as STRING, "
-          + "and write COLLATE where it is compared or sorted");
+      throw Bridge.failure(
+          "Column '"
+              + column
+              + "' cannot be stored with a collation: declare it as STRING, "
+              + "and write COLLATE where it is compared or sorted");
     }
     return typeToJson(type);
   }
@@ -85,13 +91,17 @@ public final class Values {
   private static Column column(StructField field) {
     String comment = field.getComment().getOrElse(() -> null);
     if (!field.metadata().contains(DEFAULT)) {
-      return Column.create(field.name(), field.dataType(), field.nullable(), comment, field.metadata().json());
+      return Column.create(
+          field.name(), field.dataType(), field.nullable(), comment, field.metadata().json());
     }
     // Rows that are there before a column is have null in it, whatever its default.
     ColumnDefaultValue value =
-        new ColumnDefaultValue(field.metadata().getString(DEFAULT), new LiteralValue<>(null, field.dataType()));
-    String metadata = new MetadataBuilder().withMetadata(field.metadata()).remove(DEFAULT).build().json();
-    return Column.create(field.name(), field.dataType(), field.nullable(), comment, value, metadata);
+        new ColumnDefaultValue(
+            field.metadata().getString(DEFAULT), new LiteralValue<>(null, field.dataType()));
+    String metadata =
+        new MetadataBuilder().withMetadata(field.metadata()).remove(DEFAULT).build().json();
+    return Column.create(
+        field.name(), field.dataType(), field.nullable(), comment, value, metadata);
   }
 
   public static JsonNode toJson(Object value, DataType type) {
@@ -178,7 +188,8 @@ public final class Values {
     StructField[] fields = schema.fields();
     Object[] values = new Object[fields.length];
     for (int i = 0; i < fields.length; i++) {
-      values[i] = fromJson(row.isArray() ? row.get(i) : row.get(fields[i].name()), fields[i].dataType());
+      values[i] =
+          fromJson(row.isArray() ? row.get(i) : row.get(fields[i].name()), fields[i].dataType());
     }
     return new GenericInternalRow(values);
   }
@@ -200,7 +211,9 @@ public final class Values {
     if (type instanceof IntegerType || type instanceof DateType) {
       return value.asInt();
     }
-    if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
+    if (type instanceof LongType
+        || type instanceof TimestampType
+        || type instanceof TimestampNTZType) {
       return value.asLong();
     }
     if (type instanceof FloatType) {
@@ -260,6 +273,7 @@ public final class Values {
         values.add(fromJson(pair.get(1), type.valueType()));
       }
     }
-    return new ArrayBasedMapData(new GenericArrayData(keys.toArray()), new GenericArrayData(values.toArray()));
+    return new ArrayBasedMapData(
+        new GenericArrayData(keys.toArray()), new GenericArrayData(values.toArray()));
   }
 }

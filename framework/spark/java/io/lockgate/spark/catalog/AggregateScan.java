@@ -31,7 +31,9 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
     this.table = table.name();
     this.aggregation = aggregation;
     this.answer = answer;
-    this.schema = CharVarcharUtils.replaceCharVarcharWithStringInSchema(Values.schemaFromJson(answer.get("schema")));
+    this.schema =
+        CharVarcharUtils.replaceCharVarcharWithStringInSchema(
+            Values.schemaFromJson(answer.get("schema")));
   }
 
   @Override
@@ -46,9 +48,17 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
 
   @Override
   public String description() {
-    String groups = aggregation.groupByExpressions().length == 0 ? "" : " group by=" + Arrays.toString(aggregation.groupByExpressions());
-    return table + " snapshot=" + answer.get("snapshot_id").asText() + " aggregates="
-        + Arrays.toString(aggregation.aggregateExpressions()) + groups + " answered from metadata";
+    String groups =
+        aggregation.groupByExpressions().length == 0
+            ? ""
+            : " group by=" + Arrays.toString(aggregation.groupByExpressions());
+    return table
+        + " snapshot="
+        + answer.get("snapshot_id").asText()
+        + " aggregates="
+        + Arrays.toString(aggregation.aggregateExpressions())
+        + groups
+        + " answered from metadata";
   }
 
   @Override
@@ -63,7 +73,9 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
 
   @Override
   public InputPartition[] planInputPartitions() {
-    return new InputPartition[] {new Answer(List.of(Values.rowsFromJson(answer.get("rows"), schema)))};
+    return new InputPartition[] {
+      new Answer(List.of(Values.rowsFromJson(answer.get("rows"), schema)))
+    };
   }
 
   @Override

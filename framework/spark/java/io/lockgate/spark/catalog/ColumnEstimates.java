@@ -13,7 +13,10 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 
-/** What Spark's optimizer may believe of columns: asked for only where it counts costs, for it takes a look at every file. */
+/**
+ * What Spark's optimizer may believe of columns: asked for only where it counts costs, for it takes
+ * a look at every file.
+ */
 final class ColumnEstimates {
   private ColumnEstimates() {}
 
@@ -37,7 +40,9 @@ final class ColumnEstimates {
 
   private record Estimate(JsonNode known, DataType type) implements ColumnStatistics {
     private OptionalLong number(String name) {
-      return known.hasNonNull(name) ? OptionalLong.of(known.get(name).asLong()) : OptionalLong.empty();
+      return known.hasNonNull(name)
+          ? OptionalLong.of(known.get(name).asLong())
+          : OptionalLong.empty();
     }
 
     private Optional<Object> bound(String name) {
@@ -46,7 +51,9 @@ final class ColumnEstimates {
       }
       long value = known.get(name).asLong();
       return Optional.of(
-          type instanceof DecimalType decimal ? Decimal.apply(value, decimal.precision(), decimal.scale()) : (Object) value);
+          type instanceof DecimalType decimal
+              ? Decimal.apply(value, decimal.precision(), decimal.scale())
+              : (Object) value);
     }
 
     @Override

@@ -17,15 +17,22 @@ final class Distributing {
 
   private Distributing() {}
 
-  /** All rows of one bucket meet in one task: so do those of one key, and the task writes one file a bucket. */
+  /**
+   * All rows of one bucket meet in one task: so do those of one key, and the task writes one file a
+   * bucket.
+   */
   static Distribution of(LockgateTable table) {
     Expression[] places = places(table);
     return places.length == 0 ? Distributions.unspecified() : Distributions.clustered(places);
   }
 
-  /** What decides where a row lies: the partition columns, and the bucket where there are fixed ones. */
+  /**
+   * What decides where a row lies: the partition columns, and the bucket where there are fixed
+   * ones.
+   */
   static Expression[] places(LockgateTable table) {
-    List<Expression> expressions = new ArrayList<>(List.of(LockgateTable.references(table.partitionKeys())));
+    List<Expression> expressions =
+        new ArrayList<>(List.of(LockgateTable.references(table.partitionKeys())));
     if (table.bucketCount() > 0) {
       expressions.add(bucket(table));
     }
@@ -40,8 +47,9 @@ final class Distributing {
   }
 
   /**
-   * How many bytes Spark should shuffle into a task that may write part of a partition, 0 where it has no say: as many as make a
-   * file of the target size. Rows in a shuffle take a few times the bytes of columns in ORC.
+   * How many bytes Spark should shuffle into a task that may write part of a partition, 0 where it
+   * has no say: as many as make a file of the target size. Rows in a shuffle take a few times the
+   * bytes of columns in ORC.
    */
   static long bytesOfTask(LockgateTable table) {
     boolean mayBeSplit = table.primaryKey().isEmpty() && !table.partitionKeys().isEmpty();
@@ -53,10 +61,15 @@ final class Distributing {
     return table.partitionKeys().isEmpty() ? table.bucketCount() : 0;
   }
 
-  /** Rows of one bucket of a partition arrive together, so that a task has one file open and closes none before it is full. */
+  /**
+   * Rows of one bucket of a partition arrive together, so that a task has one file open and closes
+   * none before it is full.
+   */
   static SortOrder[] ordering(LockgateTable table) {
     if (!table.primaryKey().isEmpty()) {
-      return new SortOrder[0]; // the writer sorts by key, and must see the rows of one key in their order of arrival
+      return new SortOrder
+          [0]; // the writer sorts by key, and must see the rows of one key in their order of
+      // arrival
     }
     List<SortOrder> out = new ArrayList<>();
     for (NamedReference column : LockgateTable.references(table.partitionKeys())) {

@@ -21,7 +21,9 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Rows that the driver has read by the readers of tasks, filtered, and with the columns of a query. */
+/**
+ * Rows that the driver has read by the readers of tasks, filtered, and with the columns of a query.
+ */
 public final class DriverRead {
   // More is left to tasks, since the rows are held for as long as the plan is.
   private static final int MOST_ROWS = 1000;
@@ -43,11 +45,20 @@ public final class DriverRead {
     return rows;
   }
 
-  /** What a scan reads, unless that is too many rows, or fails: a task will meet the same trouble, and say it as ever. */
+  /**
+   * What a scan reads, unless that is too many rows, or fails: a task will meet the same trouble,
+   * and say it as ever.
+   */
   static Optional<DriverRead> of(
-      LockgateScan scan, List<Expression> conditions, List<NamedExpression> wanted, Seq<Attribute> columns) {
+      LockgateScan scan,
+      List<Expression> conditions,
+      List<NamedExpression> wanted,
+      Seq<Attribute> columns) {
     try {
-      return read(scan, bound(List.of(conditions.stream().reduce(And::new).orElseThrow()), columns).get(0), bound(wanted, columns));
+      return read(
+          scan,
+          bound(List.of(conditions.stream().reduce(And::new).orElseThrow()), columns).get(0),
+          bound(wanted, columns));
     } catch (Exception failure) {
       return Optional.empty();
     }
@@ -63,14 +74,17 @@ public final class DriverRead {
   }
 
   /** By interpreted expressions: to compile them for a few thousand rows takes longer. */
-  private static Optional<DriverRead> read(LockgateScan scan, Expression condition, List<Expression> wanted) throws IOException {
+  private static Optional<DriverRead> read(
+      LockgateScan scan, Expression condition, List<Expression> wanted) throws IOException {
     PartitionReaderFactory readers = scan.createReaderFactory();
-    UnsafeProjection projection = InterpretedUnsafeProjection.createProjection(CollectionConverters.asScala(wanted).toSeq());
+    UnsafeProjection projection =
+        InterpretedUnsafeProjection.createProjection(CollectionConverters.asScala(wanted).toSeq());
     List<InternalRow> rows = new ArrayList<>();
     long bytes = 0;
-    try (PartitionReader<ColumnarBatch> batches = readers.createColumnarReader(scan.wholePartition())) {
+    try (PartitionReader<ColumnarBatch> batches =
+        readers.createColumnarReader(scan.wholePartition())) {
       while (batches.next()) {
-        for (Iterator<InternalRow> all = batches.get().rowIterator(); all.hasNext();) {
+        for (Iterator<InternalRow> all = batches.get().rowIterator(); all.hasNext(); ) {
           InternalRow row = all.next();
           if (Boolean.TRUE.equals(condition.eval(row))) {
             UnsafeRow found = projection.apply(row);

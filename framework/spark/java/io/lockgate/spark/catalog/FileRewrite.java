@@ -12,9 +12,11 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * DELETE, UPDATE and MERGE on a table without a primary key: the files that hold rows to change are written anew, the others stay.
+ * DELETE, UPDATE and MERGE on a table without a primary key: the files that hold rows to change are
+ * written anew, the others stay.
  *
- * <p>Spark first finds the paths of those files by a query of its own, which comes back as a filter of the scan.
+ * <p>Spark first finds the paths of those files by a query of its own, which comes back as a filter
+ * of the scan.
  */
 final class FileRewrite implements RowLevelOperation {
   private final LockgateTable table;
@@ -43,8 +45,11 @@ final class FileRewrite implements RowLevelOperation {
       @Override
       public Scan build() {
         scan = scan(true);
-        if (command == Command.DELETE && !CharVarcharUtils.replaceCharWithVarchar(table.structType()).equals(table.structType())) {
-          // Spark would look for the files by a condition on the filled up values of CHAR, which that query does not have.
+        if (command == Command.DELETE
+            && !CharVarcharUtils.replaceCharWithVarchar(table.structType())
+                .equals(table.structType())) {
+          // Spark would look for the files by a condition on the filled up values of CHAR, which
+          // that query does not have.
           scan.choosesNoFiles();
         }
         return scan;

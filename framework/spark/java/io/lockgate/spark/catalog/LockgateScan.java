@@ -42,8 +42,12 @@ import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
 /** A scan whose files Python chooses. */
-public final class LockgateScan implements Batch, SupportsReportStatistics, SupportsReportPartitioning,
-    SupportsRuntimeV2Filtering, Reported {
+public final class LockgateScan
+    implements Batch,
+        SupportsReportStatistics,
+        SupportsReportPartitioning,
+        SupportsRuntimeV2Filtering,
+        Reported {
   private static final String LOOKUP_OPTION = "lookup.spec";
   private static final String SPLIT_OPTIONS = "source.split.";
 
@@ -98,7 +102,9 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
     return scanId;
   }
 
-  /** What Python planned; asked once, and once more after filters that were only known at run time. */
+  /**
+   * What Python planned; asked once, and once more after filters that were only known at run time.
+   */
   public synchronized JsonNode plan() {
     if (plan == null) {
       ObjectNode ask = request.deepCopy().put("scan_id", scanId);
@@ -128,9 +134,16 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
     return table;
   }
 
-  /** Tells whether the query names the snapshots to read: all options that a read can have do that, but those of splits. */
+  /**
+   * Tells whether the query names the snapshots to read: all options that a read can have do that,
+   * but those of splits.
+   */
   public boolean timeTravel() {
-    boolean named = request.path("options").propertyStream().anyMatch(option -> !option.getKey().startsWith(SPLIT_OPTIONS));
+    boolean named =
+        request
+            .path("options")
+            .propertyStream()
+            .anyMatch(option -> !option.getKey().startsWith(SPLIT_OPTIONS));
     return named || table.timeTravel();
   }
 
@@ -144,7 +157,10 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
     }
   }
 
-  /** Every file that is read is written anew, without a query first that finds those with rows to change. */
+  /**
+   * Every file that is read is written anew, without a query first that finds those with rows to
+   * change.
+   */
   void choosesNoFiles() {
     choosesFiles = false;
   }
@@ -159,22 +175,36 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
   /** What all readers know. It follows the first plan: later ones hold a part of its files. */
   private synchronized ScanSpec spec() {
     plan();
-    // Rows that are not wanted are skipped where they can be, but not if the file is to be written anew.
+    // Rows that are not wanted are skipped where they can be, but not if the file is to be written
+    // anew.
     Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
     return ScanSpec.of(table.structType(), columns, first, TaskFilters.of(skipping));
   }
 
-  /** Tells whether the driver may read this scan: it is small, and belongs neither to a micro-batch nor to a change of rows. */
+  /**
+   * Tells whether the driver may read this scan: it is small, and belongs neither to a micro-batch
+   * nor to a change of rows.
+   */
   public synchronized boolean fitsOnDriver() {
-    boolean plain = !wholeFiles && !request.path("strict").asBoolean() && runtime.length == 0 && files == null
-        && !request.path("options").has(LOOKUP_OPTION)
-        && SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId") == null;
+    boolean plain =
+        !wholeFiles
+            && !request.path("strict").asBoolean()
+            && runtime.length == 0
+            && files == null
+            && !request.path("options").has(LOOKUP_OPTION)
+            && SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId")
+                == null;
     return plain && plan().path("on_driver").asBoolean();
   }
 
-  /** The rows that pass, read once however often the query is planned; null where tasks are to read them. */
+  /**
+   * The rows that pass, read once however often the query is planned; null where tasks are to read
+   * them.
+   */
   public synchronized DriverRead readOnDriver(
-      List<org.apache.spark.sql.catalyst.expressions.Expression> conditions, List<NamedExpression> wanted, Seq<Attribute> output) {
+      List<org.apache.spark.sql.catalyst.expressions.Expression> conditions,
+      List<NamedExpression> wanted,
+      Seq<Attribute> output) {
     List<?> question = List.of(conditions, wanted, output);
     if (!question.equals(asked)) {
       asked = question;
@@ -190,7 +220,11 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
 
   @Override
   public String description() {
-    return table.name() + " snapshot=" + request.path("snapshot_id").asText() + " accepted=" + Arrays.toString(accepted)
+    return table.name()
+        + " snapshot="
+        + request.path("snapshot_id").asText()
+        + " accepted="
+        + Arrays.toString(accepted)
         + (request.path("limit").isNull() ? "" : " limit=" + request.get("limit").asText())
         + (request.path("order").isEmpty() ? "" : " order=" + orderText());
   }
@@ -224,7 +258,9 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
     return packing;
   }
 
-  /** Tells of buckets, so that tables with the same ones can be joined without moving their rows. */
+  /**
+   * Tells of buckets, so that tables with the same ones can be joined without moving their rows.
+   */
   @Override
   public Partitioning outputPartitioning() {
     if (wholeFiles || table.bucketKey().size() != 1) {
@@ -277,10 +313,17 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
   /** The names of the files that were read, once the query has run. */
   ArrayNode fileNames() {
     ArrayNode names = Bridge.JSON.createArrayNode();
-    plan().get("splits").forEach(split -> split.get("files").forEach(file -> {
-      String path = file.get("path").asText();
-      names.add(path.substring(path.lastIndexOf('/') + 1));
-    }));
+    plan()
+        .get("splits")
+        .forEach(
+            split ->
+                split
+                    .get("files")
+                    .forEach(
+                        file -> {
+                          String path = file.get("path").asText();
+                          names.add(path.substring(path.lastIndexOf('/') + 1));
+                        }));
     return names;
   }
 
@@ -289,8 +332,9 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
   }
 
   /**
-   * Only columns by whose values files are left out: for others Spark would run subqueries in vain. Spark asks where a join has
-   * such a column. Where whole files are written anew, it is to find out first which files have rows to change.
+   * Only columns by whose values files are left out: for others Spark would run subqueries in vain.
+   * Spark asks where a join has such a column. Where whole files are written anew, it is to find
+   * out first which files have rows to change.
    */
   @Override
   public NamedReference[] filterAttributes() {
@@ -311,13 +355,17 @@ public final class LockgateScan implements Batch, SupportsReportStatistics, Supp
 
   @Override
   public synchronized void filter(Predicate[] predicates) {
-    runtime = Arrays.stream(predicates).filter(predicate -> !isOfPaths(predicate)).map(LongLists::shortened)
-        .toArray(Predicate[]::new);
+    runtime =
+        Arrays.stream(predicates)
+            .filter(predicate -> !isOfPaths(predicate))
+            .map(LongLists::shortened)
+            .toArray(Predicate[]::new);
     files = null;
     for (Predicate predicate : predicates) {
       if (isOfPaths(predicate)) {
         files = files == null ? new HashSet<>() : files;
-        for (Expression path : Arrays.asList(predicate.children()).subList(1, predicate.children().length)) {
+        for (Expression path :
+            Arrays.asList(predicate.children()).subList(1, predicate.children().length)) {
           files.add(String.valueOf(((Literal<?>) path).value()));
         }
       }

@@ -50,7 +50,9 @@ class LockgateScanBuilder
   public Predicate[] pushPredicates(Predicate[] predicates) {
     ObjectNode ask = request.deepCopy().put("scan_id", scanId);
     ask.set("filters", Predicates.toJson(predicates));
-    ask.set("texts", Bridge.JSON.valueToTree(Arrays.stream(predicates).map(Predicate::toString).toArray()));
+    ask.set(
+        "texts",
+        Bridge.JSON.valueToTree(Arrays.stream(predicates).map(Predicate::toString).toArray()));
     JsonNode reply = Bridge.ask("scan.filters", ask);
     offered = predicates;
     accepted = Predicates.pick(predicates, reply.get("accepted"));
@@ -122,6 +124,7 @@ class LockgateScanBuilder
 
   /** A scan that reads, of each file that may hold wanted rows, every row. */
   LockgateScan scan(boolean wholeFiles) {
-    return new LockgateScan(table, request, scanId, columns, offered, accepted, limit, order, wholeFiles);
+    return new LockgateScan(
+        table, request, scanId, columns, offered, accepted, limit, order, wholeFiles);
   }
 }

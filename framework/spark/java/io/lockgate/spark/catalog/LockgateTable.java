@@ -49,7 +49,8 @@ public abstract class LockgateTable
 
   LockgateTable(ObjectNode request, JsonNode spec) {
     this.request = request;
-    // What is asked later is about this very table, under the schema that the query is analysed with.
+    // What is asked later is about this very table, under the schema that the query is analysed
+    // with.
     if (spec.hasNonNull("table_id")) {
       request.set("table_id", spec.get("table_id"));
       request.set("schema_id", spec.get("schema_id"));
@@ -69,7 +70,10 @@ public abstract class LockgateTable
     return timeTravel() ? out.put("time_travel", true) : out;
   }
 
-  /** Notes that rows are written under a later schema of the same columns, which encrypts more of them. */
+  /**
+   * Notes that rows are written under a later schema of the same columns, which encrypts more of
+   * them.
+   */
   public void writtenUnder(long schema) {
     request.put("schema_id", schema);
   }
@@ -134,7 +138,10 @@ public abstract class LockgateTable
     return spec.path("time_travel").asBoolean();
   }
 
-  /** The snapshot that rows written to this table were computed from; null if they do not depend on the table. */
+  /**
+   * The snapshot that rows written to this table were computed from; null if they do not depend on
+   * the table.
+   */
   Long basis() {
     return basis;
   }
@@ -144,12 +151,17 @@ public abstract class LockgateTable
     return basisCommit;
   }
 
-  /** What tells the snapshot to read from another one of its number; null where there is none yet. */
+  /**
+   * What tells the snapshot to read from another one of its number; null where there is none yet.
+   */
   String snapshotCommit() {
     return spec.path("commit_id").asText(null);
   }
 
-  /** Notes that rows to write are computed from this very table as it was when {@code read} was loaded; the oldest counts. */
+  /**
+   * Notes that rows to write are computed from this very table as it was when {@code read} was
+   * loaded; the oldest counts.
+   */
   public void computedFrom(LockgateTable read) {
     if (basis == null || read.snapshotId() < basis) {
       basis = read.snapshotId();
@@ -159,7 +171,10 @@ public abstract class LockgateTable
 
   static NamedReference[] references(List<String> columns) {
     // FieldReference parses its argument, so a name with a dot or a space must be quoted.
-    return columns.stream().map(LockgateTable::quoted).map(Expressions::column).toArray(NamedReference[]::new);
+    return columns.stream()
+        .map(LockgateTable::quoted)
+        .map(Expressions::column)
+        .toArray(NamedReference[]::new);
   }
 
   private static String quoted(String column) {
@@ -197,13 +212,18 @@ public abstract class LockgateTable
 
   @Override
   public Transform[] partitioning() {
-    return partitionKeys().stream().map(LockgateTable::quoted).map(Expressions::identity).toArray(Transform[]::new);
+    return partitionKeys().stream()
+        .map(LockgateTable::quoted)
+        .map(Expressions::identity)
+        .toArray(Transform[]::new);
   }
 
   @Override
   public Map<String, String> properties() {
     Map<String, String> out = new HashMap<>();
-    spec.path("properties").properties().forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
+    spec.path("properties")
+        .properties()
+        .forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
     return out;
   }
 
@@ -295,7 +315,8 @@ public abstract class LockgateTable
 
   @Override
   public void createPartitions(InternalRow[] partitions, Map<String, String>[] properties) {
-    throw Bridge.failure("A partition of " + name() + " is there as soon as it has rows: INSERT them");
+    throw Bridge.failure(
+        "A partition of " + name() + " is there as soon as it has rows: INSERT them");
   }
 
   @Override

@@ -50,7 +50,10 @@ final class LockgateWriteBuilder
   public boolean canOverwrite(Predicate[] predicates) {
     if (!table.canDeleteWhere(predicates)) {
       throw Bridge.failure(
-          "An overwrite of table " + table.name() + " can only replace whole partitions, or all rows: DELETE the other rows, then INSERT");
+          "An overwrite of table "
+              + table.name()
+              + " can only replace whole partitions, or all rows: DELETE the other rows, then"
+              + " INSERT");
     }
     return true;
   }
@@ -66,7 +69,8 @@ final class LockgateWriteBuilder
     return new Prepared(table, job);
   }
 
-  private record Prepared(LockgateTable table, WriteJob job) implements RequiresDistributionAndOrdering {
+  private record Prepared(LockgateTable table, WriteJob job)
+      implements RequiresDistributionAndOrdering {
     @Override
     public Distribution requiredDistribution() {
       return Distributing.of(table);
@@ -74,8 +78,10 @@ final class LockgateWriteBuilder
 
     @Override
     public boolean distributionStrictlyRequired() {
-      // A skewed partition of a table without a key may be split over tasks; the rows of a key must not. Nor buckets alone: where
-      // Spark need not keep to them it reads its shuffle by the tasks that made it, and each of those has rows of every bucket.
+      // A skewed partition of a table without a key may be split over tasks; the rows of a key must
+      // not. Nor buckets alone: where
+      // Spark need not keep to them it reads its shuffle by the tasks that made it, and each of
+      // those has rows of every bucket.
       return !table.primaryKey().isEmpty() || table.partitionKeys().isEmpty();
     }
 

@@ -22,20 +22,29 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** DELETE, UPDATE and MERGE on a table with a primary key: the new state of each changed key is appended. */
+/**
+ * DELETE, UPDATE and MERGE on a table with a primary key: the new state of each changed key is
+ * appended.
+ */
 record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements SupportsDelta {
   private static final List<String> PLACES =
-      List.of(FileColumns.PATH, FileColumns.ROW_INDEX, FileColumns.PARTITION, FileColumns.BUCKET, FileColumns.SEQUENCE_NUMBER);
+      List.of(
+          FileColumns.PATH,
+          FileColumns.ROW_INDEX,
+          FileColumns.PARTITION,
+          FileColumns.BUCKET,
+          FileColumns.SEQUENCE_NUMBER);
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    // Strict: what is read here decides what is written, so a masked value must not be taken for the truth.
+    // Strict: what is read here decides what is written, so a masked value must not be taken for
+    // the truth.
     return new LockgateScanBuilder(table, table.request(options).put("changes_rows", true), true);
   }
 
   /**
-   * The primary key, and of a deletion the columns that must have a value: it holds the row that it deletes, and is as new as that
-   * by the columns of 'sequence.field'.
+   * The primary key, and of a deletion the columns that must have a value: it holds the row that it
+   * deletes, and is as new as that by the columns of 'sequence.field'.
    */
   @Override
   public NamedReference[] rowId() {
@@ -49,8 +58,9 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
   }
 
   /**
-   * Columns that may be null cannot be part of a row's id; DELETE, and it alone, can have them as metadata. Spark knows the
-   * columns that say where a row lies in the condition of a DELETE only if they are here.
+   * Columns that may be null cannot be part of a row's id; DELETE, and it alone, can have them as
+   * metadata. Spark knows the columns that say where a row lies in the condition of a DELETE only
+   * if they are here.
    */
   @Override
   public NamedReference[] requiredMetadataAttributes() {
@@ -58,24 +68,33 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
       return new NamedReference[0];
     }
     List<String> columns = new ArrayList<>(values(true));
-    columns.addAll(PLACES.stream().filter(name -> FileColumns.has(name, table.structType())).toList());
+    columns.addAll(
+        PLACES.stream().filter(name -> FileColumns.has(name, table.structType())).toList());
     return LockgateTable.references(columns);
   }
 
   /** The columns besides the key, either those that may be null or the others. */
   private List<String> values(boolean nullable) {
-    return Arrays.stream(table.structType().fields()).filter(field -> field.nullable() == nullable).map(StructField::name)
-        .filter(name -> !table.primaryKey().contains(name)).toList();
+    return Arrays.stream(table.structType().fields())
+        .filter(field -> field.nullable() == nullable)
+        .map(StructField::name)
+        .filter(name -> !table.primaryKey().contains(name))
+        .toList();
   }
 
   /** The columns that say how new a deletion is, and that Spark does not tell. */
   private List<String> missingAges() {
-    return command == Command.DELETE ? List.of() : table.sequenceFields().stream().filter(values(true)::contains).toList();
+    return command == Command.DELETE
+        ? List.of()
+        : table.sequenceFields().stream().filter(values(true)::contains).toList();
   }
 
   private Writers.DeltaColumns columns() {
-    return new Writers.DeltaColumns(ordinals(table.primaryKey()), ordinals(id()),
-        ordinals(command == Command.DELETE ? values(true) : List.of()), missingAges());
+    return new Writers.DeltaColumns(
+        ordinals(table.primaryKey()),
+        ordinals(id()),
+        ordinals(command == Command.DELETE ? values(true) : List.of()),
+        missingAges());
   }
 
   private int[] ordinals(List<String> names) {

@@ -19,13 +19,20 @@ import org.apache.spark.sql.types.StructType;
 public final class Procedures {
   private Procedures() {}
 
-  /** DESCRIBE PROCEDURE shows only name and description, so the description ends with the signature. */
+  /**
+   * DESCRIBE PROCEDURE shows only name and description, so the description ends with the signature.
+   */
   private static String describe(JsonNode spec) {
     StringBuilder out = new StringBuilder(spec.path("description").asText(""));
-    out.append(out.length() == 0 ? "" : " ").append("Signature: ").append(spec.get("signature").asText());
+    out.append(out.length() == 0 ? "" : " ")
+        .append("Signature: ")
+        .append(spec.get("signature").asText());
     String separator = " -> (";
     for (JsonNode column : spec.get("result")) {
-      out.append(separator).append(column.get("name").asText()).append(' ').append(column.get("type").asText());
+      out.append(separator)
+          .append(column.get("name").asText())
+          .append(' ')
+          .append(column.get("type").asText());
       separator = ", ";
     }
     return out.append(')').toString();
@@ -75,7 +82,8 @@ public final class Procedures {
       for (int i = 0; i < out.length; i++) {
         JsonNode parameter = spec.get("parameters").get(i);
         DataType type = DataType.fromDDL(parameter.get("type").asText());
-        ProcedureParameter.Builder builder = ProcedureParameter.in(parameter.get("name").asText(), type);
+        ProcedureParameter.Builder builder =
+            ProcedureParameter.in(parameter.get("name").asText(), type);
         if (parameter.hasNonNull("default")) {
           builder.defaultValue(parameter.get("default").asText());
         }
@@ -98,7 +106,8 @@ public final class Procedures {
       JsonNode rows = Bridge.ask("procedure.call", ask).get("rows");
       StructType output = new StructType();
       for (JsonNode column : spec.get("result")) {
-        output = output.add(column.get("name").asText(), DataType.fromDDL(column.get("type").asText()));
+        output =
+            output.add(column.get("name").asText(), DataType.fromDDL(column.get("type").asText()));
       }
       return List.<Scan>of(new Result(output, Values.rowsFromJson(rows, output))).iterator();
     }

@@ -21,13 +21,14 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * DELETE, UPDATE and MERGE on a table with deletion vectors and without a primary key: rows are deleted where they lie, and new
- * ones appended; no other row is written.
+ * DELETE, UPDATE and MERGE on a table with deletion vectors and without a primary key: rows are
+ * deleted where they lie, and new ones appended; no other row is written.
  */
 record RowMarking(AppendTable table, Command command) implements SupportsDelta {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    // Strict: what is read here decides what is written, so a masked value must not be taken for the truth.
+    // Strict: what is read here decides what is written, so a masked value must not be taken for
+    // the truth.
     return new LockgateScanBuilder(table, table.request(options).put("changes_rows", true), true);
   }
 
@@ -36,11 +37,16 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
     return LockgateTable.references(List.of(FileColumns.PATH, FileColumns.ROW_INDEX));
   }
 
-  /** Spark knows the columns that say where a row lies in the condition of a DELETE only if they are here. */
+  /**
+   * Spark knows the columns that say where a row lies in the condition of a DELETE only if they are
+   * here.
+   */
   @Override
   public NamedReference[] requiredMetadataAttributes() {
-    return LockgateTable.references(List.of(FileColumns.PARTITION, FileColumns.BUCKET).stream()
-        .filter(name -> command == Command.DELETE && FileColumns.has(name, table.structType())).toList());
+    return LockgateTable.references(
+        List.of(FileColumns.PARTITION, FileColumns.BUCKET).stream()
+            .filter(name -> command == Command.DELETE && FileColumns.has(name, table.structType()))
+            .toList());
   }
 
   @Override
@@ -55,7 +61,10 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
 
   private record Delta(AppendTable table, Command command, LogicalWriteInfo info)
       implements DeltaWrite, RequiresDistributionAndOrdering {
-    /** What a task deletes it says in a few bytes; the rows that are written meet as those of an INSERT do. */
+    /**
+     * What a task deletes it says in a few bytes; the rows that are written meet as those of an
+     * INSERT do.
+     */
     @Override
     public Distribution requiredDistribution() {
       return command == Command.DELETE ? Distributions.unspecified() : Distributing.of(table);

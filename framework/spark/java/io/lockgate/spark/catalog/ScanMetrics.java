@@ -7,7 +7,10 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** What the planning of a scan counts, for Spark's UI; Spark makes each of these classes anew by its name. */
+/**
+ * What the planning of a scan counts, for Spark's UI; Spark makes each of these classes anew by its
+ * name.
+ */
 public final class ScanMetrics {
   private ScanMetrics() {}
 

@@ -18,10 +18,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A table such as {@code t$pin} whose few rows Python makes each time a query (or micro-batch) is planned.
+ * A table such as {@code t$pin} whose few rows Python makes each time a query (or micro-batch) is
+ * planned.
  *
- * <p>They are the driver's, so that reading them takes no job. A single row is asked for when it is read, not
- * when a plan is only shown.
+ * <p>They are the driver's, so that reading them takes no job. A single row is asked for when it is
+ * read, not when a plan is only shown.
  */
 public final class SystemTable implements SupportsRead {
   private final ObjectNode request;
@@ -36,7 +37,10 @@ public final class SystemTable implements SupportsRead {
     this.single = spec.get("single_row").asBoolean();
   }
 
-  /** Adds the streaming query and the number of the micro-batch that this thread plans, null outside a stream. */
+  /**
+   * Adds the streaming query and the number of the micro-batch that this thread plans, null outside
+   * a stream.
+   */
   static void putBatch(ObjectNode ask, SparkContext context) {
     ask.putObject("properties")
         .put("batch_id", context.getLocalProperty("streaming.sql.batchId"))
@@ -65,7 +69,8 @@ public final class SystemTable implements SupportsRead {
     return () -> new Rows(name, schema, ask, single);
   }
 
-  private record Rows(String name, StructType schema, ObjectNode request, boolean single) implements LocalScan {
+  private record Rows(String name, StructType schema, ObjectNode request, boolean single)
+      implements LocalScan {
     @Override
     public StructType readSchema() {
       return schema;
@@ -79,7 +84,9 @@ public final class SystemTable implements SupportsRead {
     /** Spark asks for them once for each plan, so in a stream once for each micro-batch. */
     @Override
     public InternalRow[] rows() {
-      return single ? new InternalRow[] {new LateRow(schema.length(), request, () -> ask()[0])} : ask();
+      return single
+          ? new InternalRow[] {new LateRow(schema.length(), request, () -> ask()[0])}
+          : ask();
     }
 
     private InternalRow[] ask() {

@@ -50,7 +50,10 @@ public final class TableChanges {
     }
   }
 
-  /** The SQL of a default, empty if there is to be none; its successor, an expression, need not have any. */
+  /**
+   * The SQL of a default, empty if there is to be none; its successor, an expression, need not have
+   * any.
+   */
   @SuppressWarnings("deprecation")
   private static String sql(TableChange.UpdateColumnDefaultValue change) {
     return change.newDefaultValue();

@@ -55,7 +55,8 @@ final class WriteJob {
   }
 
   private ObjectNode request() {
-    ObjectNode request = table.request(info.options()).put("mode", mode).put("query_id", info.queryId());
+    ObjectNode request =
+        table.request(info.options()).put("mode", mode).put("query_id", info.queryId());
     request.set("filters", Predicates.toJson(overwritten));
     request.put("snapshot_id", table.snapshotId());
     request.put("base_snapshot_id", table.basis());
@@ -63,7 +64,10 @@ final class WriteJob {
     return request;
   }
 
-  /** Begin the write; fails before any task runs if the table cannot take these rows or a key is missing. */
+  /**
+   * Begin the write; fails before any task runs if the table cannot take these rows or a key is
+   * missing.
+   */
   JsonNode begin() {
     ObjectNode request = request();
     String epoch = SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId");
@@ -78,25 +82,35 @@ final class WriteJob {
     return reply;
   }
 
-  /** The columns that come; those that say where a changed row was, which Spark sends along, are not written. */
+  /**
+   * The columns that come; those that say where a changed row was, which Spark sends along, are not
+   * written.
+   */
   private StructType written() {
     boolean changes = mode.equals("rewrite") || mode.equals("delete");
-    return new StructType(Arrays.stream(info.schema().fields())
-        .filter(field -> !changes || !FileColumns.has(field.name(), table.structType()))
-        .toArray(StructField[]::new));
+    return new StructType(
+        Arrays.stream(info.schema().fields())
+            .filter(field -> !changes || !FileColumns.has(field.name(), table.structType()))
+            .toArray(StructField[]::new));
   }
 
   Writers writers(JsonNode reply) {
     SparkSession spark = SparkSession.active();
-    SerializableConfiguration hadoop = new SerializableConfiguration(spark.sessionState().newHadoopConf());
+    SerializableConfiguration hadoop =
+        new SerializableConfiguration(spark.sessionState().newHadoopConf());
     return new Writers(
         WriteSpec.of(reply),
-        spark.sparkContext().broadcast(hadoop, ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
+        spark
+            .sparkContext()
+            .broadcast(hadoop, ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
         table.structType(),
         ordinals());
   }
 
-  /** Where each column of the table stands in the rows that come: Spark does not order those of a stream. */
+  /**
+   * Where each column of the table stands in the rows that come: Spark does not order those of a
+   * stream.
+   */
   private int[] ordinals() {
     StructType incoming = info.schema();
     StructField[] fields = table.structType().fields();
@@ -137,12 +151,15 @@ final class WriteJob {
       request.set("replaced", rewritten.get().fileNames());
     }
     if (marks) {
-      request.put("base_snapshot_id", table.snapshotId()).put("base_commit_id", table.snapshotCommit());
+      request
+          .put("base_snapshot_id", table.snapshotId())
+          .put("base_commit_id", table.snapshotCommit());
     }
     ArrayNode files = request.putArray("messages");
     for (WriterCommitMessage message : messages) {
       if (message != null) {
-        // A message of another class means two class loaders of this jar: fail, for to skip it would lose rows.
+        // A message of another class means two class loaders of this jar: fail, for to skip it
+        // would lose rows.
         add(files, ((FilesWritten) message).json());
       }
     }

@@ -12,8 +12,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * {@code bucket(count, column, ...)}: the bucket that writers put a row into. A catalog offers it so that Spark brings the rows
- * of one bucket to one task.
+ * {@code bucket(count, column, ...)}: the bucket that writers put a row into. A catalog offers it
+ * so that Spark brings the rows of one bucket to one task.
  */
 public final class BucketFunction implements UnboundFunction {
   public static final String NAME = "bucket";
@@ -22,14 +22,16 @@ public final class BucketFunction implements UnboundFunction {
   public BoundFunction bind(StructType input) {
     StructField[] fields = input.fields();
     if (fields.length < 2 || !(fields[0].dataType() instanceof IntegerType)) {
-      throw new UnsupportedOperationException("bucket takes a number of buckets and at least one column");
+      throw new UnsupportedOperationException(
+          "bucket takes a number of buckets and at least one column");
     }
     return new Bound(Arrays.stream(fields).map(StructField::dataType).toArray(DataType[]::new));
   }
 
   @Override
   public String description() {
-    return "bucket(count, column, ...): the bucket of a row, from 0 to count - 1, as Apache Paimon computes it";
+    return "bucket(count, column, ...): the bucket of a row, from 0 to count - 1, as Apache Paimon"
+        + " computes it";
   }
 
   @Override

@@ -23,10 +23,11 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 
 /**
- * The bucket of a row, as Paimon computes it: murmur3 of the bucket key's BinaryRow, seed 42, then {@code abs(hash % buckets)}.
+ * The bucket of a row, as Paimon computes it: murmur3 of the bucket key's BinaryRow, seed 42, then
+ * {@code abs(hash % buckets)}.
  *
- * <p>A BinaryRow is a header byte and null bits in whole words, a word for each field, then the bytes of long values. Not for
- * use by several threads.
+ * <p>A BinaryRow is a header byte and null bits in whole words, a word for each field, then the
+ * bytes of long values. Not for use by several threads.
  */
 public final class BucketHash {
   private static final int SEED = 42;
@@ -73,7 +74,8 @@ public final class BucketHash {
 
   /** A null of a type that lies among the long values takes its room there all the same. */
   private void keepPlace(int field, int at) {
-    if (types[field] instanceof DecimalType decimal && decimal.precision() > Decimal.MAX_LONG_DIGITS()) {
+    if (types[field] instanceof DecimalType decimal
+        && decimal.precision() > Decimal.MAX_LONG_DIGITS()) {
       buffer.putLong(at, (long) grow(16) << 32);
     } else if (types[field] instanceof TimestampType || types[field] instanceof TimestampNTZType) {
       buffer.putLong(at, (long) grow(8) << 32);
@@ -106,7 +108,8 @@ public final class BucketHash {
     } else if (type instanceof TimestampType || type instanceof TimestampNTZType) {
       putTimestamp(at, row.getLong(ordinal));
     } else {
-      throw new IllegalArgumentException("a column of type " + type.sql() + " cannot be a bucket key");
+      throw new IllegalArgumentException(
+          "a column of type " + type.sql() + " cannot be a bucket key");
     }
   }
 
@@ -121,7 +124,10 @@ public final class BucketHash {
     buffer.putLong(at, (long) start << 32 | unscaled.length);
   }
 
-  /** A timestamp of more than millisecond precision: milliseconds among the long values, the rest of the nanoseconds beside. */
+  /**
+   * A timestamp of more than millisecond precision: milliseconds among the long values, the rest of
+   * the nanoseconds beside.
+   */
   private void putTimestamp(int at, long micros) {
     int start = grow(8);
     buffer.putLong(start, Math.floorDiv(micros, 1000L));

@@ -15,14 +15,22 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatchRow;
 import scala.Option;
 
-/** A column of a file as values of the type that it was altered to since; a value that does not fit is an error. */
+/**
+ * A column of a file as values of the type that it was altered to since; a value that does not fit
+ * is an error.
+ */
 public final class CastVector {
   private final Expression cast;
   private final RowToColumnConverter converter;
   private final OnHeapColumnVector output;
 
   public CastVector(DataType written, DataType wanted, int batchRows) {
-    this.cast = new Cast(new BoundReference(0, written, true), wanted, Option.apply("UTC"), EvalMode$.MODULE$.ANSI());
+    this.cast =
+        new Cast(
+            new BoundReference(0, written, true),
+            wanted,
+            Option.apply("UTC"),
+            EvalMode$.MODULE$.ANSI());
     this.converter = new RowToColumnConverter(new StructType().add("c", wanted, true));
     this.output = new OnHeapColumnVector(batchRows, wanted);
   }
@@ -37,7 +45,8 @@ public final class CastVector {
     WritableColumnVector[] target = {output};
     for (int i = 0; i < count; i++) {
       row.rowId = i;
-      converter.convert(new GenericInternalRow(new Object[] {cast.eval((InternalRow) row)}), target);
+      converter.convert(
+          new GenericInternalRow(new Object[] {cast.eval((InternalRow) row)}), target);
     }
   }
 }

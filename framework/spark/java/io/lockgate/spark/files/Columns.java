@@ -16,8 +16,8 @@ import org.apache.hadoop.hive.ql.exec.vector.MapColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.TimestampColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
-import org.apache.orc.TypeDescription.Category;
 import org.apache.orc.TypeDescription;
+import org.apache.orc.TypeDescription.Category;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
@@ -30,16 +30,16 @@ import org.apache.spark.sql.types.TimestampType;
 /**
  * Which column of a file holds which wanted column, and how its values are seen.
  *
- * <p>A column is found by its field id (attribute {@code paimon.id}, or the schema the file was written with), and by name
- * where a file has neither. A file without the column yields nulls.
+ * <p>A column is found by its field id (attribute {@code paimon.id}, or the schema the file was
+ * written with), and by name where a file has neither. A file without the column yields nulls.
  */
 public final class Columns {
   public static final String FIELD_ID = "paimon.id";
   static final String SPARK_TYPE = "spark.sql.catalyst.type";
 
   /**
-   * A wanted column: its name in the table, its field id (or null), its type, and the field ids of the columns inside it by
-   * their paths, joined by {@link #SEPARATOR}.
+   * A wanted column: its name in the table, its field id (or null), its type, and the field ids of
+   * the columns inside it by their paths, joined by {@link #SEPARATOR}.
    */
   public record Wanted(String name, Integer id, DataType type, Map<String, Integer> inside) {
     public Wanted(String name, Integer id, DataType type) {
@@ -64,7 +64,8 @@ public final class Columns {
     this.inFile = new TypeDescription[wanted.size()];
   }
 
-  public static Columns map(TypeDescription file, List<Wanted> wanted, Map<Integer, String> namesAtWriting) {
+  public static Columns map(
+      TypeDescription file, List<Wanted> wanted, Map<Integer, String> namesAtWriting) {
     Columns columns = new Columns(wanted, namesAtWriting);
     Map<Integer, String> ids = ids(file);
     for (int i = 0; i < columns.inFile.length; i++) {
@@ -93,12 +94,17 @@ public final class Columns {
     return ids;
   }
 
-  private static String fileName(Wanted column, TypeDescription file, Map<Integer, String> ids, Map<Integer, String> atWriting) {
+  private static String fileName(
+      Wanted column,
+      TypeDescription file,
+      Map<Integer, String> ids,
+      Map<Integer, String> atWriting) {
     List<String> names = file.getFieldNames();
     if (column.id() != null && !ids.isEmpty()) {
       return ids.get(column.id());
     }
-    String name = column.id() != null && atWriting != null ? atWriting.get(column.id()) : column.name();
+    String name =
+        column.id() != null && atWriting != null ? atWriting.get(column.id()) : column.name();
     if (name == null || names.contains(name)) {
       return name;
     }
@@ -106,8 +112,12 @@ public final class Columns {
     return names.stream().filter(name::equalsIgnoreCase).findFirst().orElse(null);
   }
 
-  /** The type to ask ORC for: the file's own where its vectors serve, else the wanted one, which ORC then converts to. */
-  private TypeDescription readType(DataType want, TypeDescription file, Wanted column, String path) {
+  /**
+   * The type to ask ORC for: the file's own where its vectors serve, else the wanted one, which ORC
+   * then converts to.
+   */
+  private TypeDescription readType(
+      DataType want, TypeDescription file, Wanted column, String path) {
     Category category = file.getCategory();
     if (want instanceof StructType struct && category == Category.STRUCT) {
       TypeDescription type = TypeDescription.createStruct();
@@ -115,15 +125,22 @@ public final class Columns {
         String inner = path + SEPARATOR + field.name();
         int at = inside(file, field.name(), column, inner);
         if (at >= 0) {
-          type.addField(file.getFieldNames().get(at), readType(field.dataType(), file.getChildren().get(at), column, inner));
+          type.addField(
+              file.getFieldNames().get(at),
+              readType(field.dataType(), file.getChildren().get(at), column, inner));
         }
       }
       return type;
     } else if (want instanceof ArrayType array && category == Category.LIST) {
       return TypeDescription.createList(
-          readType(array.elementType(), file.getChildren().get(0), column, path + SEPARATOR + "element"));
+          readType(
+              array.elementType(),
+              file.getChildren().get(0),
+              column,
+              path + SEPARATOR + "element"));
     } else if (want instanceof MapType map && category == Category.MAP) {
-      return TypeDescription.createMap(readType(map.keyType(), file.getChildren().get(0), column, path + SEPARATOR + "key"),
+      return TypeDescription.createMap(
+          readType(map.keyType(), file.getChildren().get(0), column, path + SEPARATOR + "key"),
           readType(map.valueType(), file.getChildren().get(1), column, path + SEPARATOR + "value"));
     } else if (want instanceof TimestampType || want instanceof TimestampNTZType) {
       return timestampType(want, file, column.name() + path.replace(SEPARATOR, "."));
@@ -134,14 +151,18 @@ public final class Columns {
     return type.getCategory() == category && type.equals(file, false) ? file.clone() : type;
   }
 
-  /** The place of a struct's field in the file's struct: by its id, or by its name where there are no ids; below 0 for none. */
+  /**
+   * The place of a struct's field in the file's struct: by its id, or by its name where there are
+   * no ids; below 0 for none.
+   */
   private int inside(TypeDescription file, String name, Wanted column, String path) {
     Integer id = column.inside().get(path);
     if (id == null) {
       return file.getFieldNames().indexOf(name);
     }
     Map<Integer, String> ids = ids(file);
-    String stored = !ids.isEmpty() ? ids.get(id) : namesAtWriting == null ? name : namesAtWriting.get(id);
+    String stored =
+        !ids.isEmpty() ? ids.get(id) : namesAtWriting == null ? name : namesAtWriting.get(id);
     return stored == null ? -1 : file.getFieldNames().indexOf(stored);
   }
 
@@ -156,14 +177,17 @@ public final class Columns {
     } else if (category == Category.LONG && file.getAttributeValue(SPARK_TYPE) != null) {
       return TypeDescription.createLong();
     }
-    throw new IllegalArgumentException("column " + path + ": a file's " + file + " cannot be read as " + want.sql());
+    throw new IllegalArgumentException(
+        "column " + path + ": a file's " + file + " cannot be read as " + want.sql());
   }
 
   private static boolean isText(Category category) {
     return category == Category.STRING || category == Category.VARCHAR || category == Category.CHAR;
   }
 
-  /** The struct to read, with the file's names, in the order wanted; absent columns are left out. */
+  /**
+   * The struct to read, with the file's names, in the order wanted; absent columns are left out.
+   */
   public TypeDescription readType() {
     return readType;
   }
@@ -192,17 +216,25 @@ public final class Columns {
     return inFile.length;
   }
 
-  /** Tells whether an instant is wanted where the file has a wall clock, as Spark writes its TIMESTAMP. */
+  /**
+   * Tells whether an instant is wanted where the file has a wall clock, as Spark writes its
+   * TIMESTAMP.
+   */
   public boolean localTimestamps() {
     return localTimestamps;
   }
 
-  /** Tells whether a wall clock is wanted where the file has one, as Paimon writes TIMESTAMP_NTZ. */
+  /**
+   * Tells whether a wall clock is wanted where the file has one, as Paimon writes TIMESTAMP_NTZ.
+   */
   public boolean wallClocks() {
     return wallClocks;
   }
 
-  /** Vectors for rows of {@link #readType()}; short decimals that need no conversion are read as the numbers that they are. */
+  /**
+   * Vectors for rows of {@link #readType()}; short decimals that need no conversion are read as the
+   * numbers that they are.
+   */
   public VectorizedRowBatch createBatch(int rows) {
     VectorizedRowBatch batch = readType.createRowBatch(rows);
     int next = 0;
@@ -218,17 +250,23 @@ public final class Columns {
   }
 
   private static boolean isShortDecimal(TypeDescription type) {
-    return type.getCategory() == Category.DECIMAL && type.getPrecision() <= TypeDescription.MAX_DECIMAL64_PRECISION;
+    return type.getCategory() == Category.DECIMAL
+        && type.getPrecision() <= TypeDescription.MAX_DECIMAL64_PRECISION;
   }
 
-  /** Views over a batch of {@link #createBatch}; {@code toInstant} turns the writer's wall clock into an instant. */
+  /**
+   * Views over a batch of {@link #createBatch}; {@code toInstant} turns the writer's wall clock
+   * into an instant.
+   */
   public Vectors.View[] views(ColumnVector[] vectors, LongUnaryOperator toInstant) {
     List<Vectors.View> views = new ArrayList<>();
     int next = 0;
     for (int i = 0; i < inFile.length; i++) {
       Wanted column = wanted.get(i);
-      views.add(inFile[i] == null ? new Vectors.Missing(column.type())
-          : view(column.type(), inFile[i], vectors[next++], new Place(column, "", toInstant)));
+      views.add(
+          inFile[i] == null
+              ? new Vectors.Missing(column.type())
+              : view(column.type(), inFile[i], vectors[next++], new Place(column, "", toInstant)));
     }
     return views.toArray(Vectors.View[]::new);
   }
@@ -252,28 +290,37 @@ public final class Columns {
       return new Vectors.Doubles(type, doubles, file.getCategory());
     } else if (vector instanceof BytesColumnVector bytes) {
       boolean isChar = file.getCategory() == Category.CHAR;
-      return isChar ? new Vectors.Chars(type, bytes, file.getMaxLength()) : new Vectors.Bytes(type, bytes);
+      return isChar
+          ? new Vectors.Chars(type, bytes, file.getMaxLength())
+          : new Vectors.Bytes(type, bytes);
     } else if (vector instanceof DecimalColumnVector decimals) {
       return new Vectors.Decimals(type, decimals);
     } else if (vector instanceof ListColumnVector list) {
       DataType element = ((ArrayType) type).elementType();
-      return new Vectors.Lists(type, list, view(element, file.getChildren().get(0), list.child, place.in("element")));
+      return new Vectors.Lists(
+          type, list, view(element, file.getChildren().get(0), list.child, place.in("element")));
     } else if (vector instanceof MapColumnVector map) {
       MapType mapType = (MapType) type;
-      return new Vectors.Maps(type, map, view(mapType.keyType(), file.getChildren().get(0), map.keys, place.in("key")),
+      return new Vectors.Maps(
+          type,
+          map,
+          view(mapType.keyType(), file.getChildren().get(0), map.keys, place.in("key")),
           view(mapType.valueType(), file.getChildren().get(1), map.values, place.in("value")));
     }
     return structView((StructType) type, file, (StructColumnVector) vector, place);
   }
 
-  private Vectors.View structView(StructType type, TypeDescription file, StructColumnVector vector, Place place) {
+  private Vectors.View structView(
+      StructType type, TypeDescription file, StructColumnVector vector, Place place) {
     List<Vectors.View> children = new ArrayList<>();
     int next = 0;
     for (StructField field : type.fields()) {
       Place inner = place.in(field.name());
       int at = inside(file, field.name(), place.column(), inner.path());
-      children.add(at < 0 ? new Vectors.Missing(field.dataType())
-          : view(field.dataType(), file.getChildren().get(at), vector.fields[next++], inner));
+      children.add(
+          at < 0
+              ? new Vectors.Missing(field.dataType())
+              : view(field.dataType(), file.getChildren().get(at), vector.fields[next++], inner));
     }
     return new Vectors.Structs(type, vector, children.toArray(Vectors.View[]::new));
   }

@@ -18,7 +18,8 @@ import org.roaringbitmap.RoaringBitmap;
 /**
  * The positions of deleted rows in a data file: a deletion vector, in either of its two layouts.
  *
- * <p>The twin of Python's {@code DeletedRows}; both run the vectors of {@code tests/fixtures/vectors}.
+ * <p>The twin of Python's {@code DeletedRows}; both run the vectors of {@code
+ * tests/fixtures/vectors}.
  */
 public final class DeletedRows {
   private static final int MAGIC_32 = 1581511376;
@@ -26,8 +27,12 @@ public final class DeletedRows {
   private static final int FRAME_BYTES = 8;
   private static final int MAGIC_BYTES = 4;
 
-  /** Where a vector lies in an index file; {@code length} is the manifest's, {@code rows} are those of the data file. */
-  public record Place(String path, long offset, long length, long cardinality, long rows) implements Serializable {}
+  /**
+   * Where a vector lies in an index file; {@code length} is the manifest's, {@code rows} are those
+   * of the data file.
+   */
+  public record Place(String path, long offset, long length, long cardinality, long rows)
+      implements Serializable {}
 
   private final Map<Integer, RoaringBitmap> parts;
 
@@ -46,17 +51,23 @@ public final class DeletedRows {
     } catch (EOFException end) {
       throw new IOException(name + " is truncated: " + end.getMessage(), end);
     }
-    byte[] whole = isWide(data) ? Arrays.copyOf(data, Math.min(data.length, (int) place.length())) : data;
+    byte[] whole =
+        isWide(data) ? Arrays.copyOf(data, Math.min(data.length, (int) place.length())) : data;
     DeletedRows deleted = decode(whole, place.rows(), name);
     if (deleted.cardinality() != place.cardinality()) {
-      throw new IOException(name + " is damaged: it deletes " + deleted.cardinality() + " rows, its manifest says "
-          + place.cardinality());
+      throw new IOException(
+          name
+              + " is damaged: it deletes "
+              + deleted.cardinality()
+              + " rows, its manifest says "
+              + place.cardinality());
     }
     return deleted;
   }
 
   private static boolean isWide(byte[] data) {
-    return data.length >= FRAME_BYTES && ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).getInt(MAGIC_BYTES) == MAGIC_64;
+    return data.length >= FRAME_BYTES
+        && ByteBuffer.wrap(data).order(ByteOrder.LITTLE_ENDIAN).getInt(MAGIC_BYTES) == MAGIC_64;
   }
 
   /** Decodes the bytes of a vector of a file with so many rows. */
@@ -71,18 +82,26 @@ public final class DeletedRows {
       throw new IOException(name + " is damaged: " + damage.getMessage(), damage);
     }
     if (found.cardinality() > rows || found.last() >= rows) {
-      throw new IOException(name + " is damaged: it deletes rows that a file of " + rows + " rows lacks");
+      throw new IOException(
+          name + " is damaged: it deletes rows that a file of " + rows + " rows lacks");
     }
     return found;
   }
 
   private static ByteBuffer checked(byte[] data, String name) throws IOException {
     if (data.length < FRAME_BYTES + MAGIC_BYTES) {
-      throw new IOException(name + " is truncated: a deletion vector has more than " + data.length + " bytes");
+      throw new IOException(
+          name + " is truncated: a deletion vector has more than " + data.length + " bytes");
     }
     int size = ByteBuffer.wrap(data).getInt();
     if (size != data.length - FRAME_BYTES) {
-      throw new IOException(name + " is damaged: it says " + size + " bytes where " + (data.length - FRAME_BYTES) + " are");
+      throw new IOException(
+          name
+              + " is damaged: it says "
+              + size
+              + " bytes where "
+              + (data.length - FRAME_BYTES)
+              + " are");
     }
     CRC32 sum = new CRC32();
     sum.update(data, MAGIC_BYTES, size);
@@ -127,7 +146,8 @@ public final class DeletedRows {
     long last = -1;
     for (Map.Entry<Integer, RoaringBitmap> part : parts.entrySet()) {
       if (!part.getValue().isEmpty()) {
-        last = ((long) part.getKey() << Integer.SIZE) + Integer.toUnsignedLong(part.getValue().last());
+        last =
+            ((long) part.getKey() << Integer.SIZE) + Integer.toUnsignedLong(part.getValue().last());
       }
     }
     return last;
@@ -139,7 +159,10 @@ public final class DeletedRows {
     return part != null && part.contains((int) row);
   }
 
-  /** Writes into {@code left} which of {@code count} rows from {@code first} on, counted from it, are left; returns how many. */
+  /**
+   * Writes into {@code left} which of {@code count} rows from {@code first} on, counted from it,
+   * are left; returns how many.
+   */
   public int keep(long first, int count, int[] left) {
     long low = first & 0xFFFFFFFFL;
     RoaringBitmap part = parts.get((int) (first >>> Integer.SIZE));
@@ -164,7 +187,9 @@ public final class DeletedRows {
 
   /** The next deleted row, counted from {@code low}. */
   private static long next(PeekableIntIterator gone, long low) {
-    return gone != null && gone.hasNext() ? Integer.toUnsignedLong(gone.next()) - low : Long.MAX_VALUE;
+    return gone != null && gone.hasNext()
+        ? Integer.toUnsignedLong(gone.next()) - low
+        : Long.MAX_VALUE;
   }
 
   private int keepOneByOne(long first, int count, int[] left) {

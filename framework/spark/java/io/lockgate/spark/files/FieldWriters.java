@@ -47,7 +47,8 @@ public final class FieldWriters {
   }
 
   /** Writes a value or a null. */
-  public static void write(ValueWriter writer, SpecializedGetters from, int ordinal, ColumnVector to, int at) {
+  public static void write(
+      ValueWriter writer, SpecializedGetters from, int ordinal, ColumnVector to, int at) {
     if (from.isNullAt(ordinal)) {
       to.noNulls = false;
       to.isNull[at] = true;
@@ -64,13 +65,16 @@ public final class FieldWriters {
     } else if (type instanceof StringType) {
       return FieldWriters::text;
     } else if (type instanceof DoubleType) {
-      return (from, ordinal, to, at) -> ((DoubleColumnVector) to).vector[at] = from.getDouble(ordinal);
+      return (from, ordinal, to, at) ->
+          ((DoubleColumnVector) to).vector[at] = from.getDouble(ordinal);
     } else if (type instanceof FloatType) {
-      return (from, ordinal, to, at) -> ((DoubleColumnVector) to).vector[at] = from.getFloat(ordinal);
+      return (from, ordinal, to, at) ->
+          ((DoubleColumnVector) to).vector[at] = from.getFloat(ordinal);
     } else if (type instanceof DecimalType decimal) {
       return decimal(decimal.precision(), decimal.scale());
     } else if (type instanceof BooleanType) {
-      return (from, ordinal, to, at) -> ((LongColumnVector) to).vector[at] = from.getBoolean(ordinal) ? 1 : 0;
+      return (from, ordinal, to, at) ->
+          ((LongColumnVector) to).vector[at] = from.getBoolean(ordinal) ? 1 : 0;
     } else if (type instanceof ShortType) {
       return (from, ordinal, to, at) -> ((LongColumnVector) to).vector[at] = from.getShort(ordinal);
     } else if (type instanceof ByteType) {
@@ -97,7 +101,9 @@ public final class FieldWriters {
     BytesColumnVector vector = (BytesColumnVector) to;
     int length = value.numBytes();
     vector.ensureValPreallocated(length);
-    value.writeToMemory(vector.getValPreallocatedBytes(), Platform.BYTE_ARRAY_OFFSET + vector.getValPreallocatedStart());
+    value.writeToMemory(
+        vector.getValPreallocatedBytes(),
+        Platform.BYTE_ARRAY_OFFSET + vector.getValPreallocatedStart());
     vector.setValPreallocated(at, length);
   }
 
@@ -111,9 +117,13 @@ public final class FieldWriters {
   private static void timestamp(SpecializedGetters from, int ordinal, ColumnVector to, int at) {
     long micros = from.getLong(ordinal);
     if (micros < 0 && micros >= -999_000L) {
-      // ORC keeps seconds rounded towards zero and a fraction: here its readers would find the value one second later.
-      throw new IllegalArgumentException("an ORC file cannot hold a timestamp with a fraction in the second before"
-          + " 1970-01-01 00:00:00 (microseconds " + micros + ")");
+      // ORC keeps seconds rounded towards zero and a fraction: here its readers would find the
+      // value one second later.
+      throw new IllegalArgumentException(
+          "an ORC file cannot hold a timestamp with a fraction in the second before"
+              + " 1970-01-01 00:00:00 (microseconds "
+              + micros
+              + ")");
     }
     TimestampColumnVector vector = (TimestampColumnVector) to;
     vector.time[at] = Math.floorDiv(micros, 1000L);
@@ -143,7 +153,8 @@ public final class FieldWriters {
     };
   }
 
-  private static int reserve(MultiValuedColumnVector vector, int at, int count, ColumnVector... children) {
+  private static int reserve(
+      MultiValuedColumnVector vector, int at, int count, ColumnVector... children) {
     int first = vector.childCount;
     vector.offsets[at] = first;
     vector.lengths[at] = count;

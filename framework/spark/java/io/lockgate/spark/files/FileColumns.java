@@ -2,7 +2,10 @@ package io.lockgate.spark.files;
 
 import java.util.Set;
 
-/** Columns that say where a row lies, or when it was written. Queries may ask for them; no schema has them. */
+/**
+ * Columns that say where a row lies, or when it was written. Queries may ask for them; no schema
+ * has them.
+ */
 public final class FileColumns {
   /** The URI of the row's file, as the plan of a scan names it. */
   public static final String PATH = "_FILE_PATH";
@@ -19,11 +22,15 @@ public final class FileColumns {
   /** Of a table with a primary key: what its writer numbered the row with. Files hold it. */
   public static final String SEQUENCE_NUMBER = "_SEQUENCE_NUMBER";
 
-  private static final Set<String> NAMES = Set.of(PATH, ROW_INDEX, PARTITION, BUCKET, SEQUENCE_NUMBER);
+  private static final Set<String> NAMES =
+      Set.of(PATH, ROW_INDEX, PARTITION, BUCKET, SEQUENCE_NUMBER);
 
   private FileColumns() {}
 
-  /** Tells whether a column of a scan is one of these, and not a column of the table that has such a name. */
+  /**
+   * Tells whether a column of a scan is one of these, and not a column of the table that has such a
+   * name.
+   */
   public static boolean has(String column, org.apache.spark.sql.types.StructType tableSchema) {
     return NAMES.contains(column) && !tableSchema.getFieldIndex(column).isDefined();
   }

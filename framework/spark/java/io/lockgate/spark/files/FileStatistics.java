@@ -23,17 +23,27 @@ import org.apache.spark.sql.types.DecimalType;
 public final class FileStatistics {
   private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 
-  /** What is kept of a column besides its nulls: bounds or none, of texts at most so many characters. */
+  /**
+   * What is kept of a column besides its nulls: bounds or none, of texts at most so many
+   * characters.
+   */
   public record Mode(boolean bounds, int characters) implements Serializable {
-    /** Reads {"bounds", "length"}; without a length texts are kept whole, as far as ORC keeps them. */
+    /**
+     * Reads {"bounds", "length"}; without a length texts are kept whole, as far as ORC keeps them.
+     */
     public static Mode of(JsonNode mode) {
-      return new Mode(mode.get("bounds").asBoolean(), mode.hasNonNull("length") ? mode.get("length").asInt() : Integer.MAX_VALUE);
+      return new Mode(
+          mode.get("bounds").asBoolean(),
+          mode.hasNonNull("length") ? mode.get("length").asInt() : Integer.MAX_VALUE);
     }
   }
 
   private FileStatistics() {}
 
-  /** {"min","max","nulls"}; bounds are null where there is none that holds for every value, or none is to be kept. */
+  /**
+   * {"min","max","nulls"}; bounds are null where there is none that holds for every value, or none
+   * is to be kept.
+   */
   public static ObjectNode of(ColumnStatistics statistics, DataType type, long rows, Mode mode) {
     ObjectNode node = NODES.objectNode();
     node.putNull("min").putNull("max").put("nulls", rows - statistics.getNumberOfValues());
@@ -43,7 +53,8 @@ public final class FileStatistics {
     return node;
   }
 
-  private static void bounds(ObjectNode node, ColumnStatistics statistics, DataType type, Mode mode) {
+  private static void bounds(
+      ObjectNode node, ColumnStatistics statistics, DataType type, Mode mode) {
     if (statistics instanceof IntegerColumnStatistics integers) {
       node.put("min", integers.getMinimum()).put("max", integers.getMaximum());
     } else if (statistics instanceof StringColumnStatistics strings) {
@@ -53,8 +64,10 @@ public final class FileStatistics {
     } else if (statistics instanceof DateColumnStatistics dates) {
       node.put("min", dates.getMinimumDayOfEpoch()).put("max", dates.getMaximumDayOfEpoch());
     } else if (statistics instanceof TimestampColumnStatistics timestamps) {
-      node.put("min", micros(timestamps.getMinimumUTC())).put("max", micros(timestamps.getMaximumUTC()));
-    } else if (statistics instanceof DecimalColumnStatistics decimals && type instanceof DecimalType decimal) {
+      node.put("min", micros(timestamps.getMinimumUTC()))
+          .put("max", micros(timestamps.getMaximumUTC()));
+    } else if (statistics instanceof DecimalColumnStatistics decimals
+        && type instanceof DecimalType decimal) {
       node.set("min", plain(decimals.getMinimum(), decimal.scale()));
       node.set("max", plain(decimals.getMaximum(), decimal.scale()));
     } else if (statistics instanceof BooleanColumnStatistics booleans) {
@@ -62,9 +75,14 @@ public final class FileStatistics {
     }
   }
 
-  /** ORC's bounds leave NaN out, but its sum does not; zeros of either sign must lie within the bounds. */
+  /**
+   * ORC's bounds leave NaN out, but its sum does not; zeros of either sign must lie within the
+   * bounds.
+   */
   private static void doubles(ObjectNode node, DoubleColumnStatistics doubles) {
-    if (Double.isNaN(doubles.getSum()) || Double.isNaN(doubles.getMinimum()) || Double.isNaN(doubles.getMaximum())) {
+    if (Double.isNaN(doubles.getSum())
+        || Double.isNaN(doubles.getMinimum())
+        || Double.isNaN(doubles.getMaximum())) {
       return;
     }
     node.set("min", Values.number(doubles.getMinimum() == 0 ? -0.0 : doubles.getMinimum()));
@@ -72,18 +90,27 @@ public final class FileStatistics {
   }
 
   private static JsonNode plain(HiveDecimal value, int scale) {
-    return NODES.textNode(value.bigDecimalValue().setScale(scale, RoundingMode.UNNECESSARY).toPlainString());
+    return NODES.textNode(
+        value.bigDecimalValue().setScale(scale, RoundingMode.UNNECESSARY).toPlainString());
   }
 
   private static long micros(Timestamp timestamp) {
     return Math.floorDiv(timestamp.getTime(), 1000L) * 1_000_000L + timestamp.getNanos() / 1000;
   }
 
-  /** Cuts bounds as Paimon's truncate(n): the lower one is shortened, the upper one rounded up, or neither kept. */
+  /**
+   * Cuts bounds as Paimon's truncate(n): the lower one is shortened, the upper one rounded up, or
+   * neither kept.
+   */
   private static void text(ObjectNode node, String min, String max, int characters) {
     String upper = roundUp(max, characters);
     if (min != null && upper != null) {
-      node.put("min", min.substring(0, min.offsetByCodePoints(0, Math.min(characters, min.codePointCount(0, min.length())))));
+      node.put(
+          "min",
+          min.substring(
+              0,
+              min.offsetByCodePoints(
+                  0, Math.min(characters, min.codePointCount(0, min.length())))));
       node.put("max", upper);
     }
   }

@@ -8,7 +8,8 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 /**
  * A row that is made when somebody reads it, once.
  *
- * <p>It equals rows made of an equal request, so that a plan that has it in several places asks once for all.
+ * <p>It equals rows made of an equal request, so that a plan that has it in several places asks
+ * once for all.
  */
 public final class LateRow extends GenericInternalRow {
   private final int width;

@@ -53,7 +53,9 @@ public final class OrcTypes {
     } else if (type instanceof DoubleType) {
       return TypeDescription.createDouble();
     } else if (type instanceof DecimalType decimal) {
-      return TypeDescription.createDecimal().withScale(decimal.scale()).withPrecision(decimal.precision());
+      return TypeDescription.createDecimal()
+          .withScale(decimal.scale())
+          .withPrecision(decimal.precision());
     } else if (type instanceof BinaryType) {
       return TypeDescription.createBinary();
     } else if (type instanceof DateType) {
@@ -72,7 +74,8 @@ public final class OrcTypes {
   }
 
   private static TypeDescription withId(DataType type, int fieldId, int depth) {
-    boolean flat = !(type instanceof ArrayType || type instanceof MapType || type instanceof StructType);
+    boolean flat =
+        !(type instanceof ArrayType || type instanceof MapType || type instanceof StructType);
     TypeDescription orc = flat ? toOrc(type) : nested(type, fieldId, depth, true);
     return orc.setAttribute(Columns.FIELD_ID, String.valueOf(fieldId));
   }
@@ -80,18 +83,24 @@ public final class OrcTypes {
   private static TypeDescription nested(DataType type, int fieldId, int depth, boolean ids) {
     int step = fieldId * NESTED_DEPTH + depth + 1;
     if (type instanceof ArrayType array) {
-      TypeDescription element = ids ? withId(array.elementType(), fieldId, depth + 1) : toOrc(array.elementType());
+      TypeDescription element =
+          ids ? withId(array.elementType(), fieldId, depth + 1) : toOrc(array.elementType());
       return TypeDescription.createList(id(element, NESTED_BASE + step, ids));
     } else if (type instanceof MapType map) {
       TypeDescription key = ids ? withId(map.keyType(), fieldId, depth + 1) : toOrc(map.keyType());
-      TypeDescription value = ids ? withId(map.valueType(), fieldId, depth + 1) : toOrc(map.valueType());
-      return TypeDescription.createMap(id(key, NESTED_BASE - step, ids), id(value, NESTED_BASE + step, ids));
+      TypeDescription value =
+          ids ? withId(map.valueType(), fieldId, depth + 1) : toOrc(map.valueType());
+      return TypeDescription.createMap(
+          id(key, NESTED_BASE - step, ids), id(value, NESTED_BASE + step, ids));
     } else if (type instanceof StructType struct) {
       TypeDescription orc = TypeDescription.createStruct();
       for (StructField field : struct.fields()) {
         boolean known = ids && field.metadata().contains(Columns.FIELD_ID);
-        orc.addField(field.name(), known
-            ? withId(field.dataType(), (int) field.metadata().getLong(Columns.FIELD_ID), 0) : toOrc(field.dataType()));
+        orc.addField(
+            field.name(),
+            known
+                ? withId(field.dataType(), (int) field.metadata().getLong(Columns.FIELD_ID), 0)
+                : toOrc(field.dataType()));
       }
       return orc;
     }

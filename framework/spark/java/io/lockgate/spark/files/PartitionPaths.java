@@ -21,17 +21,26 @@ import org.apache.spark.sql.types.TimestampType;
 public final class PartitionPaths {
   /** With so many digits every float, or every double, reads back. */
   private static final int FLOAT_DIGITS = 9;
+
   private static final int DOUBLE_DIGITS = 17;
-  private static final DateTimeFormatter SECONDS = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss");
+  private static final DateTimeFormatter SECONDS =
+      DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss");
   private static final String ESCAPED = "\"#%'*/:=?\\\u007F{}[]^";
 
   private PartitionPaths() {}
 
   /**
-   * The folder of one partition column; {@code legacy}, Paimon's default, names dates by their day number. {@code precision} is
-   * that of a timestamp in the table, of which Spark's type knows nothing.
+   * The folder of one partition column; {@code legacy}, Paimon's default, names dates by their day
+   * number. {@code precision} is that of a timestamp in the table, of which Spark's type knows
+   * nothing.
    */
-  public static String folder(String name, JsonNode value, DataType type, int precision, String defaultName, boolean legacy) {
+  public static String folder(
+      String name,
+      JsonNode value,
+      DataType type,
+      int precision,
+      String defaultName,
+      boolean legacy) {
     String text = value.isNull() ? "" : text(value, type, precision, legacy);
     return escape(name) + "=" + escape(text.isBlank() ? defaultName : text);
   }
@@ -40,7 +49,8 @@ public final class PartitionPaths {
     if (type instanceof TimestampType || type instanceof TimestampNTZType) {
       long micros = value.asLong();
       int nanos = (int) Math.floorMod(micros, 1_000_000L) * 1000;
-      LocalDateTime clock = LocalDateTime.ofEpochSecond(Math.floorDiv(micros, 1_000_000L), nanos, ZoneOffset.UTC);
+      LocalDateTime clock =
+          LocalDateTime.ofEpochSecond(Math.floorDiv(micros, 1_000_000L), nanos, ZoneOffset.UTC);
       return legacy ? clock.toString() : timestampText(clock, precision);
     } else if (type instanceof DateType && !legacy) {
       return LocalDate.ofEpochDay(value.asLong()).toString();
@@ -56,30 +66,41 @@ public final class PartitionPaths {
     return value.asText();
   }
 
-  /** What Paimon's cast to STRING prints: as many digits of a fraction as the type has, or as are needed. */
+  /**
+   * What Paimon's cast to STRING prints: as many digits of a fraction as the type has, or as are
+   * needed.
+   */
   private static String timestampText(LocalDateTime clock, int precision) {
     String fraction = String.format("%09d", clock.getNano());
-    fraction = fraction.substring(0, precision) + fraction.substring(precision).replaceAll("0+$", "");
+    fraction =
+        fraction.substring(0, precision) + fraction.substring(precision).replaceAll("0+$", "");
     return SECONDS.format(clock) + (fraction.isEmpty() ? "" : "." + fraction);
   }
 
-  /** What Java 19 and newer print of a number; older ones print more digits, and other folders would come out of it. */
+  /**
+   * What Java 19 and newer print of a number; older ones print more digits, and other folders would
+   * come out of it.
+   */
   private static String floatText(double number, int mostDigits, Predicate<BigDecimal> readsBack) {
     if (number == 0 || !Double.isFinite(number)) {
       return Double.toString(number);
     }
     BigDecimal exact = new BigDecimal(number);
     int count = 2;
-    while (count < mostDigits && !readsBack.test(exact.round(new MathContext(count, RoundingMode.HALF_EVEN)))) {
+    while (count < mostDigits
+        && !readsBack.test(exact.round(new MathContext(count, RoundingMode.HALF_EVEN)))) {
       count++;
     }
-    BigDecimal digits = exact.round(new MathContext(count, RoundingMode.HALF_EVEN)).stripTrailingZeros();
+    BigDecimal digits =
+        exact.round(new MathContext(count, RoundingMode.HALF_EVEN)).stripTrailingZeros();
     int exponent = digits.precision() - digits.scale() - 1;
     if (exponent >= -3 && exponent < 7) {
       return digits.scale() <= 0 ? digits.setScale(1).toPlainString() : digits.toPlainString();
     }
     BigDecimal mantissa = digits.movePointLeft(exponent);
-    return (mantissa.scale() <= 0 ? mantissa.setScale(1) : mantissa).toPlainString() + "E" + exponent;
+    return (mantissa.scale() <= 0 ? mantissa.setScale(1) : mantissa).toPlainString()
+        + "E"
+        + exponent;
   }
 
   private static String escape(String text) {

@@ -9,7 +9,10 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A column whose values lie in several vectors: value {@code i} is number {@code rows[i]} of vector {@code sources[i]}. */
+/**
+ * A column whose values lie in several vectors: value {@code i} is number {@code rows[i]} of vector
+ * {@code sources[i]}.
+ */
 public final class PickedVector extends ColumnVector {
   private final int[] sources;
   private final int[] rows;

@@ -7,7 +7,10 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The numbers of the rows of a batch in their file: rows of one batch follow each other, whatever filters skip between. */
+/**
+ * The numbers of the rows of a batch in their file: rows of one batch follow each other, whatever
+ * filters skip between.
+ */
 public final class RowNumbers extends ColumnVector {
   private long first;
 

@@ -11,11 +11,12 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
 
 /**
- * The Hadoop configuration of a session as executors have it. It is sent anew only when it has changed: sending it takes longer
- * than planning a query of one row.
+ * The Hadoop configuration of a session as executors have it. It is sent anew only when it has
+ * changed: sending it takes longer than planning a query of one row.
  */
 public final class SentConfiguration {
-  private record Sent(Map<String, String> entries, Broadcast<SerializableConfiguration> broadcast) {}
+  private record Sent(
+      Map<String, String> entries, Broadcast<SerializableConfiguration> broadcast) {}
 
   // The last one of each context.
   private static final Map<SparkContext, Sent> SENT = new WeakHashMap<>();
@@ -29,8 +30,14 @@ public final class SentConfiguration {
     synchronized (SENT) {
       Sent last = SENT.get(spark.sparkContext());
       if (last == null || !last.entries().equals(entries)) {
-        last = new Sent(entries, spark.sparkContext().broadcast(
-            new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class)));
+        last =
+            new Sent(
+                entries,
+                spark
+                    .sparkContext()
+                    .broadcast(
+                        new SerializableConfiguration(conf),
+                        ClassTag$.MODULE$.apply(SerializableConfiguration.class)));
         SENT.put(spark.sparkContext(), last);
       }
       return last.broadcast();

@@ -31,7 +31,9 @@ public final class VectorCopy {
       return;
     } else if (type instanceof IntegerType || type instanceof DateType) {
       to.putInts(0, count, from.getInts(0, count), 0);
-    } else if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
+    } else if (type instanceof LongType
+        || type instanceof TimestampType
+        || type instanceof TimestampNTZType) {
       to.putLongs(0, count, from.getLongs(0, count), 0);
     } else if (type instanceof DoubleType) {
       to.putDoubles(0, count, from.getDoubles(0, count), 0);
@@ -54,7 +56,8 @@ public final class VectorCopy {
     copyNulls(from, to, count);
   }
 
-  private static void copyBytes(ColumnVector from, WritableColumnVector to, int count, boolean text) {
+  private static void copyBytes(
+      ColumnVector from, WritableColumnVector to, int count, boolean text) {
     for (int i = 0; i < count; i++) {
       if (!from.isNullAt(i)) {
         byte[] bytes = text ? from.getUTF8String(i).getBytes() : from.getBinary(i);
@@ -74,7 +77,8 @@ public final class VectorCopy {
   }
 
   private static void copyRows(ColumnVector from, WritableColumnVector to, int count) {
-    RowToColumnConverter converter = new RowToColumnConverter(new StructType().add("c", from.dataType(), true));
+    RowToColumnConverter converter =
+        new RowToColumnConverter(new StructType().add("c", from.dataType(), true));
     ColumnarBatchRow row = new ColumnarBatchRow(new ColumnVector[] {from});
     WritableColumnVector[] target = {to};
     for (int i = 0; i < count; i++) {

@@ -134,7 +134,8 @@ public final class Vectors {
     }
 
     private UnsupportedOperationException unsupported(String what) {
-      return new UnsupportedOperationException("a column of type " + dataType().sql() + " has no " + what);
+      return new UnsupportedOperationException(
+          "a column of type " + dataType().sql() + " has no " + what);
     }
   }
 
@@ -176,8 +177,9 @@ public final class Vectors {
   /**
    * FLOAT and DOUBLE.
    *
-   * <p>ORC's reader takes values for repeated if they are equal by {@code ==}, as 0.0 and -0.0 are. It has stored all of them
-   * nevertheless where the file's own type is one of the two, unless all are null; numbers of other types have one zero only.
+   * <p>ORC's reader takes values for repeated if they are equal by {@code ==}, as 0.0 and -0.0 are.
+   * It has stored all of them nevertheless where the file's own type is one of the two, unless all
+   * are null; numbers of other types have one zero only.
    */
   static final class Doubles extends View {
     private final DoubleColumnVector base;
@@ -186,7 +188,8 @@ public final class Vectors {
     Doubles(DataType type, DoubleColumnVector base, TypeDescription.Category file) {
       super(type, base);
       this.base = base;
-      this.isStored = file == TypeDescription.Category.FLOAT || file == TypeDescription.Category.DOUBLE;
+      this.isStored =
+          file == TypeDescription.Category.FLOAT || file == TypeDescription.Category.DOUBLE;
     }
 
     private double value(int row) {
@@ -204,7 +207,10 @@ public final class Vectors {
     }
   }
 
-  /** CHAR(n): ORC's reader takes the blanks at the end away; Spark gives them back to SELECT, but not to UPDATE and MERGE. */
+  /**
+   * CHAR(n): ORC's reader takes the blanks at the end away; Spark gives them back to SELECT, but
+   * not to UPDATE and MERGE.
+   */
   static final class Chars extends Bytes {
     private static final UTF8String BLANK = UTF8String.fromString(" ");
     private final int length;
@@ -256,7 +262,8 @@ public final class Vectors {
 
     @Override
     public Decimal getDecimal(int row, int precision, int scale) {
-      return Decimal.apply(base.vector[at(row)].getHiveDecimal().bigDecimalValue(), precision, scale);
+      return Decimal.apply(
+          base.vector[at(row)].getHiveDecimal().bigDecimalValue(), precision, scale);
     }
   }
 
@@ -275,7 +282,10 @@ public final class Vectors {
     }
   }
 
-  /** Timestamps of either kind, in microseconds; {@code adjust} turns the file's clock into the wanted one. */
+  /**
+   * Timestamps of either kind, in microseconds; {@code adjust} turns the file's clock into the
+   * wanted one.
+   */
   static final class Timestamps extends View {
     private final TimestampColumnVector base;
     private final LongUnaryOperator adjust;
@@ -290,7 +300,8 @@ public final class Vectors {
     public long getLong(int row) {
       int at = at(row);
       int nanos = base.nanos[at];
-      // Arrow's writer counts fractions before 1970 downwards from the second after them: negative nanoseconds.
+      // Arrow's writer counts fractions before 1970 downwards from the second after them: negative
+      // nanoseconds.
       long seconds = nanos < 0 ? base.time[at] / 1000L : Math.floorDiv(base.time[at], 1000L);
       long micros = seconds * 1_000_000L + nanos / 1000;
       return adjust == null ? micros : adjust.applyAsLong(micros);
@@ -301,7 +312,8 @@ public final class Vectors {
   static final class Structs extends View {
     private final View[] children;
 
-    Structs(DataType type, org.apache.hadoop.hive.ql.exec.vector.ColumnVector base, View[] children) {
+    Structs(
+        DataType type, org.apache.hadoop.hive.ql.exec.vector.ColumnVector base, View[] children) {
       super(type, base);
       this.children = children;
     }

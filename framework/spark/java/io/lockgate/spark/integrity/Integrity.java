@@ -25,8 +25,8 @@ public enum Integrity {
   IGNORE;
 
   /**
-   * Keys that a provider was found not to hold, by provider and name: asked for last, for each is a question to the driver,
-   * and one key of a file is enough.
+   * Keys that a provider was found not to hold, by provider and name: asked for last, for each is a
+   * question to the driver, and one key of a file is enough.
    */
   private static final Set<List<Object>> MISSED = ConcurrentHashMap.newKeySet();
 
@@ -37,15 +37,18 @@ public enum Integrity {
   }
 
   /**
-   * Checks a file's tail, and answers what checks the rest; null where there is nothing to check by: the file is not
-   * encrypted, has no tags where none are required, or no key is at hand, so that masks are read.
+   * Checks a file's tail, and answers what checks the rest; null where there is nothing to check
+   * by: the file is not encrypted, has no tags where none are required, or no key is at hand, so
+   * that masks are read.
    */
   VerifiedFile authenticate(StoredTail tail, KeyProvider keys) throws IOException {
     IntegrityTags tags = IntegrityTags.of(tail);
     if (tags == null) {
       if (this == REQUIRE && tail.footer().getEncryption().getVariantsCount() > 0) {
-        throw new IntegrityException(tail.path(), "it has encrypted columns but no integrity tags, which the table requires"
-            + " (option orc.integrity): it was not written by Lockgate, or its tags were stripped");
+        throw new IntegrityException(
+            tail.path(),
+            "it has encrypted columns but no integrity tags, which the table requires (option"
+                + " orc.integrity): it was not written by Lockgate, or its tags were stripped");
       }
       return null;
     }
@@ -55,10 +58,16 @@ public enum Integrity {
     }
     GranuleMac mac = new GranuleMac(key);
     ByteBuffer behind = tail.behindFooter();
-    byte[] tag = IntegrityTags.tailTag(mac, tail.beforeFooter(), tail.storedContent(), tags.header(), behind);
+    byte[] tag =
+        IntegrityTags.tailTag(
+            mac, tail.beforeFooter(), tail.storedContent(), tags.header(), behind);
     if (!MessageDigest.isEqual(tag, tags.tailTag())) {
-      throw new IntegrityException(tail.path(), "the bytes from " + tail.start() + " to its end (footer and statistics) do not"
-          + " match their integrity tag: they were damaged or changed after they were written");
+      throw new IntegrityException(
+          tail.path(),
+          "the bytes from "
+              + tail.start()
+              + " to its end (footer and statistics) do not"
+              + " match their integrity tag: they were damaged or changed after they were written");
     }
     return new VerifiedFile(tail, tags, mac);
   }
@@ -96,21 +105,26 @@ public enum Integrity {
     } else if (refused != null && (this == REQUIRE || refused.missing())) {
       throw refused;
     } else if (this == REQUIRE) {
-      throw new IntegrityException(tail.path(), "none of the keys held opens it, so that its integrity tags, which the table"
-          + " requires (option orc.integrity), cannot be checked");
+      throw new IntegrityException(
+          tail.path(),
+          "none of the keys held opens it, so that its integrity tags, which the table"
+              + " requires (option orc.integrity), cannot be checked");
     }
     return null;
   }
 
-  private static List<Object> missed(KeyProvider keys, OrcProto.Encryption encryption, IntegrityTags.Wrap wrap) {
+  private static List<Object> missed(
+      KeyProvider keys, OrcProto.Encryption encryption, IntegrityTags.Wrap wrap) {
     return List.of(keys, encryption.getKey(wrap.key()).getKeyName());
   }
 
-  private static byte[] unwrapped(StoredTail tail, IntegrityTags.Wrap wrap, Key local) throws IntegrityException {
+  private static byte[] unwrapped(StoredTail tail, IntegrityTags.Wrap wrap, Key local)
+      throws IntegrityException {
     String name = tail.footer().getEncryption().getKey(wrap.key()).getKeyName();
     byte[] key = MacKeys.unwrap(wrap.wrapped(), local.getEncoded(), name);
     if (key == null) {
-      throw new IntegrityException(tail.path(), "its integrity tags are damaged: their key does not open");
+      throw new IntegrityException(
+          tail.path(), "its integrity tags are damaged: their key does not open");
     }
     return key;
   }

@@ -3,7 +3,10 @@ package io.lockgate.spark.integrity;
 import java.io.IOException;
 import org.apache.hadoop.fs.Path;
 
-/** Raised when bytes of a file do not match their integrity tags, or when the tags are damaged or missing. */
+/**
+ * Raised when bytes of a file do not match their integrity tags, or when the tags are damaged or
+ * missing.
+ */
 public final class IntegrityException extends IOException {
   IntegrityException(Path path, String what) {
     this(path, what, null);
@@ -17,10 +20,18 @@ public final class IntegrityException extends IOException {
     super(message, cause);
   }
 
-  /** Says that a file is so damaged, or so different from an ORC file, that whether it has tags cannot be told. */
+  /**
+   * Says that a file is so damaged, or so different from an ORC file, that whether it has tags
+   * cannot be told.
+   */
   static IntegrityException unreadable(Path path, String what, Throwable cause) {
     return new IntegrityException(
-        "CorruptFileError: cannot read ORC file " + path + ": " + what + ": it is damaged, or another kind of file", cause);
+        "CorruptFileError: cannot read ORC file "
+            + path
+            + ": "
+            + what
+            + ": it is damaged, or another kind of file",
+        cause);
   }
 
   /** The exception of this kind among the causes of a failure, or null. */

@@ -10,7 +10,8 @@ import org.apache.orc.OrcProto;
 import org.apache.orc.protobuf.ByteString;
 
 /**
- * The integrity tags of a file, as its footer carries them: version 1 of the construction that docs/integrity.md describes.
+ * The integrity tags of a file, as its footer carries them: version 1 of the construction that
+ * docs/integrity.md describes.
  *
  * @param wraps the MAC key, wrapped for each key of the file
  * @param first the number of each stripe's first tag, and the number of all tags
@@ -27,7 +28,10 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
   /** The MAC key under the local key of one variant, the first that uses the key. */
   record Wrap(int key, int variant, byte[] wrapped) {}
 
-  /** The tags that a file carries, or null where it has none; IntegrityException where they are incomplete. */
+  /**
+   * The tags that a file carries, or null where it has none; IntegrityException where they are
+   * incomplete.
+   */
   static IntegrityTags of(StoredTail tail) throws IntegrityException {
     OrcProto.Footer footer = tail.footer();
     ByteString header = item(tail, HEADER_ITEM);
@@ -49,7 +53,9 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
       throw stripped(tail, "their header cannot be read");
     }
     List<int[]> used = variants(footer.getEncryption());
-    if (found.first.length != footer.getStripesCount() + 1 || used.isEmpty() || found.wraps.size() != used.size()) {
+    if (found.first.length != footer.getStripesCount() + 1
+        || used.isEmpty()
+        || found.wraps.size() != used.size()) {
       throw stripped(tail, "their header does not fit the file");
     }
     for (int i = 0; i < used.size(); i++) {
@@ -63,7 +69,8 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
   }
 
   private static IntegrityException stripped(StoredTail tail, String what) {
-    return new IntegrityException(tail.path(), "its integrity tags are damaged or stripped: " + what);
+    return new IntegrityException(
+        tail.path(), "its integrity tags are damaged or stripped: " + what);
   }
 
   private static ByteString item(StoredTail tail, String name) throws IntegrityException {
@@ -82,7 +89,8 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
   private static boolean announced(StoredTail tail) throws IntegrityException {
     boolean announced = false;
     List<OrcProto.Type> types = tail.footer().getTypesList();
-    for (OrcProto.StringPair attribute : types.isEmpty() ? List.<OrcProto.StringPair>of() : types.get(0).getAttributesList()) {
+    for (OrcProto.StringPair attribute :
+        types.isEmpty() ? List.<OrcProto.StringPair>of() : types.get(0).getAttributesList()) {
       if (attribute.getKey().equals(ATTRIBUTE)) {
         if (announced || !attribute.getValue().equals(PRESENT)) {
           throw stripped(tail, "the root type announces another version");
@@ -99,8 +107,11 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
     }
     List<Wrap> wraps = new ArrayList<>();
     for (int left = Short.toUnsignedInt(header.getShort()); left > 0; left--) {
-      wraps.add(new Wrap(Short.toUnsignedInt(header.getShort()), Short.toUnsignedInt(header.getShort()),
-          bytes(header, MacKeys.WRAPPED_LENGTH)));
+      wraps.add(
+          new Wrap(
+              Short.toUnsignedInt(header.getShort()),
+              Short.toUnsignedInt(header.getShort()),
+              bytes(header, MacKeys.WRAPPED_LENGTH)));
     }
     int stripes = header.getInt();
     if (stripes < 0 || stripes > header.remaining() / Integer.BYTES) {
@@ -128,8 +139,13 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
   /** The header, with the tail tag as its last bytes. */
   byte[] header() {
     int stripes = first.length - 1;
-    ByteBuffer header = ByteBuffer.allocate(7 + wraps.size() * (4 + MacKeys.WRAPPED_LENGTH) + 4 + 4 * stripes
-        + GranuleMac.TAG_LENGTH);
+    ByteBuffer header =
+        ByteBuffer.allocate(
+            7
+                + wraps.size() * (4 + MacKeys.WRAPPED_LENGTH)
+                + 4
+                + 4 * stripes
+                + GranuleMac.TAG_LENGTH);
     header.put(VERSION).putInt(GranuleMac.GRANULE).putShort((short) wraps.size());
     for (Wrap wrap : wraps) {
       header.putShort((short) wrap.key).putShort((short) wrap.variant).put(wrap.wrapped);
@@ -141,7 +157,10 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
     return header.put(tailTag).array();
   }
 
-  /** For each key that columns are encrypted with, in order: its number and that of its first variant. */
+  /**
+   * For each key that columns are encrypted with, in order: its number and that of its first
+   * variant.
+   */
   static List<int[]> variants(OrcProto.Encryption encryption) {
     int[] variants = new int[encryption.getKeyCount()];
     Arrays.fill(variants, -1);
@@ -166,7 +185,8 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
     for (OrcProto.StripeInformation stripe : tail.footer().getStripesList()) {
       boolean behind = stripe.getOffset() >= end;
       end = stripe.getOffset();
-      for (long length : List.of(stripe.getIndexLength(), stripe.getDataLength(), stripe.getFooterLength())) {
+      for (long length :
+          List.of(stripe.getIndexLength(), stripe.getDataLength(), stripe.getFooterLength())) {
         behind &= length >= 0 && length <= tail.start() - end;
         end += behind ? length : 0;
       }
@@ -175,12 +195,18 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
       }
     }
     if (end != tail.start() || tail.footer().getContentLength() != end) {
-      throw new IntegrityException(tail.path(), "its stripes do not end where its tail begins: the footer is damaged");
+      throw new IntegrityException(
+          tail.path(), "its stripes do not end where its tail begins: the footer is damaged");
     }
   }
 
   /** The tag of a tail whose footer has the given content, in which {@code header} stands. */
-  static byte[] tailTag(GranuleMac mac, ByteBuffer beforeFooter, byte[] content, byte[] header, ByteBuffer behindFooter) {
+  static byte[] tailTag(
+      GranuleMac mac,
+      ByteBuffer beforeFooter,
+      byte[] content,
+      byte[] header,
+      ByteBuffer behindFooter) {
     int tagAt = tailTagAt(content, header);
     ByteBuffer before = ByteBuffer.wrap(content, 0, tagAt);
     int behind = tagAt + GranuleMac.TAG_LENGTH;
@@ -189,7 +215,10 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
     return mac.tag(-1, -1, 0, List.of(beforeFooter, before, blank, after, behindFooter));
   }
 
-  /** Where the tail tag lies in a footer's content: the last bytes of the first occurrence of the header. */
+  /**
+   * Where the tail tag lies in a footer's content: the last bytes of the first occurrence of the
+   * header.
+   */
   static int tailTagAt(byte[] content, byte[] header) {
     for (int at = 0; at <= content.length - header.length; at++) {
       if (Arrays.equals(content, at, at + header.length, header, 0, header.length)) {

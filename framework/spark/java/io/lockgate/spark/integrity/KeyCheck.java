@@ -23,8 +23,9 @@ import org.apache.orc.impl.OrcCodecPool;
 /**
  * Tells a wrong key from a right one before any row is decoded.
  *
- * <p>ORC's encryption is not authenticated: with a wrong key its decoder fails somewhere, or yields garbage. The encrypted file
- * statistics of a column are a known message: they must unframe, parse and count as many columns as the column has.
+ * <p>ORC's encryption is not authenticated: with a wrong key its decoder fails somewhere, or yields
+ * garbage. The encrypted file statistics of a column are a known message: they must unframe, parse
+ * and count as many columns as the column has.
  */
 public final class KeyCheck {
   private KeyCheck() {}
@@ -32,7 +33,13 @@ public final class KeyCheck {
   /** Raised when a key of the right name does not open a file. */
   public static final class WrongKeyException extends IOException {
     WrongKeyException(Path path, String key, Throwable cause) {
-      super("WrongKeyError: key " + key + " does not open " + path + ": it is not the key the file was written with", cause);
+      super(
+          "WrongKeyError: key "
+              + key
+              + " does not open "
+              + path
+              + ": it is not the key the file was written with",
+          cause);
     }
   }
 
@@ -42,17 +49,26 @@ public final class KeyCheck {
         Key key = variant.getFileFooterKey();
         if (key != null) {
           OrcProto.Footer footer = reader.getFileTail().getFooter();
-          verify(path, footer, variant.getVariantId(), key, reader.getCompressionKind(), reader.getCompressionSize());
+          verify(
+              path,
+              footer,
+              variant.getVariantId(),
+              key,
+              reader.getCompressionKind(),
+              reader.getCompressionSize());
         }
       }
     }
   }
 
   /** The key of a variant's statistics, from a provider; null where it has none. */
-  static Key footerKey(OrcProto.Encryption encryption, int variant, KeyProvider keys) throws IOException {
+  static Key footerKey(OrcProto.Encryption encryption, int variant, KeyProvider keys)
+      throws IOException {
     OrcProto.EncryptionKey key = encryption.getKey(encryption.getVariants(variant).getKey());
-    HadoopShims.KeyMetadata metadata = new HadoopShims.KeyMetadata(key.getKeyName(), key.getKeyVersion(), algorithm(key));
-    return keys.decryptLocalKey(metadata, encryption.getVariants(variant).getEncryptedKey().toByteArray());
+    HadoopShims.KeyMetadata metadata =
+        new HadoopShims.KeyMetadata(key.getKeyName(), key.getKeyVersion(), algorithm(key));
+    return keys.decryptLocalKey(
+        metadata, encryption.getVariants(variant).getEncryptedKey().toByteArray());
   }
 
   /** Proves the key of a variant's statistics on the tail alone. */
@@ -63,23 +79,33 @@ public final class KeyCheck {
   private static boolean wanted(TypeDescription root, Columns columns) {
     for (int i = 0; i < columns.size(); i++) {
       TypeDescription column = columns.fileType(i);
-      if (column != null && root.getId() <= column.getMaximumId() && root.getMaximumId() >= column.getId()) {
+      if (column != null
+          && root.getId() <= column.getMaximumId()
+          && root.getMaximumId() >= column.getId()) {
         return true;
       }
     }
     return false;
   }
 
-  private static void verify(Path path, OrcProto.Footer footer, int variant, Key key, CompressionKind compression,
-      int blockSize) throws IOException {
-    OrcProto.EncryptionKey description = footer.getEncryption().getKey(footer.getEncryption().getVariants(variant).getKey());
+  private static void verify(
+      Path path,
+      OrcProto.Footer footer,
+      int variant,
+      Key key,
+      CompressionKind compression,
+      int blockSize)
+      throws IOException {
+    OrcProto.EncryptionKey description =
+        footer.getEncryption().getKey(footer.getEncryption().getVariants(variant).getKey());
     String name = description.getKeyName() + "@" + description.getKeyVersion();
     int found;
     int columns;
     try {
       int root = footer.getEncryption().getVariants(variant).getRoot();
       OrcUtils.isValidTypeTree(footer.getTypesList(), 0);
-      TypeDescription column = OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), 0).findSubtype(root);
+      TypeDescription column =
+          OrcUtils.convertTypeFromProtobuf(footer.getTypesList(), 0).findSubtype(root);
       columns = column.getMaximumId() - root + 1;
       found = statistics(footer, variant, key, compression, blockSize).getColumnCount();
     } catch (IOException | RuntimeException failure) {
@@ -90,13 +116,15 @@ public final class KeyCheck {
     }
   }
 
-  private static OrcProto.FileStatistics statistics(OrcProto.Footer footer, int number, Key key, CompressionKind compression,
-      int blockSize) throws IOException {
+  private static OrcProto.FileStatistics statistics(
+      OrcProto.Footer footer, int number, Key key, CompressionKind compression, int blockSize)
+      throws IOException {
     OrcProto.EncryptionVariant variant = footer.getEncryption().getVariants(number);
     byte[] encrypted = variant.getFileStatistics().toByteArray();
     EncryptionAlgorithm algorithm = algorithm(footer.getEncryption().getKey(variant.getKey()));
     byte[] iv = new byte[algorithm.getIvLength()];
-    CryptoUtils.modifyIvForStream(variant.getRoot(), OrcProto.Stream.Kind.FILE_STATISTICS, footer.getStripesCount() + 1L)
+    CryptoUtils.modifyIvForStream(
+            variant.getRoot(), OrcProto.Stream.Kind.FILE_STATISTICS, footer.getStripesCount() + 1L)
         .accept(iv);
     try (CompressionCodec codec = OrcCodecPool.getCodec(compression)) {
       InStream.StreamOptions options = InStream.options().withEncryption(algorithm, key, iv);
@@ -104,7 +132,8 @@ public final class KeyCheck {
         options.withCodec(codec).withBufferSize(blockSize);
       }
       BufferChunk chunk = new BufferChunk(ByteBuffer.wrap(encrypted), 0);
-      InStream in = InStream.create("encrypted file statistics", chunk, 0, encrypted.length, options);
+      InStream in =
+          InStream.create("encrypted file statistics", chunk, 0, encrypted.length, options);
       return OrcProto.FileStatistics.parseFrom(InStream.createCodedInputStream(in));
     }
   }

@@ -9,10 +9,14 @@ import javax.crypto.Mac;
 import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
-/** Wraps and unwraps a file's MAC key under keys derived from the local keys of its encrypted columns. */
+/**
+ * Wraps and unwraps a file's MAC key under keys derived from the local keys of its encrypted
+ * columns.
+ */
 final class MacKeys {
   static final int WRAPPED_LENGTH = GranuleMac.KEY_LENGTH + GranuleMac.TAG_LENGTH;
-  private static final byte[] CONTEXT = "lockgate.orc.integrity.v1".getBytes(StandardCharsets.US_ASCII);
+  private static final byte[] CONTEXT =
+      "lockgate.orc.integrity.v1".getBytes(StandardCharsets.US_ASCII);
 
   private MacKeys() {}
 
@@ -24,7 +28,9 @@ final class MacKeys {
     }
   }
 
-  /** The MAC key, or null where the wrapped bytes are damaged or were made under another local key. */
+  /**
+   * The MAC key, or null where the wrapped bytes are damaged or were made under another local key.
+   */
   static byte[] unwrap(byte[] wrapped, byte[] localKey, String keyName) {
     try {
       return cipher(Cipher.DECRYPT_MODE, localKey, keyName).doFinal(wrapped);
@@ -35,9 +41,11 @@ final class MacKeys {
     }
   }
 
-  private static Cipher cipher(int mode, byte[] localKey, String keyName) throws GeneralSecurityException {
+  private static Cipher cipher(int mode, byte[] localKey, String keyName)
+      throws GeneralSecurityException {
     Cipher cipher = Cipher.getInstance("AES/GCM/NoPadding");
-    // The derived key seals one message only, since local keys are made afresh for every file: a constant nonce is safe.
+    // The derived key seals one message only, since local keys are made afresh for every file: a
+    // constant nonce is safe.
     GCMParameterSpec nonce = new GCMParameterSpec(8 * GranuleMac.TAG_LENGTH, new byte[12]);
     cipher.init(mode, new SecretKeySpec(derive(localKey, keyName), "AES"), nonce);
     cipher.updateAAD(CONTEXT);

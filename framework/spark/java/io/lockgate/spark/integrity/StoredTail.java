@@ -16,8 +16,8 @@ import org.apache.orc.impl.OrcCodecPool;
 import org.apache.orc.impl.ReaderImpl;
 
 /**
- * What lies behind the stripes of an ORC file, as it is stored: encrypted stripe statistics, metadata, footer, postscript and
- * its length.
+ * What lies behind the stripes of an ORC file, as it is stored: encrypted stripe statistics,
+ * metadata, footer, postscript and its length.
  */
 final class StoredTail {
   static final int LONGEST_POSTSCRIPT = 256;
@@ -34,18 +34,22 @@ final class StoredTail {
   private final OrcProto.Footer footer;
   private final byte[] storedContent;
 
-  private StoredTail(Path path, byte[] window, long windowStart, OrcProto.PostScript postScript) throws IOException {
+  private StoredTail(Path path, byte[] window, long windowStart, OrcProto.PostScript postScript)
+      throws IOException {
     this.path = path;
     this.window = window;
     this.windowStart = windowStart;
     this.postScript = postScript;
     this.postScriptAt = postScriptAt(path, window);
     this.footerAt = postScriptAt - (int) postScript.getFooterLength();
-    this.start = footerAt - (int) (postScript.getMetadataLength() + postScript.getStripeStatisticsLength());
+    this.start =
+        footerAt - (int) (postScript.getMetadataLength() + postScript.getStripeStatisticsLength());
     this.storedContent = unframed();
     try {
-      this.footer = OrcProto.Footer.parseFrom(
-          decoded(window, footerAt, postScriptAt - footerAt, compression(), blockSize(), "footer"));
+      this.footer =
+          OrcProto.Footer.parseFrom(
+              decoded(
+                  window, footerAt, postScriptAt - footerAt, compression(), blockSize(), "footer"));
     } catch (IOException | RuntimeException failure) {
       throw corrupt(path, "its footer cannot be read", failure);
     }
@@ -56,7 +60,9 @@ final class StoredTail {
     byte[] window = bytes(path, file, size - Math.min(size, GUESS), (int) Math.min(size, GUESS));
     long length = length(path, window, size);
     if (length > window.length) {
-      byte[] whole = java.util.Arrays.copyOf(bytes(path, file, size - length, (int) length - window.length), (int) length);
+      byte[] whole =
+          java.util.Arrays.copyOf(
+              bytes(path, file, size - length, (int) length - window.length), (int) length);
       System.arraycopy(window, 0, whole, whole.length - window.length, window.length);
       window = whole;
     }
@@ -72,7 +78,11 @@ final class StoredTail {
   static long length(Path path, byte[] window, long size) throws IOException {
     OrcProto.PostScript postScript = postScript(path, window);
     long length = window.length - postScriptAt(path, window);
-    for (long part : List.of(postScript.getFooterLength(), postScript.getMetadataLength(), postScript.getStripeStatisticsLength())) {
+    for (long part :
+        List.of(
+            postScript.getFooterLength(),
+            postScript.getMetadataLength(),
+            postScript.getStripeStatisticsLength())) {
       length += part;
       if (part < 0 || length > size || length > Integer.MAX_VALUE - 16) {
         throw corrupt(path, "its postscript tells of a tail longer than the file", null);
@@ -81,12 +91,16 @@ final class StoredTail {
     return length;
   }
 
-  private static byte[] bytes(Path path, PositionedReadable file, long position, int length) throws IOException {
+  private static byte[] bytes(Path path, PositionedReadable file, long position, int length)
+      throws IOException {
     byte[] bytes = new byte[length];
     try {
       file.readFully(position, bytes, 0, length);
     } catch (EOFException cut) {
-      throw corrupt(path, "it ends before byte " + (position + length) + ", where the table says it does", cut);
+      throw corrupt(
+          path,
+          "it ends before byte " + (position + length) + ", where the table says it does",
+          cut);
     }
     return bytes;
   }
@@ -113,7 +127,8 @@ final class StoredTail {
   }
 
   /** The content of a part of a file that is stored in chunks. */
-  static byte[] decoded(byte[] stored, int offset, int length, CompressionKind kind, int blockSize, String name)
+  static byte[] decoded(
+      byte[] stored, int offset, int length, CompressionKind kind, int blockSize, String name)
       throws IOException {
     try (CompressionCodec codec = OrcCodecPool.getCodec(kind)) {
       InStream.StreamOptions options = InStream.options();

@@ -7,9 +7,14 @@ import java.util.List;
 import org.apache.orc.OrcProto;
 import org.apache.orc.impl.StreamName;
 
-/** Where the granules of one stripe lie: those of its streams one behind the other, then those of its footer. */
+/**
+ * Where the granules of one stripe lie: those of its streams one behind the other, then those of
+ * its footer.
+ */
 final class StripeLayout {
-  /** A granule: of which stream, the how manieth of it and of the stripe, and its bytes in the file. */
+  /**
+   * A granule: of which stream, the how manieth of it and of the stripe, and its bytes in the file.
+   */
   record Granule(int stream, int number, int tag, long start, long end) {}
 
   private final long end;
@@ -39,7 +44,12 @@ final class StripeLayout {
   }
 
   /** The layout that a stripe's footer tells of, or null where that does not fill the stripe. */
-  static StripeLayout of(long offset, long indexLength, long dataLength, long footerLength, OrcProto.StripeFooter footer) {
+  static StripeLayout of(
+      long offset,
+      long indexLength,
+      long dataLength,
+      long footerLength,
+      OrcProto.StripeFooter footer) {
     List<long[]> pieces = new ArrayList<>();
     long dataStart = offset + indexLength;
     long footerStart = dataStart + dataLength;
@@ -52,8 +62,16 @@ final class StripeLayout {
     return new StripeLayout(footerStart + footerLength, pieces);
   }
 
-  /** Adds the streams of one area: not encrypted ones, then each variant's; false where they do not fill it. */
-  private static boolean add(OrcProto.StripeFooter footer, StreamName.Area area, long end, long[] next, List<long[]> pieces) {
+  /**
+   * Adds the streams of one area: not encrypted ones, then each variant's; false where they do not
+   * fill it.
+   */
+  private static boolean add(
+      OrcProto.StripeFooter footer,
+      StreamName.Area area,
+      long end,
+      long[] next,
+      List<long[]> pieces) {
     boolean fits = add(footer.getStreamsList(), area, end, next, pieces);
     for (OrcProto.StripeEncryptionVariant variant : footer.getEncryptionList()) {
       fits = fits && add(variant.getStreamsList(), area, end, next, pieces);
@@ -61,10 +79,17 @@ final class StripeLayout {
     return fits && next[0] == end;
   }
 
-  private static boolean add(List<OrcProto.Stream> streams, StreamName.Area area, long end, long[] next, List<long[]> pieces) {
+  private static boolean add(
+      List<OrcProto.Stream> streams,
+      StreamName.Area area,
+      long end,
+      long[] next,
+      List<long[]> pieces) {
     for (OrcProto.Stream stream : streams) {
       OrcProto.Stream.Kind kind = stream.getKind();
-      boolean placeholder = kind == OrcProto.Stream.Kind.ENCRYPTED_INDEX || kind == OrcProto.Stream.Kind.ENCRYPTED_DATA;
+      boolean placeholder =
+          kind == OrcProto.Stream.Kind.ENCRYPTED_INDEX
+              || kind == OrcProto.Stream.Kind.ENCRYPTED_DATA;
       if (placeholder || StreamName.getArea(kind) != area) {
         continue;
       }

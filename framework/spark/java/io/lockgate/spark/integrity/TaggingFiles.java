@@ -12,7 +12,8 @@ import org.apache.orc.Writer;
 import org.apache.orc.impl.KeyProvider;
 
 /**
- * The file system that one encrypted ORC file is written through: it adds the file's integrity tags.
+ * The file system that one encrypted ORC file is written through: it adds the file's integrity
+ * tags.
  *
  * <p>It is handed to ORC's writer and registered nowhere.
  */
@@ -28,9 +29,17 @@ public final class TaggingFiles extends FilterFileSystem {
   }
 
   @Override
-  public FSDataOutputStream create(Path path, FsPermission permission, boolean overwrite, int bufferSize, short replication,
-      long blockSize, Progressable progress) throws IOException {
-    FSDataOutputStream file = fs.create(path, permission, overwrite, bufferSize, replication, blockSize, progress);
+  public FSDataOutputStream create(
+      Path path,
+      FsPermission permission,
+      boolean overwrite,
+      int bufferSize,
+      short replication,
+      long blockSize,
+      Progressable progress)
+      throws IOException {
+    FSDataOutputStream file =
+        fs.create(path, permission, overwrite, bufferSize, replication, blockSize, progress);
     output = new TaggingOutput(path, file, compression, keys);
     return new FSDataOutputStream(output, null);
   }

@@ -18,26 +18,29 @@ import org.apache.orc.OrcFile;
 import org.apache.orc.OrcProto;
 
 /**
- * A file whose tail has been checked, and that hands out only bytes that match their integrity tags; for one thread.
+ * A file whose tail has been checked, and that hands out only bytes that match their integrity
+ * tags; for one thread.
  *
- * <p>Each range asked for is extended to whole granules, which are read once for all ranges of a call, checked, and handed
- * out as views.
+ * <p>Each range asked for is extended to whole granules, which are read once for all ranges of a
+ * call, checked, and handed out as views.
  */
 final class VerifiedFile {
   private static final int LAYOUTS = 4;
   private static final int LONGEST_READ = Integer.MAX_VALUE - 64;
-  private static final byte[] MAGIC = OrcFile.MAGIC.getBytes(java.nio.charset.StandardCharsets.US_ASCII);
+  private static final byte[] MAGIC =
+      OrcFile.MAGIC.getBytes(java.nio.charset.StandardCharsets.US_ASCII);
 
   private final StoredTail tail;
   private final IntegrityTags tags;
   private final GranuleMac mac;
   private final List<OrcProto.StripeInformation> stripes;
-  private final Map<Integer, Stripe> layouts = new LinkedHashMap<>(8, 0.75f, true) {
-    @Override
-    protected boolean removeEldestEntry(Map.Entry<Integer, Stripe> eldest) {
-      return size() > LAYOUTS;
-    }
-  };
+  private final Map<Integer, Stripe> layouts =
+      new LinkedHashMap<>(8, 0.75f, true) {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Integer, Stripe> eldest) {
+          return size() > LAYOUTS;
+        }
+      };
   private boolean magicChecked;
 
   /** A stripe that was read from: where its granules lie, and its checked footer. */
@@ -69,8 +72,12 @@ final class VerifiedFile {
     this.stripes = tail.footer().getStripesList();
   }
 
-  /** Reads checked bytes. What lies before the tail in a read that reaches into it is given as zeros: nobody looks at it. */
-  void readFully(FSDataInputStream file, long position, byte[] target, int offset, int length) throws IOException {
+  /**
+   * Reads checked bytes. What lies before the tail in a read that reaches into it is given as
+   * zeros: nobody looks at it.
+   */
+  void readFully(FSDataInputStream file, long position, byte[] target, int offset, int length)
+      throws IOException {
     long end = position + length;
     if (end > tail.start()) {
       int before = (int) Math.max(0, tail.start() - position);
@@ -82,7 +89,8 @@ final class VerifiedFile {
     } else if (length > 0) {
       Stripe stripe = stripe(file, position, end);
       if (position >= stripe.footerStart) {
-        System.arraycopy(stripe.footer, (int) (position - stripe.footerStart), target, offset, length);
+        System.arraycopy(
+            stripe.footer, (int) (position - stripe.footerStart), target, offset, length);
       } else {
         FileRange range = FileRange.createFileRange(position, length);
         readVectored(file, List.of(range), ByteBuffer::allocate);
@@ -91,7 +99,10 @@ final class VerifiedFile {
     }
   }
 
-  /** How many bytes a sequential read may take at a position: up to the end of its stripe, or of the file. */
+  /**
+   * How many bytes a sequential read may take at a position: up to the end of its stripe, or of the
+   * file.
+   */
   int readable(long position, int length) {
     long limit = position < MAGIC.length ? MAGIC.length : tail.size();
     int number = number(position);
@@ -104,7 +115,8 @@ final class VerifiedFile {
   }
 
   /** Reads checked bytes for each range. */
-  void readVectored(FSDataInputStream file, List<? extends FileRange> ranges, IntFunction<ByteBuffer> allocate)
+  void readVectored(
+      FSDataInputStream file, List<? extends FileRange> ranges, IntFunction<ByteBuffer> allocate)
       throws IOException {
     List<FileRange> sorted = new ArrayList<>(ranges);
     sorted.sort(Comparator.comparingLong(FileRange::getOffset));
@@ -121,7 +133,8 @@ final class VerifiedFile {
     }
     for (FileRange range : ranges) {
       Run run = runOf.get(range);
-      ByteBuffer bytes = run == null ? ByteBuffer.allocate(0) : run.view(range.getOffset(), range.getLength());
+      ByteBuffer bytes =
+          run == null ? ByteBuffer.allocate(0) : run.view(range.getOffset(), range.getLength());
       range.setData(CompletableFuture.completedFuture(bytes));
     }
   }
@@ -135,7 +148,11 @@ final class VerifiedFile {
     Run run = runs.isEmpty() ? null : runs.get(runs.size() - 1);
     if (run == null || start >= run.end || Math.max(end, run.end) - run.start > LONGEST_READ) {
       if (end - start > LONGEST_READ) {
-        throw new IOException(tail.path() + ": a range of " + (end - start) + " bytes is too long to be checked at once");
+        throw new IOException(
+            tail.path()
+                + ": a range of "
+                + (end - start)
+                + " bytes is too long to be checked at once");
       }
       run = new Run(stripe, start, end);
       runs.add(run);
@@ -144,7 +161,8 @@ final class VerifiedFile {
     return run;
   }
 
-  private void read(FSDataInputStream file, List<Run> runs, IntFunction<ByteBuffer> allocate) throws IOException {
+  private void read(FSDataInputStream file, List<Run> runs, IntFunction<ByteBuffer> allocate)
+      throws IOException {
     List<FileRange> wanted = new ArrayList<>();
     for (Run run : runs) {
       int length = (int) (run.end - run.start);
@@ -168,7 +186,8 @@ final class VerifiedFile {
       return;
     }
     // Room for a tag behind each range lets it be checked without a copy.
-    file.readVectored(wanted, length -> allocate.apply(length + GranuleMac.TAG_LENGTH).slice(0, length));
+    file.readVectored(
+        wanted, length -> allocate.apply(length + GranuleMac.TAG_LENGTH).slice(0, length));
     if (magic != null && magic == wanted.get(0)) {
       byte[] found = new byte[MAGIC.length];
       result(magic).get(found);
@@ -186,8 +205,13 @@ final class VerifiedFile {
     } catch (ExecutionException failure) {
       Throwable cause = failure.getCause();
       if (cause instanceof java.io.EOFException) {
-        throw new IntegrityException(tail.path(), "it ends within the bytes from " + range.getOffset() + " to "
-            + (range.getOffset() + range.getLength()), cause);
+        throw new IntegrityException(
+            tail.path(),
+            "it ends within the bytes from "
+                + range.getOffset()
+                + " to "
+                + (range.getOffset() + range.getLength()),
+            cause);
       }
       throw cause instanceof IOException known ? known : new IOException(cause);
     } catch (InterruptedException interrupted) {
@@ -204,7 +228,10 @@ final class VerifiedFile {
       try {
         file.readFully(position, bytes, 0, length);
       } catch (java.io.EOFException cut) {
-        throw new IntegrityException(tail.path(), "it ends within the bytes from " + position + " to " + (position + length), cut);
+        throw new IntegrityException(
+            tail.path(),
+            "it ends within the bytes from " + position + " to " + (position + length),
+            cut);
       }
     }
     return bytes;
@@ -233,9 +260,14 @@ final class VerifiedFile {
     check(run.stripe.number, run.stripe.layout, array, offset, run.start, run.end);
   }
 
-  /** Checks the granules from {@code start} to {@code end}, which lie in an array from {@code offset} on. */
-  private void check(int stripe, StripeLayout layout, byte[] array, int offset, long start, long end) throws IOException {
-    for (long at = start; at < end;) {
+  /**
+   * Checks the granules from {@code start} to {@code end}, which lie in an array from {@code
+   * offset} on.
+   */
+  private void check(
+      int stripe, StripeLayout layout, byte[] array, int offset, long start, long end)
+      throws IOException {
+    for (long at = start; at < end; ) {
       StripeLayout.Granule granule = layout.granule(at);
       int from = offset + (int) (at - start);
       check(stripe, granule, array, from);
@@ -243,17 +275,34 @@ final class VerifiedFile {
     }
   }
 
-  private void check(int stripe, StripeLayout.Granule granule, byte[] array, int offset) throws IOException {
+  private void check(int stripe, StripeLayout.Granule granule, byte[] array, int offset)
+      throws IOException {
     int length = (int) (granule.end() - granule.start());
     int tag = (tags.first()[stripe] + granule.tag()) * GranuleMac.TAG_LENGTH;
-    if (!mac.matches(stripe, granule.stream(), granule.number(), array, offset, length, tags.tags(), tag)) {
-      String what = granule.stream() == GranuleMac.STRIPE_FOOTER ? "the footer" : "stream " + granule.stream();
-      throw new IntegrityException(tail.path(), "the bytes from " + granule.start() + " to " + granule.end() + " (" + what
-          + " of stripe " + stripe + ") do not match their integrity tag: they were damaged or changed after they were written");
+    if (!mac.matches(
+        stripe, granule.stream(), granule.number(), array, offset, length, tags.tags(), tag)) {
+      String what =
+          granule.stream() == GranuleMac.STRIPE_FOOTER
+              ? "the footer"
+              : "stream " + granule.stream();
+      throw new IntegrityException(
+          tail.path(),
+          "the bytes from "
+              + granule.start()
+              + " to "
+              + granule.end()
+              + " ("
+              + what
+              + " of stripe "
+              + stripe
+              + ") do not match their integrity tag: they were damaged or changed after they were"
+              + " written");
     }
   }
 
-  /** The number of the last stripe that begins at a position or before it; -1 where there is none. */
+  /**
+   * The number of the last stripe that begins at a position or before it; -1 where there is none.
+   */
   private int number(long position) {
     int low = 0;
     int high = stripes.size();
@@ -272,7 +321,11 @@ final class VerifiedFile {
     int number = number(position);
     if (number >= 0) {
       OrcProto.StripeInformation stripe = stripes.get(number);
-      if (end <= stripe.getOffset() + stripe.getIndexLength() + stripe.getDataLength() + stripe.getFooterLength()) {
+      if (end
+          <= stripe.getOffset()
+              + stripe.getIndexLength()
+              + stripe.getDataLength()
+              + stripe.getFooterLength()) {
         Stripe known = layouts.get(number);
         if (known == null) {
           known = open(file, number, stripe);
@@ -281,11 +334,16 @@ final class VerifiedFile {
         return known;
       }
     }
-    throw new IOException(tail.path() + ": the bytes from " + position + " to " + end + " are not of one stripe");
+    throw new IOException(
+        tail.path() + ": the bytes from " + position + " to " + end + " are not of one stripe");
   }
 
-  /** Reads a stripe's footer and checks it before it is believed: its tags are the stripe's last ones. */
-  private Stripe open(FSDataInputStream file, int number, OrcProto.StripeInformation stripe) throws IOException {
+  /**
+   * Reads a stripe's footer and checks it before it is believed: its tags are the stripe's last
+   * ones.
+   */
+  private Stripe open(FSDataInputStream file, int number, OrcProto.StripeInformation stripe)
+      throws IOException {
     long start = stripe.getOffset() + stripe.getIndexLength() + stripe.getDataLength();
     int length = Math.toIntExact(stripe.getFooterLength());
     byte[] stored = bytes(file, start, length);
@@ -297,14 +355,26 @@ final class VerifiedFile {
     for (int granule = 0; granule < own; granule++) {
       long from = start + (long) granule * GranuleMac.GRANULE;
       long to = Math.min(from + GranuleMac.GRANULE, start + length);
-      check(number, new StripeLayout.Granule(GranuleMac.STRIPE_FOOTER, granule, count - own + granule, from, to), stored,
+      check(
+          number,
+          new StripeLayout.Granule(
+              GranuleMac.STRIPE_FOOTER, granule, count - own + granule, from, to),
+          stored,
           (int) (from - start));
     }
-    byte[] content = StoredTail.decoded(stored, 0, length, tail.compression(), tail.blockSize(), "stripe footer");
-    StripeLayout layout = StripeLayout.of(stripe.getOffset(), stripe.getIndexLength(), stripe.getDataLength(), length,
-        OrcProto.StripeFooter.parseFrom(content));
+    byte[] content =
+        StoredTail.decoded(
+            stored, 0, length, tail.compression(), tail.blockSize(), "stripe footer");
+    StripeLayout layout =
+        StripeLayout.of(
+            stripe.getOffset(),
+            stripe.getIndexLength(),
+            stripe.getDataLength(),
+            length,
+            OrcProto.StripeFooter.parseFrom(content));
     if (layout == null || layout.granules() != count) {
-      throw new IntegrityException(tail.path(), "the streams of stripe " + number + " do not fill it");
+      throw new IntegrityException(
+          tail.path(), "the streams of stripe " + number + " do not fill it");
     }
     return new Stripe(number, layout, start, stored);
   }

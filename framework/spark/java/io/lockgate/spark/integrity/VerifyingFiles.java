@@ -13,7 +13,8 @@ import org.apache.hadoop.fs.Path;
 import org.apache.orc.impl.KeyProvider;
 
 /**
- * The file system that one ORC file is read through: it checks the file's integrity tags, and passes on bytes that match.
+ * The file system that one ORC file is read through: it checks the file's integrity tags, and
+ * passes on bytes that match.
  *
  * <p>It is handed to ORC's reader and registered nowhere.
  */
@@ -50,7 +51,10 @@ public final class VerifyingFiles extends FilterFileSystem {
     }
   }
 
-  /** The tail and small files are served from memory; the rest is read, and checked where the file has tags. */
+  /**
+   * The tail and small files are served from memory; the rest is read, and checked where the file
+   * has tags.
+   */
   private final class Input extends FSInputStream {
     private final FSDataInputStream file;
     private long position;
@@ -74,7 +78,8 @@ public final class VerifyingFiles extends FilterFileSystem {
     }
 
     @Override
-    public void readVectored(List<? extends FileRange> ranges, IntFunction<ByteBuffer> allocate) throws IOException {
+    public void readVectored(List<? extends FileRange> ranges, IntFunction<ByteBuffer> allocate)
+        throws IOException {
       if (verified != null) {
         verified.readVectored(file, ranges, allocate);
       } else {

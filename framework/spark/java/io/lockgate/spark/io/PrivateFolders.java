@@ -19,8 +19,9 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /**
- * Folders and files of this user alone: where local state lies, and how every opener of it makes sure of that. The Python module
- * {@code framework.io.private_folder} has the same rules and says why; both pass {@code tests/fixtures/private_folders.json}.
+ * Folders and files of this user alone: where local state lies, and how every opener of it makes
+ * sure of that. The Python module {@code framework.io.private_folder} has the same rules and says
+ * why; both pass {@code tests/fixtures/private_folders.json}.
  */
 public final class PrivateFolders {
   private static final long UID = effectiveUid();
@@ -34,8 +35,10 @@ public final class PrivateFolders {
   private static final int MODE = 07777;
   private static final int MOST_LINKS = 40;
   private static final String ADVICE = "remove it if it is not yours, or choose another folder";
-  private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
-  private static final Set<PosixFilePermission> READABLE = PosixFilePermissions.fromString("rwxr-xr-x");
+  private static final Set<PosixFilePermission> PRIVATE =
+      PosixFilePermissions.fromString("rwx------");
+  private static final Set<PosixFilePermission> READABLE =
+      PosixFilePermissions.fromString("rwxr-xr-x");
 
   private PrivateFolders() {}
 
@@ -58,7 +61,9 @@ public final class PrivateFolders {
       String line = lines.filter(each -> each.startsWith("Uid:")).findFirst().orElseThrow();
       return Long.parseLong(line.split("\\s+")[2]);
     } catch (IOException | UncheckedIOException e) {
-      return new UnixSystem().getUid(); // not Linux; there it would say 0 for a user without a name, as in many containers
+      return new UnixSystem()
+          .getUid(); // not Linux; there it would say 0 for a user without a name, as in many
+      // containers
     }
   }
 
@@ -72,7 +77,9 @@ public final class PrivateFolders {
     }
   }
 
-  /** Makes a folder that only this user can enter, with those above it, and returns its real path. */
+  /**
+   * Makes a folder that only this user can enter, with those above it, and returns its real path.
+   */
   public static Path make(Path path) throws IOException {
     Path real = make(path.toAbsolutePath(), PRIVATE);
     checkOwn(real, status(real));
@@ -82,17 +89,28 @@ public final class PrivateFolders {
     return real;
   }
 
-  /** Checks a folder that another process made, before anything in it is opened; returns its real path. */
+  /**
+   * Checks a folder that another process made, before anything in it is opened; returns its real
+   * path.
+   */
   public static Path check(Path path) throws IOException {
     Path real = checkOwn(path);
     Status status = status(real);
     if ((status.mode() & OTHERS_ANYTHING) != 0) {
-      throw new UnsafePathException(real + " is open to other users (mode " + status.permissions() + "): chmod 700 it, or " + ADVICE);
+      throw new UnsafePathException(
+          real
+              + " is open to other users (mode "
+              + status.permissions()
+              + "): chmod 700 it, or "
+              + ADVICE);
     }
     return real;
   }
 
-  /** Checks that a folder, as those inside a private one, is this user's and that nobody else could have put anything there. */
+  /**
+   * Checks that a folder, as those inside a private one, is this user's and that nobody else could
+   * have put anything there.
+   */
   public static Path checkOwn(Path path) throws IOException {
     Path real = checkWay(path);
     Status status = status(real);
@@ -115,7 +133,9 @@ public final class PrivateFolders {
     }
   }
 
-  /** Follows a path from the root on and returns the real one; every part is root's or this user's. */
+  /**
+   * Follows a path from the root on and returns the real one; every part is root's or this user's.
+   */
   public static Path checkWay(Path path) throws IOException {
     Path at = Path.of("/");
     checkPart(at, status(at));
@@ -145,7 +165,7 @@ public final class PrivateFolders {
       at = target.isAbsolute() ? Path.of("/") : at;
       ArrayDeque<String> parts = new ArrayDeque<>();
       target.forEach(part -> parts.addFirst(part.toString()));
-      for (Iterator<String> last = parts.iterator(); last.hasNext();) {
+      for (Iterator<String> last = parts.iterator(); last.hasNext(); ) {
         pending.addFirst(last.next());
       }
     }
@@ -170,8 +190,10 @@ public final class PrivateFolders {
   }
 
   private static Status status(Path path) throws IOException {
-    Map<String, Object> read = Files.readAttributes(path, "unix:uid,mode", LinkOption.NOFOLLOW_LINKS);
-    return new Status(Integer.toUnsignedLong((Integer) read.get("uid")), (Integer) read.get("mode"));
+    Map<String, Object> read =
+        Files.readAttributes(path, "unix:uid,mode", LinkOption.NOFOLLOW_LINKS);
+    return new Status(
+        Integer.toUnsignedLong((Integer) read.get("uid")), (Integer) read.get("mode"));
   }
 
   private static void checkPart(Path path, Status status) throws UnsafePathException {
@@ -191,15 +213,27 @@ public final class PrivateFolders {
   private static void checkOwner(Path path, Status status) throws UnsafePathException {
     if (status.uid() != UID) {
       throw new UnsafePathException(
-          (status.is(LINK) ? "the link " : "") + path + " belongs to uid " + status.uid() + ", this process to uid " + UID + ": " + ADVICE);
+          (status.is(LINK) ? "the link " : "")
+              + path
+              + " belongs to uid "
+              + status.uid()
+              + ", this process to uid "
+              + UID
+              + ": "
+              + ADVICE);
     }
   }
 
   private static void checkClosed(Path path, Status status) throws UnsafePathException {
     if ((status.mode() & OTHERS_WRITE) != 0) {
       throw new UnsafePathException(
-          "other users can write to " + path + " (mode " + status.permissions() + "), so what is in it could be theirs: look at what"
-              + " is in it and chmod go-w it, or " + ADVICE);
+          "other users can write to "
+              + path
+              + " (mode "
+              + status.permissions()
+              + "), so what is in it could be theirs: look at what"
+              + " is in it and chmod go-w it, or "
+              + ADVICE);
     }
   }
 }

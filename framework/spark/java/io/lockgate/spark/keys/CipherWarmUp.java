@@ -10,9 +10,10 @@ import javax.crypto.spec.SecretKeySpec;
 /**
  * Makes this JVM's ciphers fast before they are needed.
  *
- * <p>HotSpot replaces the inner loops of AES-CTR and GHASH by machine instructions only once their callers have run some ten
- * thousand times. Readers call them once a stream or granule, and would work at a fortieth of the speed for the life of the JVM.
- * A busy compiler may drop what it was asked for, so warming ends when a message of the size that readers have is fast.
+ * <p>HotSpot replaces the inner loops of AES-CTR and GHASH by machine instructions only once their
+ * callers have run some ten thousand times. Readers call them once a stream or granule, and would
+ * work at a fortieth of the speed for the life of the JVM. A busy compiler may drop what it was
+ * asked for, so warming ends when a message of the size that readers have is fast.
  */
 public final class CipherWarmUp {
   private static final int MESSAGE = 64;
@@ -20,11 +21,19 @@ public final class CipherWarmUp {
   private static final int UPDATES = 8_000;
   private static final int LEAST_ROUNDS = 5;
   private static final int MOST_ROUNDS = 30;
-  /** The JDK opens messages of more than 64 KiB along another path, in six parts, which has to be warmed too. */
+
+  /**
+   * The JDK opens messages of more than 64 KiB along another path, in six parts, which has to be
+   * warmed too.
+   */
   private static final int LONG_MESSAGE = (64 << 10) + MESSAGE;
+
   private static final int LONG_ROUND = 40;
   private static final int SAMPLE = GranuleMac.GRANULE;
-  /** A sample at 1 GB/s: ten times what the slow loop reaches, a quarter of what the fast one does. */
+
+  /**
+   * A sample at 1 GB/s: ten times what the slow loop reaches, a quarter of what the fast one does.
+   */
   private static final long FAST_NANOS = SAMPLE;
 
   private static boolean decryption;
@@ -34,10 +43,13 @@ public final class CipherWarmUp {
 
   /** Warms both in a thread of its own, while an executor waits for its first task. */
   public static void start() {
-    Thread thread = new Thread(() -> {
-      decryption();
-      authentication();
-    }, "lockgate-cipher-warm-up");
+    Thread thread =
+        new Thread(
+            () -> {
+              decryption();
+              authentication();
+            },
+            "lockgate-cipher-warm-up");
     thread.setDaemon(true);
     thread.start();
   }
@@ -50,7 +62,10 @@ public final class CipherWarmUp {
     decryption = true;
     try {
       Cipher cipher = Cipher.getInstance("AES/CTR/NoPadding");
-      cipher.init(Cipher.DECRYPT_MODE, new SecretKeySpec(new byte[16], "AES"), new IvParameterSpec(new byte[16]));
+      cipher.init(
+          Cipher.DECRYPT_MODE,
+          new SecretKeySpec(new byte[16], "AES"),
+          new IvParameterSpec(new byte[16]));
       ByteBuffer small = ByteBuffer.allocate(MESSAGE);
       ByteBuffer sample = ByteBuffer.allocate(SAMPLE);
       ByteBuffer out = ByteBuffer.allocate(SAMPLE);
@@ -58,7 +73,9 @@ public final class CipherWarmUp {
         for (int i = 0; i < UPDATES; i++) {
           cipher.update(small.clear(), out.clear());
         }
-        if (round >= LEAST_ROUNDS && nanos(cipher, sample, out) < FAST_NANOS && nanos(cipher, sample, out) < FAST_NANOS) {
+        if (round >= LEAST_ROUNDS
+            && nanos(cipher, sample, out) < FAST_NANOS
+            && nanos(cipher, sample, out) < FAST_NANOS) {
           return;
         }
       }
@@ -67,7 +84,8 @@ public final class CipherWarmUp {
     }
   }
 
-  private static long nanos(Cipher cipher, ByteBuffer message, ByteBuffer out) throws GeneralSecurityException {
+  private static long nanos(Cipher cipher, ByteBuffer message, ByteBuffer out)
+      throws GeneralSecurityException {
     long start = System.nanoTime();
     cipher.update(message.clear(), out.clear());
     return System.nanoTime() - start;
@@ -91,7 +109,9 @@ public final class CipherWarmUp {
         for (int i = 0; i < (first ? ROUND : LONG_ROUND); i++) {
           opener.open(first ? i % 8 == 0 ? odd : small : large, out);
         }
-        if (!first && opener.nanos(sample, out) < FAST_NANOS && opener.nanos(sample, out) < FAST_NANOS) {
+        if (!first
+            && opener.nanos(sample, out) < FAST_NANOS
+            && opener.nanos(sample, out) < FAST_NANOS) {
           return;
         }
       }

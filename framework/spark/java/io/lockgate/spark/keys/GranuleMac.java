@@ -12,22 +12,26 @@ import javax.crypto.spec.SecretKeySpec;
 /**
  * AES-256-GMAC over the stored bytes of a file, granule by granule; for one thread.
  *
- * <p>A tag is made as GMAC is defined: GCM without plaintext, the message as additional data. The JDK copies additional data
- * into a fresh array first, which halves the speed, so a tag is checked otherwise: the granule is taken for a ciphertext and
- * opened. GHASH sees the same blocks either way; only its last block, the lengths of additional data and of ciphertext,
- * differs, and GHASH is linear: the tag of "n bytes of additional data" and that of "n bytes of ciphertext" differ by
+ * <p>A tag is made as GMAC is defined: GCM without plaintext, the message as additional data. The
+ * JDK copies additional data into a fresh array first, which halves the speed, so a tag is checked
+ * otherwise: the granule is taken for a ciphertext and opened. GHASH sees the same blocks either
+ * way; only its last block, the lengths of additional data and of ciphertext, differs, and GHASH is
+ * linear: the tag of "n bytes of additional data" and that of "n bytes of ciphertext" differ by
  * (8n, 8n) times the hash key, whatever the bytes are (NIST SP 800-38D, section 6.4).
  */
 public final class GranuleMac {
   public static final int GRANULE = 256 << 10;
   public static final int TAG_LENGTH = 16;
   public static final int KEY_LENGTH = 32;
+
   /** Stands for the number of a stream in the tags of a stripe's footer. */
   public static final int STRIPE_FOOTER = -1;
+
   private static final int TAG_BITS = 8 * TAG_LENGTH;
 
   /** What a granule is "decrypted" into: never looked at. */
-  private static final ThreadLocal<byte[]> SCRATCH = ThreadLocal.withInitial(() -> new byte[GRANULE]);
+  private static final ThreadLocal<byte[]> SCRATCH =
+      ThreadLocal.withInitial(() -> new byte[GRANULE]);
 
   private final SecretKeySpec key;
   private final Cipher cipher;
@@ -52,7 +56,10 @@ public final class GranuleMac {
     wholeGranule = difference(GRANULE);
   }
 
-  /** The tag of a message in pieces; {@code high}, {@code middle} and {@code low} make the nonce, used once for each key. */
+  /**
+   * The tag of a message in pieces; {@code high}, {@code middle} and {@code low} make the nonce,
+   * used once for each key.
+   */
   public byte[] tag(int high, int middle, int low, Iterable<ByteBuffer> message) {
     try {
       init(Cipher.ENCRYPT_MODE, high, middle, low);
@@ -66,13 +73,23 @@ public final class GranuleMac {
   }
 
   /**
-   * Tells whether a granule of at most {@link #GRANULE} bytes matches its tag. The bytes behind it are changed for the time
-   * of the call.
+   * Tells whether a granule of at most {@link #GRANULE} bytes matches its tag. The bytes behind it
+   * are changed for the time of the call.
    */
-  public boolean matches(int stripe, int stream, int granule, byte[] bytes, int offset, int length, byte[] tags, int at) {
+  public boolean matches(
+      int stripe,
+      int stream,
+      int granule,
+      byte[] bytes,
+      int offset,
+      int length,
+      byte[] tags,
+      int at) {
     long[] difference = length == GRANULE ? wholeGranule : difference(length);
     ByteBuffer expected = ByteBuffer.wrap(tags, at, TAG_LENGTH);
-    ByteBuffer.wrap(tag).putLong(expected.getLong() ^ difference[0]).putLong(expected.getLong() ^ difference[1]);
+    ByteBuffer.wrap(tag)
+        .putLong(expected.getLong() ^ difference[0])
+        .putLong(expected.getLong() ^ difference[1]);
     int end = offset + length;
     if (end > bytes.length - TAG_LENGTH) {
       byte[] copy = new byte[length + TAG_LENGTH];
@@ -101,7 +118,8 @@ public final class GranuleMac {
     }
   }
 
-  private void init(int mode, int high, int middle, int low) throws InvalidKeyException, InvalidAlgorithmParameterException {
+  private void init(int mode, int high, int middle, int low)
+      throws InvalidKeyException, InvalidAlgorithmParameterException {
     nonce.clear().putInt(high).putInt(middle).putInt(low);
     cipher.init(mode, key, new GCMParameterSpec(TAG_BITS, nonce.array()));
   }

@@ -13,17 +13,19 @@ import javax.crypto.spec.SecretKeySpec;
 /**
  * Local keys of files, unwrapped and created by the driver's Python, which alone holds master keys.
  *
- * <p>Unwrapped keys stay in this JVM's memory, the newest few thousand of them; nothing here prints one.
+ * <p>Unwrapped keys stay in this JVM's memory, the newest few thousand of them; nothing here prints
+ * one.
  */
 public final class KeyService {
   private static final int CACHED = 4096;
   private static final String UNREACHABLE = "KeyServiceError";
-  private static final Map<String, SecretKeySpec> UNWRAPPED = new LinkedHashMap<>(64, 0.75f, true) {
-    @Override
-    protected boolean removeEldestEntry(Map.Entry<String, SecretKeySpec> eldest) {
-      return size() > CACHED;
-    }
-  };
+  private static final Map<String, SecretKeySpec> UNWRAPPED =
+      new LinkedHashMap<>(64, 0.75f, true) {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, SecretKeySpec> eldest) {
+          return size() > CACHED;
+        }
+      };
 
   /** How this JVM reaches the driver: set on executors by the plugin, null in the driver itself. */
   private static volatile DriverLink driver;
@@ -78,8 +80,12 @@ public final class KeyService {
     }
   }
 
-  /** Unwraps a file's local key; null when the scope has no such master key. Any other trouble is an exception. */
-  public static SecretKeySpec unwrap(String scope, String name, int version, String algorithm, byte[] encrypted) {
+  /**
+   * Unwraps a file's local key; null when the scope has no such master key. Any other trouble is an
+   * exception.
+   */
+  public static SecretKeySpec unwrap(
+      String scope, String name, int version, String algorithm, byte[] encrypted) {
     String wrapped = Base64.getEncoder().encodeToString(encrypted);
     String id = id(scope, name, version, algorithm, wrapped);
     synchronized (UNWRAPPED) {
@@ -89,7 +95,12 @@ public final class KeyService {
       }
     }
     ObjectNode request = Bridge.JSON.createObjectNode();
-    request.put("scope", scope).put("name", name).put("version", version).put("algorithm", algorithm).put("encrypted", wrapped);
+    request
+        .put("scope", scope)
+        .put("name", name)
+        .put("version", version)
+        .put("algorithm", algorithm)
+        .put("encrypted", wrapped);
     JsonNode reply = ask("keys.unwrap", request);
     if (reply.path("missing").asBoolean()) {
       return null;
@@ -99,7 +110,8 @@ public final class KeyService {
     return key;
   }
 
-  private static String id(String scope, String name, int version, String algorithm, String wrapped) {
+  private static String id(
+      String scope, String name, int version, String algorithm, String wrapped) {
     return scope + '\n' + name + '@' + version + '\n' + algorithm + '\n' + wrapped;
   }
 
@@ -109,7 +121,10 @@ public final class KeyService {
     }
   }
 
-  /** Makes a local key under the current version of the named master key; unwrapping it then takes no question. */
+  /**
+   * Makes a local key under the current version of the named master key; unwrapping it then takes
+   * no question.
+   */
   public static Created create(String scope, String name) {
     return create(Bridge.JSON.createObjectNode().put("scope", scope).put("name", name));
   }
@@ -124,7 +139,8 @@ public final class KeyService {
     String scope = request.get("scope").asText();
     JsonNode reply = ask("keys.create", request);
     Created key = new Created(reply);
-    keep(id(scope, key.name(), key.version(), key.orcAlgorithm(), reply.get("encrypted").asText()),
+    keep(
+        id(scope, key.name(), key.version(), key.orcAlgorithm(), reply.get("encrypted").asText()),
         new SecretKeySpec(key.plain(), "AES"));
     return key;
   }
@@ -132,8 +148,11 @@ public final class KeyService {
   private static JsonNode ask(String question, ObjectNode fields) {
     DriverLink link = driver;
     if (link == null && !inDriver()) {
-      throw new KeyServiceException(UNREACHABLE, "this executor cannot ask the driver for keys: start Spark with"
-          + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)", null);
+      throw new KeyServiceException(
+          UNREACHABLE,
+          "this executor cannot ask the driver for keys: start Spark with"
+              + " spark.plugins=io.lockgate.spark.LockgatePlugin (lockgate.configure sets it)",
+          null);
     }
     try {
       return link == null ? Bridge.ask(question, fields) : link.ask(question, fields);
@@ -147,7 +166,9 @@ public final class KeyService {
     if (failure instanceof DriverLink.RefusedException refused) {
       return refused.kind();
     }
-    return failure instanceof Failure known && known.pythonType() != null ? known.pythonType() : UNREACHABLE;
+    return failure instanceof Failure known && known.pythonType() != null
+        ? known.pythonType()
+        : UNREACHABLE;
   }
 
   private static boolean inDriver() {
@@ -159,7 +180,10 @@ public final class KeyService {
     return Base64.getDecoder().decode(reply.get(field).asText());
   }
 
-  /** Raised when the driver does not hand a key out: denied, missing for a rewrite, or not to be reached. */
+  /**
+   * Raised when the driver does not hand a key out: denied, missing for a rewrite, or not to be
+   * reached.
+   */
   public static final class KeyServiceException extends RuntimeException {
     private final String kind;
 
@@ -173,7 +197,10 @@ public final class KeyService {
       return kind.equals("KeyDeniedError");
     }
 
-    /** Whether the driver answered that it has no such key, or not this version of it, though masks would not do. */
+    /**
+     * Whether the driver answered that it has no such key, or not this version of it, though masks
+     * would not do.
+     */
     public boolean missing() {
       return kind.equals("KeyMissingError");
     }

@@ -13,10 +13,12 @@ import org.apache.orc.impl.KeyProvider;
 import org.apache.orc.impl.LocalKey;
 
 /**
- * ORC's key provider for {@code orc.key.provider = lockgate:<scope>}: local keys come from {@link KeyService}.
+ * ORC's key provider for {@code orc.key.provider = lockgate:<scope>}: local keys come from {@link
+ * KeyService}.
  *
- * <p>ORC keeps providers in a static map under the whole of that setting, so each scope has its own. Lockgate's own readers
- * and writers are handed their provider and do not use that map; Spark's ORC source does.
+ * <p>ORC keeps providers in a static map under the whole of that setting, so each scope has its
+ * own. Lockgate's own readers and writers are handed their provider and do not use that map;
+ * Spark's ORC source does.
  */
 public final class LockgateKeys implements KeyProvider.Factory {
   private static final String KIND = "lockgate:";
@@ -51,27 +53,33 @@ public final class LockgateKeys implements KeyProvider.Factory {
     @Override
     public HadoopShims.KeyMetadata getCurrentKeyVersion(String name) {
       KeyService.Created key = created(name);
-      return new HadoopShims.KeyMetadata(key.name(), key.version(), EncryptionAlgorithm.valueOf(key.orcAlgorithm()));
+      return new HadoopShims.KeyMetadata(
+          key.name(), key.version(), EncryptionAlgorithm.valueOf(key.orcAlgorithm()));
     }
 
     @Override
     public LocalKey createLocalKey(HadoopShims.KeyMetadata key) throws IOException {
       // Of the version that the file names already, even if the key was rolled a moment ago.
-      KeyService.Created fresh = KeyService.create(scope, key.getKeyName(), key.getVersion(), key.getAlgorithm().name());
+      KeyService.Created fresh =
+          KeyService.create(scope, key.getKeyName(), key.getVersion(), key.getAlgorithm().name());
       return new LocalKey(key.getAlgorithm(), fresh.plain(), fresh.encrypted());
     }
 
     private KeyService.Created created(String name) {
       if (scope == null) {
-        throw new IllegalStateException("KeyMissingError: the table has no key scope, so nothing can be encrypted with key " + name);
+        throw new IllegalStateException(
+            "KeyMissingError: the table has no key scope, so nothing can be encrypted with key "
+                + name);
       }
       return KeyService.create(scope, name);
     }
 
     @Override
     public Key decryptLocalKey(HadoopShims.KeyMetadata key, byte[] encrypted) {
-      return scope == null ? null
-          : KeyService.unwrap(scope, key.getKeyName(), key.getVersion(), key.getAlgorithm().name(), encrypted);
+      return scope == null
+          ? null
+          : KeyService.unwrap(
+              scope, key.getKeyName(), key.getVersion(), key.getAlgorithm().name(), encrypted);
     }
 
     @Override

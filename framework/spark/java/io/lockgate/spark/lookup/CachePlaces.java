@@ -7,11 +7,15 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Where caches lie on a host, and who may write there; as the Python module {@code places} has it. */
+/**
+ * Where caches lie on a host, and who may write there; as the Python module {@code places} has it.
+ */
 final class CachePlaces {
   private static final String ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR";
+
   /** Where Python's {@code tempfile} looks for a folder for temporary files, in this order. */
   private static final List<String> TEMPORARY_VARIABLES = List.of("TMPDIR", "TEMP", "TMP");
+
   private static final List<String> TEMPORARY_FOLDERS = List.of("/tmp", "/var/tmp", "/usr/tmp");
   private static final Path LOCKS = Path.of("/proc/locks");
 
@@ -42,7 +46,10 @@ final class CachePlaces {
   }
 
   private static Path temporary() {
-    Stream<String> named = TEMPORARY_VARIABLES.stream().map(System::getenv).filter(each -> each != null && !each.isEmpty());
+    Stream<String> named =
+        TEMPORARY_VARIABLES.stream()
+            .map(System::getenv)
+            .filter(each -> each != null && !each.isEmpty());
     return Stream.concat(named, TEMPORARY_FOLDERS.stream())
         .map(each -> Path.of(each).toAbsolutePath())
         .filter(each -> Files.isDirectory(each) && Files.isWritable(each))
@@ -50,11 +57,15 @@ final class CachePlaces {
         .orElseGet(() -> Path.of("").toAbsolutePath());
   }
 
-  /** Whether a process holds the right to write to a cache. Java's locks are of another kind, so the system's list is read. */
+  /**
+   * Whether a process holds the right to write to a cache. Java's locks are of another kind, so the
+   * system's list is read.
+   */
   static boolean hasOwner(Path cache) {
     try {
       String inode = ":" + Files.getAttribute(cache.resolve("LOCK"), "unix:ino") + " ";
-      return Files.readAllLines(LOCKS).stream().anyMatch(line -> line.contains("FLOCK") && line.contains(inode));
+      return Files.readAllLines(LOCKS).stream()
+          .anyMatch(line -> line.contains("FLOCK") && line.contains(inode));
     } catch (IOException e) {
       return !Files.exists(LOCKS) && Files.exists(cache.resolve("LOCK"));
     }

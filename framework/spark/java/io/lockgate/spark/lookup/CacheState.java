@@ -17,6 +17,8 @@ interface CacheState extends AutoCloseable {
   static CacheState open(Path generation) throws IOException {
     JsonNode info = Bridge.JSON.readTree(generation.resolve(States.INFO).toFile());
     Path database = generation.resolve("db");
-    return info.path("storage").asText().equals("memory") ? new MappedState(database) : new RocksState(database);
+    return info.path("storage").asText().equals("memory")
+        ? new MappedState(database)
+        : new RocksState(database);
   }
 }

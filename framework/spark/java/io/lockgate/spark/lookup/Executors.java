@@ -18,15 +18,23 @@ import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 /**
  * The executors as the driver knows them, and what Python wants them to do.
  *
- * <p>A plugin cannot call an executor, so each asks now and then. That is answered here: Python is troubled only by what the
- * processes of executors say.
+ * <p>A plugin cannot call an executor, so each asks now and then. That is answered here: Python is
+ * troubled only by what the processes of executors say.
  */
 public final class Executors {
   private static final long IDLE_MILLIS = 500;
   private static final long BUSY_MILLIS = 40;
-  /** How long an executor counts as busy after it was told something or had something to say, as owners' have. */
+
+  /**
+   * How long an executor counts as busy after it was told something or had something to say, as
+   * owners' have.
+   */
   private static final long BUSY_NANOS = TimeUnit.SECONDS.toNanos(30);
-  /** What keeps many executors from being a burden to the driver: 250 questions a second of all together. */
+
+  /**
+   * What keeps many executors from being a burden to the driver: 250 questions a second of all
+   * together.
+   */
   private static final long MILLIS_AN_EXECUTOR = 4;
 
   private static final Map<String, Box> BOXES = new ConcurrentHashMap<>();
@@ -50,13 +58,14 @@ public final class Executors {
   public static void watch(SparkContext context) {
     BOXES.clear();
     REMOVED.clear();
-    context.addSparkListener(new SparkListener() {
-      @Override
-      public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
-        REMOVED.add(event.executorId());
-        BOXES.remove(event.executorId());
-      }
-    });
+    context.addSparkListener(
+        new SparkListener() {
+          @Override
+          public void onExecutorRemoved(SparkListenerExecutorRemoved event) {
+            REMOVED.add(event.executorId());
+            BOXES.remove(event.executorId());
+          }
+        });
   }
 
   /** Notes that a process of an executor has something to say. */
@@ -100,7 +109,8 @@ public final class Executors {
   /** The executors, and for how many milliseconds each was not heard of, as a JSON object. */
   public static String census() {
     ObjectNode found = Bridge.object();
-    BOXES.forEach((executor, box) -> found.put(executor, (System.nanoTime() - box.heard) / 1_000_000));
+    BOXES.forEach(
+        (executor, box) -> found.put(executor, (System.nanoTime() - box.heard) / 1_000_000));
     return found.toString();
   }
 

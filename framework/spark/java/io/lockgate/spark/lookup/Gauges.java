@@ -8,14 +8,20 @@ import io.lockgate.spark.bridge.Bridge;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Where lookups stand, in Spark's metric system: numbers that Python tells, shown under the plugin's name. */
+/**
+ * Where lookups stand, in Spark's metric system: numbers that Python tells, shown under the
+ * plugin's name.
+ */
 public final class Gauges {
   private static final Map<String, Double> VALUES = new ConcurrentHashMap<>();
   private static volatile MetricRegistry registry;
 
   private Gauges() {}
 
-  /** Shows gauges in the registry of this JVM's plugin; Spark takes it on only if it is not empty by then. */
+  /**
+   * Shows gauges in the registry of this JVM's plugin; Spark takes it on only if it is not empty by
+   * then.
+   */
   public static synchronized void showIn(MetricRegistry plugins) {
     registry = plugins;
     plugins.gauge("lookup.gauges", () -> () -> VALUES.size());
@@ -28,23 +34,29 @@ public final class Gauges {
   }
 
   static synchronized void publish(String prefix, JsonNode values) {
-    values.properties().forEach(value -> {
-      String name = prefix + "." + value.getKey();
-      if (VALUES.put(name, value.getValue().asDouble()) == null && registry != null) {
-        registry.gauge(name, () -> gauge(name));
-      }
-    });
+    values
+        .properties()
+        .forEach(
+            value -> {
+              String name = prefix + "." + value.getKey();
+              if (VALUES.put(name, value.getValue().asDouble()) == null && registry != null) {
+                registry.gauge(name, () -> gauge(name));
+              }
+            });
   }
 
   /** Removes the gauges of a lookup that has ended. */
   public static synchronized void withdraw(String prefix) {
-    VALUES.keySet().removeIf(name -> {
-      boolean gone = name.startsWith(prefix + ".");
-      if (gone && registry != null) {
-        registry.remove(name);
-      }
-      return gone;
-    });
+    VALUES
+        .keySet()
+        .removeIf(
+            name -> {
+              boolean gone = name.startsWith(prefix + ".");
+              if (gone && registry != null) {
+                registry.remove(name);
+              }
+              return gone;
+            });
   }
 
   private static Gauge<Double> gauge(String name) {

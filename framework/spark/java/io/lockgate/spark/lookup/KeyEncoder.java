@@ -5,11 +5,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.Platform;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Makes the bytes of a lookup key of a row's columns: a hash, then what tells any two keys apart. The Python module {@code keycodec}
- * has the format and its reasons.
+ * Makes the bytes of a lookup key of a row's columns: a hash, then what tells any two keys apart.
+ * The Python module {@code keycodec} has the format and its reasons.
  */
 final class KeyEncoder {
   private static final long GOLDEN = 0x9E3779B97F4A7C15L;
@@ -73,7 +72,11 @@ final class KeyEncoder {
     byte[] out = new byte[count * Long.BYTES];
     Platform.putLong(out, Platform.BYTE_ARRAY_OFFSET, Long.reverseBytes(words[0]));
     Platform.copyMemory(
-        words, Platform.LONG_ARRAY_OFFSET + Long.BYTES, out, Platform.BYTE_ARRAY_OFFSET + Long.BYTES, out.length - Long.BYTES);
+        words,
+        Platform.LONG_ARRAY_OFFSET + Long.BYTES,
+        out,
+        Platform.BYTE_ARRAY_OFFSET + Long.BYTES,
+        out.length - Long.BYTES);
     return out;
   }
 
@@ -90,8 +93,10 @@ final class KeyEncoder {
     }
     // The rest of the last word is zero, whatever a longer key has left there.
     Arrays.fill(words, (at + Long.BYTES - 1) / Long.BYTES, needed, 0);
-    Platform.copyMemory(value, Platform.BYTE_ARRAY_OFFSET, words, Platform.LONG_ARRAY_OFFSET + at, value.length);
-    long lengthAt = (long) shape.lengthsWord * Long.BYTES + shape.places[column] * (long) Integer.BYTES;
+    Platform.copyMemory(
+        value, Platform.BYTE_ARRAY_OFFSET, words, Platform.LONG_ARRAY_OFFSET + at, value.length);
+    long lengthAt =
+        (long) shape.lengthsWord * Long.BYTES + shape.places[column] * (long) Integer.BYTES;
     Platform.putInt(words, Platform.LONG_ARRAY_OFFSET + lengthAt, value.length);
     return at + value.length;
   }
@@ -106,7 +111,8 @@ final class KeyEncoder {
       case INT32 -> words[word] = row.getInt(ordinal) & 0xFFFFFFFFL;
       case INT64 -> words[word] = row.getLong(ordinal);
       // Adding a positive zero turns the negative one into it; all NaNs become one.
-      case FLOAT32 -> words[word] = Float.floatToIntBits(row.getFloat(ordinal) + 0.0f) & 0xFFFFFFFFL;
+      case FLOAT32 ->
+          words[word] = Float.floatToIntBits(row.getFloat(ordinal) + 0.0f) & 0xFFFFFFFFL;
       case FLOAT64 -> words[word] = Double.doubleToLongBits(row.getDouble(ordinal) + 0.0d);
       case DECIMAL -> words[word] = decimal(row, column).toUnscaledLong();
       case WIDE_DECIMAL -> {

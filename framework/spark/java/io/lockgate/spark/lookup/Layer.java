@@ -5,9 +5,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** One layer of a cache in mapped files: keys sorted by hash, each with its value. The Python module {@code layers} has the format. */
+/**
+ * One layer of a cache in mapped files: keys sorted by hash, each with its value. The Python module
+ * {@code layers} has the format.
+ */
 final class Layer implements AutoCloseable {
   private static final long MISSING = -1;
+
   /** From about a page of memory away to the same cache line. */
   private static final int GUESSES = 2;
 
@@ -19,7 +23,11 @@ final class Layer implements AutoCloseable {
   private final Words valueEnds;
   private final long count;
   private final long keyWords;
-  /** How many keys there are for each unit of hash: hashes lie evenly, so that the place of one can be guessed. */
+
+  /**
+   * How many keys there are for each unit of hash: hashes lie evenly, so that the place of one can
+   * be guessed.
+   */
   private final double density;
 
   Layer(Path folder, String name) throws IOException {
@@ -36,7 +44,10 @@ final class Layer implements AutoCloseable {
     density = firstAtLeast(Long.MIN_VALUE, 0, count) / (double) Long.MAX_VALUE;
   }
 
-  /** Finds a key; true if the layer has it, with a value of no length if it says that the key was deleted. */
+  /**
+   * Finds a key; true if the layer has it, with a value of no length if it says that the key was
+   * deleted.
+   */
   boolean find(KeyEncoder key, Value out) {
     long at = position(key);
     if (at == MISSING) {
@@ -46,8 +57,12 @@ final class Layer implements AutoCloseable {
     long length = valueEnds.get(at + 1) - start;
     if (length > Words.MOST_TOGETHER) {
       throw Failure.inTask(
-          "LookupCacheError: the rows of one key take " + length * Long.BYTES + " bytes in the lookup cache " + folder
-              + ", more than the JVM can read: set lookup.in-jvm=false", null);
+          "LookupCacheError: the rows of one key take "
+              + length * Long.BYTES
+              + " bytes in the lookup cache "
+              + folder
+              + ", more than the JVM can read: set lookup.in-jvm=false",
+          null);
     } else if (length == 0) {
       out.set(null, 0);
     } else {
@@ -80,7 +95,10 @@ final class Layer implements AutoCloseable {
     return true;
   }
 
-  /** The first position whose hash is not less: guessed, each time closer, then searched for with steps that double. */
+  /**
+   * The first position whose hash is not less: guessed, each time closer, then searched for with
+   * steps that double.
+   */
   private long firstFrom(long hash) {
     if (count == 0) {
       return 0;

@@ -5,7 +5,10 @@ import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.util.AccumulatorV2;
 
-/** What tasks have asked for and found, by the number (token) of their batch: rows, of these matched, nanoseconds. */
+/**
+ * What tasks have asked for and found, by the number (token) of their batch: rows, of these
+ * matched, nanoseconds.
+ */
 public final class LookupCounts extends AccumulatorV2<long[], Map<Long, long[]>> {
   private static final int NUMBERS = 3;
   private static LookupCounts registered;
@@ -23,20 +26,24 @@ public final class LookupCounts extends AccumulatorV2<long[], Map<Long, long[]>>
     return registered;
   }
 
-  /** Takes what was counted since the last call: for each token a line {@code token rows matched nanoseconds}. */
+  /**
+   * Takes what was counted since the last call: for each token a line {@code token rows matched
+   * nanoseconds}.
+   */
   public static synchronized String take() {
     return registered == null ? "" : registered.taken();
   }
 
   private synchronized String taken() {
     StringBuilder out = new StringBuilder();
-    counts.forEach((token, counted) -> {
-      out.append(token);
-      for (long each : counted) {
-        out.append(' ').append(each);
-      }
-      out.append('\n');
-    });
+    counts.forEach(
+        (token, counted) -> {
+          out.append(token);
+          for (long each : counted) {
+            out.append(' ').append(each);
+          }
+          out.append('\n');
+        });
     counts.clear();
     return out.toString();
   }
@@ -69,7 +76,9 @@ public final class LookupCounts extends AccumulatorV2<long[], Map<Long, long[]>>
 
   @Override
   public synchronized void merge(AccumulatorV2<long[], Map<Long, long[]>> other) {
-    other.value().forEach((token, counted) -> add(new long[] {token, counted[0], counted[1], counted[2]}));
+    other
+        .value()
+        .forEach((token, counted) -> add(new long[] {token, counted[0], counted[1], counted[2]}));
   }
 
   @Override

@@ -19,11 +19,12 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * {@code lookup(how, type, pin, mark, key, ...)}: the answer of a cache to a key, inside the JVM of the task. Joins plan with it where the
- * cache is in mapped files; it is not for users.
+ * {@code lookup(how, type, pin, mark, key, ...)}: the answer of a cache to a key, inside the JVM of
+ * the task. Joins plan with it where the cache is in mapped files; it is not for users.
  *
- * <p>{@code how} is a JSON text ({@code lockgate.lookup.mapped}), {@code type} a null of the answer's type, {@code pin} the batch's
- * snapshot and token, {@code mark} what tells the snapshot from others of its number.
+ * <p>{@code how} is a JSON text ({@code lockgate.lookup.mapped}), {@code type} a null of the
+ * answer's type, {@code pin} the batch's snapshot and token, {@code mark} what tells the snapshot
+ * from others of its number.
  */
 public final class LookupFunction implements UnboundFunction {
   public static final String NAME = "lookup";
@@ -33,23 +34,28 @@ public final class LookupFunction implements UnboundFunction {
   private static final int MARK = 3;
   private static final int FIRST_KEY = 4;
   private static final long NO_PIN = -1;
+
   /** As {@code counting.pack} puts the two together. */
   private static final int SNAPSHOT_BITS = 40;
+
   /** One in so many lookups is timed, for to look at the clock takes as long as some of them. */
   private static final int TIMED = 64;
 
   @Override
   public BoundFunction bind(StructType input) {
     if (input.length() <= FIRST_KEY) {
-      throw new UnsupportedOperationException("lookup takes how, type, pin, mark and at least one key");
+      throw new UnsupportedOperationException(
+          "lookup takes how, type, pin, mark and at least one key");
     }
-    DataType[] types = Arrays.stream(input.fields()).map(StructField::dataType).toArray(DataType[]::new);
+    DataType[] types =
+        Arrays.stream(input.fields()).map(StructField::dataType).toArray(DataType[]::new);
     return new Bound(types, LookupCounts.of(SparkContext.getOrCreate()));
   }
 
   @Override
   public String description() {
-    return "lookup(how, type, pin, mark, key, ...): the answer of a lookup cache to a key; used by lookup joins";
+    return "lookup(how, type, pin, mark, key, ...): the answer of a lookup cache to a key; used by"
+        + " lookup joins";
   }
 
   @Override
@@ -137,7 +143,8 @@ public final class LookupFunction implements UnboundFunction {
       int[] answered = new int[said.get("answered").size()];
       Arrays.setAll(answered, i -> said.get("answered").get(i).asInt());
       DataType struct = types[TYPE] instanceof ArrayType array ? array.elementType() : types[TYPE];
-      this.decoder = new RowDecoder(new RowShape(said.get("columns")), answered, (StructType) struct);
+      this.decoder =
+          new RowDecoder(new RowShape(said.get("columns")), answered, (StructType) struct);
       this.counts = counts;
       TaskContext task = TaskContext.get();
       this.inTask = task != null;
@@ -191,7 +198,8 @@ public final class LookupFunction implements UnboundFunction {
         lease = null;
       }
       if (rows > 0) {
-        counts.add(new long[] {pin >>> SNAPSHOT_BITS, rows, matched, timedNanos * rows / timedRows});
+        counts.add(
+            new long[] {pin >>> SNAPSHOT_BITS, rows, matched, timedNanos * rows / timedRows});
         rows = 0;
         matched = 0;
         timedNanos = 0;

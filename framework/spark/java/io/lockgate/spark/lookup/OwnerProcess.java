@@ -14,12 +14,17 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkFiles;
 
-/** One process of an executor, a line of JSON a message both ways; started again whenever it ends until it is stopped. */
+/**
+ * One process of an executor, a line of JSON a message both ways; started again whenever it ends
+ * until it is stopped.
+ */
 final class OwnerProcess implements Runnable {
   private static final long FIRST_PAUSE_MILLIS = 50;
   private static final long LONGEST_PAUSE_MILLIS = 5_000;
+
   /** A process that lived this long was well: the next one starts without a pause. */
   private static final long WELL_AFTER_NANOS = TimeUnit.SECONDS.toNanos(10);
+
   private static final long GRACE_SECONDS = 2;
 
   /** Hears what the process says. */
@@ -62,7 +67,10 @@ final class OwnerProcess implements Runnable {
     lastError = "";
     try {
       ProcessBuilder builder = new ProcessBuilder(command);
-      builder.environment().merge("PYTHONPATH", shippedFiles(), (own, shipped) -> own + File.pathSeparator + shipped);
+      builder
+          .environment()
+          .merge(
+              "PYTHONPATH", shippedFiles(), (own, shipped) -> own + File.pathSeparator + shipped);
       // As the driver's owners: Arrow gives memory back at once.
       builder.environment().putIfAbsent("MIMALLOC_PURGE_DELAY", "0");
       started = builder.start();
@@ -79,7 +87,9 @@ final class OwnerProcess implements Runnable {
     say(opening);
     Thread errors = thread(() -> copyErrors(started.getErrorStream()), "lockgate-owner-errors");
     errors.start();
-    try (BufferedReader lines = new BufferedReader(new InputStreamReader(started.getInputStream(), StandardCharsets.UTF_8))) {
+    try (BufferedReader lines =
+        new BufferedReader(
+            new InputStreamReader(started.getInputStream(), StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
         listener.said(line);
       }
@@ -97,7 +107,10 @@ final class OwnerProcess implements Runnable {
   private static String shippedFiles() {
     File root = new File(SparkFiles.getRootDirectory());
     StringBuilder path = new StringBuilder(root.getPath());
-    File[] archives = root.listFiles((folder, name) -> name.endsWith(".zip") || name.endsWith(".egg") || name.endsWith(".whl"));
+    File[] archives =
+        root.listFiles(
+            (folder, name) ->
+                name.endsWith(".zip") || name.endsWith(".egg") || name.endsWith(".whl"));
     for (File archive : archives == null ? new File[0] : archives) {
       path.append(File.pathSeparator).append(archive.getPath());
     }
@@ -105,11 +118,18 @@ final class OwnerProcess implements Runnable {
   }
 
   private void ended(long pid, int code, String error) throws InterruptedException {
-    listener.said(Bridge.object().put("event", "ended").put("pid", pid).put("code", code).put("stderr", error).toString());
+    listener.said(
+        Bridge.object()
+            .put("event", "ended")
+            .put("pid", pid)
+            .put("code", code)
+            .put("stderr", error)
+            .toString());
   }
 
   private void copyErrors(InputStream stream) {
-    try (BufferedReader lines = new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8))) {
+    try (BufferedReader lines =
+        new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
         System.err.println("lockgate lookup owner: " + line);
         lastError = line.isBlank() ? lastError : line;
@@ -137,7 +157,10 @@ final class OwnerProcess implements Runnable {
     return stopped;
   }
 
-  /** Ends the process: its input is its lease. With {@code grace} it may first do what it was told last. */
+  /**
+   * Ends the process: its input is its lease. With {@code grace} it may first do what it was told
+   * last.
+   */
   void stop(boolean grace) {
     Process ending;
     synchronized (this) {
@@ -151,17 +174,20 @@ final class OwnerProcess implements Runnable {
       closeInput(ending);
       return;
     }
-    thread(() -> {
-      try {
-        ending.waitFor(GRACE_SECONDS, TimeUnit.SECONDS);
-        closeInput(ending);
-        if (!ending.waitFor(GRACE_SECONDS, TimeUnit.SECONDS)) {
-          ending.destroyForcibly();
-        }
-      } catch (InterruptedException e) {
-        closeInput(ending);
-      }
-    }, "lockgate-owner-end").start();
+    thread(
+            () -> {
+              try {
+                ending.waitFor(GRACE_SECONDS, TimeUnit.SECONDS);
+                closeInput(ending);
+                if (!ending.waitFor(GRACE_SECONDS, TimeUnit.SECONDS)) {
+                  ending.destroyForcibly();
+                }
+              } catch (InterruptedException e) {
+                closeInput(ending);
+              }
+            },
+            "lockgate-owner-end")
+        .start();
   }
 
   private static void closeInput(Process process) {

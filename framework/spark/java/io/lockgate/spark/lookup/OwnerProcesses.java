@@ -11,7 +11,8 @@ import java.util.concurrent.ConcurrentHashMap;
 /**
  * An executor's processes for lookups: started, told and ended as the driver's Python wants.
  *
- * <p>Nothing is decided here. What processes say goes to the driver, whose answer goes to the process that spoke.
+ * <p>Nothing is decided here. What processes say goes to the driver, whose answer goes to the
+ * process that spoke.
  */
 public final class OwnerProcesses implements Runnable {
   private static final long RETRY_MILLIS = 500;
@@ -19,8 +20,10 @@ public final class OwnerProcesses implements Runnable {
   private final String executor;
   private final DriverLink driver;
   private final Map<String, OwnerProcess> processes = new ConcurrentHashMap<>();
+
   /** Under which name the gauges of a process are. */
   private final Map<String, String> shown = new ConcurrentHashMap<>();
+
   private volatile boolean closed;
 
   public OwnerProcesses(String executor, DriverLink driver) {
@@ -54,7 +57,10 @@ public final class OwnerProcesses implements Runnable {
     String name = command.get("name").asText();
     switch (command.get("do").asText()) {
       case "start" -> {
-        OwnerProcess before = closed ? null : processes.put(name, new OwnerProcess(command, line -> said(name, line)));
+        OwnerProcess before =
+            closed
+                ? null
+                : processes.put(name, new OwnerProcess(command, line -> said(name, line)));
         if (before != null) {
           before.stop(false);
         }
@@ -99,7 +105,8 @@ public final class OwnerProcesses implements Runnable {
         driver.ask("lookup.said", request).forEach(answer -> say(name, answer));
         return;
       } catch (DriverLink.RefusedException e) {
-        System.err.println("lockgate lookup: the driver did not take in what an owner said: " + e.getMessage());
+        System.err.println(
+            "lockgate lookup: the driver did not take in what an owner said: " + e.getMessage());
         return;
       } catch (InterruptedException e) {
         throw e;

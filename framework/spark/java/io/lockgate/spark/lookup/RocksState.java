@@ -9,8 +9,8 @@ import org.rocksdb.RocksDB;
 import org.rocksdb.RocksDBException;
 
 /**
- * A state in RocksDB, as a cache is that outgrew mapped files after the join was planned. Keys are asked for one by one, which
- * is slower than the many at once of the Python workers.
+ * A state in RocksDB, as a cache is that outgrew mapped files after the join was planned. Keys are
+ * asked for one by one, which is slower than the many at once of the Python workers.
  */
 final class RocksState implements CacheState {
   private final Path folder;
@@ -37,7 +37,12 @@ final class RocksState implements CacheState {
       return value != null;
     } catch (RocksDBException e) {
       throw Failure.inTask(
-          "LookupCacheError: cannot read the lookup cache " + folder + ": " + e.getMessage() + "; lockgate lookup rebuild makes it anew", e);
+          "LookupCacheError: cannot read the lookup cache "
+              + folder
+              + ": "
+              + e.getMessage()
+              + "; lockgate lookup rebuild makes it anew",
+          e);
     }
   }
 

@@ -21,7 +21,10 @@ final class RowDecoder {
   private final UnsafeRowWriter writer;
   private final long[] ends;
 
-  /** {@code answered} are the columns of the cached row that become those of {@code type}, in its order. */
+  /**
+   * {@code answered} are the columns of the cached row that become those of {@code type}, in its
+   * order.
+   */
   RowDecoder(RowShape shape, int[] answered, StructType type) {
     this.shape = shape;
     this.answered = answered;
@@ -54,14 +57,19 @@ final class RowDecoder {
     return writer.getRow();
   }
 
-  /** The rows of a packed list (the Python module {@code lists}): their number, the length of each in words, the rows. */
+  /**
+   * The rows of a packed list (the Python module {@code lists}): their number, the length of each
+   * in words, the rows.
+   */
   GenericArrayData rows(Value list) {
     int count = (int) list.word(0);
     Object[] rows = new Object[count];
     long at = list.offset + (1 + (count + 1) / 2) * (long) Long.BYTES;
     for (int i = 0; i < count; i++) {
       rows[i] = row(list.base, at).copy();
-      at += Platform.getInt(list.base, list.offset + Long.BYTES + i * (long) Integer.BYTES) * (long) Long.BYTES;
+      at +=
+          Platform.getInt(list.base, list.offset + Long.BYTES + i * (long) Integer.BYTES)
+              * (long) Long.BYTES;
     }
     return new GenericArrayData(rows);
   }
@@ -75,7 +83,8 @@ final class RowDecoder {
   }
 
   private void setNull(int field) {
-    if (types[field] instanceof DecimalType decimal && decimal.precision() > Decimal.MAX_LONG_DIGITS()) {
+    if (types[field] instanceof DecimalType decimal
+        && decimal.precision() > Decimal.MAX_LONG_DIGITS()) {
       // Its place is kept, for rows that are updated where they are; the writer knows how.
       writer.write(field, (Decimal) null, decimal.precision(), decimal.scale());
     } else {
@@ -88,7 +97,8 @@ final class RowDecoder {
     if (kind.isVariable()) {
       int place = shape.places[column];
       int size = (int) (ends[place + 1] - ends[place]);
-      writer.write(field, org.apache.spark.unsafe.types.UTF8String.fromAddress(base, ends[place], size));
+      writer.write(
+          field, org.apache.spark.unsafe.types.UTF8String.fromAddress(base, ends[place], size));
       return;
     }
     long at = offset + shape.places[column] * (long) Long.BYTES;
@@ -108,9 +118,12 @@ final class RowDecoder {
 
   private void writeWide(int field, long low, long high) {
     DecimalType type = (DecimalType) types[field];
-    BigInteger unscaled = BigInteger.valueOf(high).shiftLeft(Long.SIZE)
-        .add(BigInteger.valueOf(low >>> 1).shiftLeft(1).add(BigInteger.valueOf(low & 1)));
-    Decimal value = Decimal.apply(new BigDecimal(unscaled, type.scale()), type.precision(), type.scale());
+    BigInteger unscaled =
+        BigInteger.valueOf(high)
+            .shiftLeft(Long.SIZE)
+            .add(BigInteger.valueOf(low >>> 1).shiftLeft(1).add(BigInteger.valueOf(low & 1)));
+    Decimal value =
+        Decimal.apply(new BigDecimal(unscaled, type.scale()), type.precision(), type.scale());
     writer.write(field, value, type.precision(), type.scale());
   }
 }

@@ -4,8 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Locale;
 
 /**
- * Where the columns of a cached row lie: null words, then a word (or two) for each column of fixed width, then the lengths of
- * the others, four bytes each, then their bytes. The Python module {@code rowcodec} has the format and its reasons.
+ * Where the columns of a cached row lie: null words, then a word (or two) for each column of fixed
+ * width, then the lengths of the others, four bytes each, then their bytes. The Python module
+ * {@code rowcodec} has the format and its reasons.
  */
 final class RowShape {
   /** How a column is kept; the names in lower case are those that Python gives. */
@@ -33,10 +34,13 @@ final class RowShape {
   }
 
   final Kind[] kinds;
+
   /** Of a column of fixed width its word, of another its number among those. */
   final int[] places;
+
   final int nullWords;
   final int lengthsWord;
+
   /** Words before the bytes of the variable columns. */
   final int headWords;
 

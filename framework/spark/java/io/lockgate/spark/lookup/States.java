@@ -26,7 +26,8 @@ import org.apache.spark.TaskContext;
 /**
  * The states that this JVM has open, each once for all of its tasks.
  *
- * <p>A state that nobody uses is closed once the owner has removed it, so that the disk has its space back, or when many are open.
+ * <p>A state that nobody uses is closed once the owner has removed it, so that the disk has its
+ * space back, or when many are open.
  */
 final class States {
   /** The file that is there if a state is complete. */
@@ -34,7 +35,9 @@ final class States {
 
   /** A query needs one state for each of its lookups, and one more while they change. */
   private static final int MOST_OPEN = 16;
+
   private static final long POLL_MILLIS = 50;
+
   /** An executor starts its process within a second or two; one on a busy host takes longer. */
   private static final double OWNER_SECONDS = 60;
 
@@ -42,7 +45,10 @@ final class States {
 
   private States() {}
 
-  /** A state open for a number of users; its mark tells its snapshot from others of the same number, its stamp its files. */
+  /**
+   * A state open for a number of users; its mark tells its snapshot from others of the same number,
+   * its stamp its files.
+   */
   static final class Lease {
     final CacheState state;
     private final Object stamp;
@@ -57,7 +63,10 @@ final class States {
     }
   }
 
-  /** Takes the state at a snapshot, waiting until it is built; must be given back with {@link #release}. */
+  /**
+   * Takes the state at a snapshot, waiting until it is built; must be given back with {@link
+   * #release}.
+   */
   static Lease acquire(Path cache, long snapshot, long mark, double waitSeconds) {
     Path folder = cache.resolve("generations").resolve(Long.toString(snapshot));
     Lease known = known(folder, mark);
@@ -73,11 +82,22 @@ final class States {
       throw unsafe(e);
     } catch (NoSuchFileException | FileNotFoundException e) {
       throw Failure.inTask(
-          "LookupCacheError: the lookup cache " + cache + " does not hold snapshot " + snapshot + " any more: run the query again", e);
+          "LookupCacheError: the lookup cache "
+              + cache
+              + " does not hold snapshot "
+              + snapshot
+              + " any more: run the query again",
+          e);
     } catch (IOException e) {
       throw Failure.inTask(
-          "LookupCacheError: cannot open the lookup cache " + folder + ": " + firstLine(e) + "; lockgate lookup rebuild " + cache
-              + " makes it anew", e);
+          "LookupCacheError: cannot open the lookup cache "
+              + folder
+              + ": "
+              + firstLine(e)
+              + "; lockgate lookup rebuild "
+              + cache
+              + " makes it anew",
+          e);
     }
   }
 
@@ -101,10 +121,13 @@ final class States {
   private static synchronized Lease known(Path folder, long mark) {
     Lease known = OPEN.get(folder);
     Object stamp = stamp(folder);
-    if (known == null || !isOf(mark, known.mark) || stamp != null && !stamp.equals(known.stamp) && isThere(folder, mark)) {
+    if (known == null
+        || !isOf(mark, known.mark)
+        || stamp != null && !stamp.equals(known.stamp) && isThere(folder, mark)) {
       return null;
     }
-    // Removed from disk meanwhile, or replaced by another of its number: what is open stays readable.
+    // Removed from disk meanwhile, or replaced by another of its number: what is open stays
+    // readable.
     known.users++;
     return known;
   }
@@ -117,7 +140,8 @@ final class States {
     Lease lease = openAsItIs(folder);
     if (!isOf(mark, lease.mark)) {
       lease.state.close();
-      throw new NoSuchFileException(folder.toString()); // it has just been replaced by another of its number
+      throw new NoSuchFileException(
+          folder.toString()); // it has just been replaced by another of its number
     }
     lease.users = 1;
     leave(OPEN.put(folder, lease));
@@ -164,10 +188,14 @@ final class States {
     }
   }
 
-  /** The mark of the snapshot whose state is in a folder, as Python's {@code directory.mark_of} has it; 0 if there is none. */
+  /**
+   * The mark of the snapshot whose state is in a folder, as Python's {@code directory.mark_of} has
+   * it; 0 if there is none.
+   */
   private static long markIn(Path folder) {
     try {
-      return markOf(Bridge.JSON.readTree(folder.resolve(INFO).toFile()).path("fingerprint").asText());
+      return markOf(
+          Bridge.JSON.readTree(folder.resolve(INFO).toFile()).path("fingerprint").asText());
     } catch (IOException e) {
       return 0;
     }
@@ -188,7 +216,8 @@ final class States {
 
   static long markOf(String fingerprint) {
     try {
-      byte[] digest = MessageDigest.getInstance("SHA-256").digest(fingerprint.getBytes(StandardCharsets.UTF_8));
+      byte[] digest =
+          MessageDigest.getInstance("SHA-256").digest(fingerprint.getBytes(StandardCharsets.UTF_8));
       return Math.max(1, ByteBuffer.wrap(digest).getLong() >>> 1);
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException(e);
@@ -197,14 +226,16 @@ final class States {
 
   private static Object stamp(Path folder) {
     try {
-      BasicFileAttributes attributes = Files.readAttributes(folder.resolve(INFO), BasicFileAttributes.class);
+      BasicFileAttributes attributes =
+          Files.readAttributes(folder.resolve(INFO), BasicFileAttributes.class);
       return attributes.fileKey() + " " + attributes.lastModifiedTime();
     } catch (IOException e) {
       return null;
     }
   }
 
-  // --- states that are not there yet; the Python module `waiting` does the same for its workers ---
+  // --- states that are not there yet; the Python module `waiting` does the same for its workers
+  // ---
 
   private static void await(Path cache, Path folder, long snapshot, long mark, double seconds) {
     long started = System.nanoTime();
@@ -220,14 +251,25 @@ final class States {
         seen = System.nanoTime();
       } else if (secondsSince(seen) > Math.min(seconds, OWNER_SECONDS)) {
         throw Failure.inTask(
-            "LookupCacheError: no owner builds the lookup cache " + cache + " on this host, so snapshot " + snapshot
-                + " never comes: start Spark with spark.plugins=io.lockgate.spark.LockgatePlugin, which has executors run owners,"
-                + " and see the executor's log", null);
+            "LookupCacheError: no owner builds the lookup cache "
+                + cache
+                + " on this host, so snapshot "
+                + snapshot
+                + " never comes: start Spark with spark.plugins=io.lockgate.spark.LockgatePlugin,"
+                + " which has executors run owners, and see the executor's log",
+            null);
       }
       if (secondsSince(started) > seconds) {
         throw Failure.inTask(
-            "LookupTimeoutError: snapshot " + snapshot + " was not built in the lookup cache " + cache + " of this host in "
-                + seconds + " s (lookup.timeout); see " + cache.resolve("owner.log"), null);
+            "LookupTimeoutError: snapshot "
+                + snapshot
+                + " was not built in the lookup cache "
+                + cache
+                + " of this host in "
+                + seconds
+                + " s (lookup.timeout); see "
+                + cache.resolve("owner.log"),
+            null);
       }
       try {
         Thread.sleep(POLL_MILLIS);
@@ -280,6 +322,8 @@ final class States {
     } catch (IOException e) {
       return;
     }
-    throw Failure.inTask(error.path("type").asText("LookupCacheError") + ": " + error.path("message").asText(), null);
+    throw Failure.inTask(
+        error.path("type").asText("LookupCacheError") + ": " + error.path("message").asText(),
+        null);
   }
 }

@@ -12,9 +12,13 @@ import org.apache.spark.unsafe.Platform;
 
 /** A file of 64-bit words, mapped; must not be read after it was closed. */
 final class Words implements AutoCloseable {
-  /** A map has at most 2 GB: they overlap, so that a row of up to 1 GB lies in one of them whole. */
+  /**
+   * A map has at most 2 GB: they overlap, so that a row of up to 1 GB lies in one of them whole.
+   */
   private static final int STEP_BITS = 30;
+
   private static final long STEP = 1L << STEP_BITS;
+
   /** Words that can be read behind an address. */
   static final long MOST_TOGETHER = STEP / Long.BYTES - 1;
 
@@ -30,7 +34,8 @@ final class Words implements AutoCloseable {
       addresses = new long[maps.length];
       for (int i = 0; i < maps.length; i++) {
         long start = i * STEP;
-        maps[i] = channel.map(FileChannel.MapMode.READ_ONLY, start, Math.min(size - start, 2 * STEP - 1));
+        maps[i] =
+            channel.map(FileChannel.MapMode.READ_ONLY, start, Math.min(size - start, 2 * STEP - 1));
         addresses[i] = MemoryUtil.getByteBufferAddress(maps[i]);
       }
     }

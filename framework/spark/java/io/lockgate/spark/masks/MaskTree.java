@@ -8,17 +8,21 @@ import org.apache.hadoop.hive.ql.exec.vector.MultiValuedColumnVector;
 import org.apache.hadoop.hive.ql.exec.vector.StructColumnVector;
 import org.apache.orc.DataMask;
 import org.apache.orc.DataMaskDescription;
-import org.apache.orc.TypeDescription.Category;
 import org.apache.orc.TypeDescription;
+import org.apache.orc.TypeDescription.Category;
 
-/** Masks of nested columns made of masks of their leaves: nulls and lengths stay, every vector is as large as it must be. */
+/**
+ * Masks of nested columns made of masks of their leaves: nulls and lengths stay, every vector is as
+ * large as it must be.
+ */
 final class MaskTree {
   /** Makes every value null. */
-  static final DataMask NULLIFY = (original, masked, start, length) -> {
-    masked.noNulls = false;
-    masked.isRepeating = true;
-    masked.isNull[0] = true;
-  };
+  static final DataMask NULLIFY =
+      (original, masked, start, length) -> {
+        masked.noNulls = false;
+        masked.isRepeating = true;
+        masked.isNull[0] = true;
+      };
 
   private MaskTree() {}
 
@@ -47,13 +51,16 @@ final class MaskTree {
     return leaf == null ? NULLIFY : flat(leaf);
   }
 
-  private static DataMask[] children(TypeDescription type, DataMask.MaskOverrides overrides, Leaves leaves) {
+  private static DataMask[] children(
+      TypeDescription type, DataMask.MaskOverrides overrides, Leaves leaves) {
     List<TypeDescription> types = type.getChildren();
     DataMask[] masks = new DataMask[types.size()];
     for (int i = 0; i < masks.length; i++) {
       DataMaskDescription other = overrides.hasOverride(types.get(i));
-      masks[i] = other == null ? of(types.get(i), overrides, leaves)
-          : DataMask.Factory.build(other, types.get(i), overrides);
+      masks[i] =
+          other == null
+              ? of(types.get(i), overrides, leaves)
+              : DataMask.Factory.build(other, types.get(i), overrides);
     }
     return masks;
   }
@@ -71,7 +78,10 @@ final class MaskTree {
     return !vector.noNulls && vector.isNull[row];
   }
 
-  /** Prepares the masked vector for the rows from {@code start}: its size, and which of them are null. */
+  /**
+   * Prepares the masked vector for the rows from {@code start}: its size, and which of them are
+   * null.
+   */
   private static void begin(ColumnVector original, ColumnVector masked, int start, int length) {
     if (masked.isNull.length < start + length) {
       masked.ensureSize(start + length, true);
@@ -127,15 +137,19 @@ final class MaskTree {
         target.lengths[row] = source.lengths[row];
         for (int i = 0; !masked.isNull[row] && i < children.length; i++) {
           // All at once, so that growing for one row does not copy the rows before over and over.
-          grow(to[i], Math.max(source.childCount, (int) (source.offsets[row] + source.lengths[row])));
-          children[i].maskData(from[i], to[i], (int) source.offsets[row], (int) source.lengths[row]);
+          grow(
+              to[i],
+              Math.max(source.childCount, (int) (source.offsets[row] + source.lengths[row])));
+          children[i].maskData(
+              from[i], to[i], (int) source.offsets[row], (int) source.lengths[row]);
         }
       }
     };
   }
 
   private static ColumnVector[] inner(MultiValuedColumnVector vector) {
-    return vector instanceof MapColumnVector map ? new ColumnVector[] {map.keys, map.values}
+    return vector instanceof MapColumnVector map
+        ? new ColumnVector[] {map.keys, map.values}
         : new ColumnVector[] {((ListColumnVector) vector).child};
   }
 

@@ -14,20 +14,24 @@ import org.apache.hadoop.hive.ql.exec.vector.BytesColumnVector;
 import org.apache.orc.DataMask;
 import org.apache.orc.DataMaskDescription;
 import org.apache.orc.OrcFile;
-import org.apache.orc.TypeDescription.Category;
 import org.apache.orc.TypeDescription;
+import org.apache.orc.TypeDescription.Category;
 import org.apache.orc.Writer;
 
 /**
  * The masks of encrypted columns, equal to those that Lockgate's Python writes.
  *
- * <p>ORC's own fail or go wrong for strings and small decimals under {@code redact}, for binaries under {@code sha256}, inside lists,
- * maps and structs with nulls, and for timestamps outside of UTC (orc-core 2.3.0).
+ * <p>ORC's own fail or go wrong for strings and small decimals under {@code redact}, for binaries
+ * under {@code sha256}, inside lists, maps and structs with nulls, and for timestamps outside of
+ * UTC (orc-core 2.3.0).
  */
 public final class Masks implements DataMask.Provider {
   private static final String SERVICE = "META-INF/services/org.apache.orc.DataMask$Provider";
 
-  /** Opens a writer whose masks are these. ORC asks Java's service loader, which would find ORC's own before any other. */
+  /**
+   * Opens a writer whose masks are these. ORC asks Java's service loader, which would find ORC's
+   * own before any other.
+   */
   public static Writer createWriter(Path path, OrcFile.WriterOptions options) throws IOException {
     Thread thread = Thread.currentThread();
     ClassLoader before = thread.getContextClassLoader();
@@ -66,7 +70,8 @@ public final class Masks implements DataMask.Provider {
   }
 
   @Override
-  public DataMask build(DataMaskDescription description, TypeDescription schema, DataMask.MaskOverrides overrides) {
+  public DataMask build(
+      DataMaskDescription description, TypeDescription schema, DataMask.MaskOverrides overrides) {
     return switch (description.getName()) {
       case "nullify" -> MaskTree.NULLIFY;
       case "sha256" -> MaskTree.of(schema, overrides, sha256());
@@ -75,7 +80,10 @@ public final class Masks implements DataMask.Provider {
     };
   }
 
-  /** Strings become the upper-case hexadecimal digest of their UTF-8, binaries the digest of their bytes, all else null. */
+  /**
+   * Strings become the upper-case hexadecimal digest of their UTF-8, binaries the digest of their
+   * bytes, all else null.
+   */
   private static MaskTree.Leaves sha256() {
     MessageDigest digest;
     try {
@@ -86,7 +94,8 @@ public final class Masks implements DataMask.Provider {
     HexFormat hex = HexFormat.of().withUpperCase();
     return type -> {
       Category category = type.getCategory();
-      boolean text = category == Category.STRING || category == Category.VARCHAR || category == Category.CHAR;
+      boolean text =
+          category == Category.STRING || category == Category.VARCHAR || category == Category.CHAR;
       if (!text && category != Category.BINARY) {
         return null;
       }
@@ -94,7 +103,10 @@ public final class Masks implements DataMask.Provider {
         BytesColumnVector source = (BytesColumnVector) from;
         digest.update(source.vector[row], source.start[row], source.length[row]);
         byte[] found = digest.digest();
-        byte[] mask = text ? hex.formatHex(found).getBytes(java.nio.charset.StandardCharsets.US_ASCII) : found;
+        byte[] mask =
+            text
+                ? hex.formatHex(found).getBytes(java.nio.charset.StandardCharsets.US_ASCII)
+                : found;
         ((BytesColumnVector) to).setRef(row, mask, 0, mask.length);
       };
     };

@@ -18,14 +18,18 @@ import org.apache.orc.TypeDescription;
 import org.apache.orc.impl.mask.RedactMaskFactory;
 
 /**
- * ORC's mask {@code redact}: letters and digits become others of their kind, times the beginning of their year.
+ * ORC's mask {@code redact}: letters and digits become others of their kind, times the beginning of
+ * their year.
  *
- * <p>Parameters as in ORC's {@link RedactMaskFactory}, which also masks whole and floating-point numbers here: replacements of ten
- * kinds of characters, of six fields of time, and ranges of positions to leave as they are. {@code _} keeps what is there.
+ * <p>Parameters as in ORC's {@link RedactMaskFactory}, which also masks whole and floating-point
+ * numbers here: replacements of ten kinds of characters, of six fields of time, and ranges of
+ * positions to leave as they are. {@code _} keeps what is there.
  */
 final class RedactMask implements MaskTree.Leaves {
   private static final int KEEP = '_';
-  private static final int[] REPLACEMENTS = {'X', 'x', '9', '$', '.', KEEP, '\u00AA', '\u0903', '\u00B2', '\u06DD'};
+  private static final int[] REPLACEMENTS = {
+    'X', 'x', '9', '$', '.', KEEP, '\u00AA', '\u0903', '\u00B2', '\u06DD'
+  };
   private static final int DIGIT_PLACE = 2;
   private static final int[] TIMES = {-1, 1, 1, 0, 0, 0};
 
@@ -58,15 +62,31 @@ final class RedactMask implements MaskTree.Leaves {
   public MaskTree.Leaf of(TypeDescription type) {
     boolean digits = replacements[DIGIT_PLACE] != KEEP;
     return switch (type.getCategory()) {
-      case BOOLEAN -> (from, to, row) -> longs(to)[row] = digits ? Math.min(digit(), 1) : longs(from)[row];
-      case BYTE -> (from, to, row) -> longs(to)[row] = digits ? (byte) numbers.maskLong(longs(from)[row]) : longs(from)[row];
-      case SHORT -> (from, to, row) -> longs(to)[row] = digits ? (short) numbers.maskLong(longs(from)[row]) : longs(from)[row];
-      case INT -> (from, to, row) -> longs(to)[row] = digits ? (int) numbers.maskLong(longs(from)[row]) : longs(from)[row];
-      case LONG -> (from, to, row) -> longs(to)[row] = digits ? numbers.maskLong(longs(from)[row]) : longs(from)[row];
-      case FLOAT, DOUBLE -> (from, to, row) -> doubles(to)[row] = digits ? numbers.maskDouble(doubles(from)[row]) : doubles(from)[row];
+      case BOOLEAN ->
+          (from, to, row) -> longs(to)[row] = digits ? Math.min(digit(), 1) : longs(from)[row];
+      case BYTE ->
+          (from, to, row) ->
+              longs(to)[row] =
+                  digits ? (byte) numbers.maskLong(longs(from)[row]) : longs(from)[row];
+      case SHORT ->
+          (from, to, row) ->
+              longs(to)[row] =
+                  digits ? (short) numbers.maskLong(longs(from)[row]) : longs(from)[row];
+      case INT ->
+          (from, to, row) ->
+              longs(to)[row] = digits ? (int) numbers.maskLong(longs(from)[row]) : longs(from)[row];
+      case LONG ->
+          (from, to, row) ->
+              longs(to)[row] = digits ? numbers.maskLong(longs(from)[row]) : longs(from)[row];
+      case FLOAT, DOUBLE ->
+          (from, to, row) ->
+              doubles(to)[row] =
+                  digits ? numbers.maskDouble(doubles(from)[row]) : doubles(from)[row];
       case DECIMAL -> decimal(type, digits);
       case STRING, CHAR, VARCHAR -> this::text;
-      case DATE -> (from, to, row) -> longs(to)[row] = date(LocalDate.ofEpochDay(longs(from)[row])).toEpochDay();
+      case DATE ->
+          (from, to, row) ->
+              longs(to)[row] = date(LocalDate.ofEpochDay(longs(from)[row])).toEpochDay();
       case TIMESTAMP, TIMESTAMP_INSTANT -> this::timestamp;
       default -> null;
     };
@@ -110,12 +130,18 @@ final class RedactMask implements MaskTree.Leaves {
     };
   }
 
-  /** Masks the digits of a number's text, but for the zero before the point of a type that has no room for another digit. */
+  /**
+   * Masks the digits of a number's text, but for the zero before the point of a type that has no
+   * room for another digit.
+   */
   private String digits(String number, boolean onlyFraction) {
     StringBuilder masked = new StringBuilder();
     int whole = onlyFraction ? number.indexOf('0') : -1;
     for (int i = 0; i < number.length(); i++) {
-      boolean asIs = !Character.isDigit(number.charAt(i)) || i == whole && i <= 1 || isKept(i, number.length());
+      boolean asIs =
+          !Character.isDigit(number.charAt(i))
+              || i == whole && i <= 1
+              || isKept(i, number.length());
       masked.append(asIs ? number.charAt(i) : (char) ('0' + digit()));
     }
     return masked.toString();
@@ -123,13 +149,16 @@ final class RedactMask implements MaskTree.Leaves {
 
   private void text(ColumnVector from, ColumnVector to, int row) {
     BytesColumnVector source = (BytesColumnVector) from;
-    String value = new String(source.vector[row], source.start[row], source.length[row], StandardCharsets.UTF_8);
+    String value =
+        new String(
+            source.vector[row], source.start[row], source.length[row], StandardCharsets.UTF_8);
     int length = kept.isEmpty() ? 0 : value.codePointCount(0, value.length());
     StringBuilder masked = new StringBuilder(value.length());
     for (int at = 0, position = 0; at < value.length(); position++) {
       int character = value.codePointAt(at);
       int replacement = replacements[kind(character)];
-      masked.appendCodePoint(replacement == KEEP || isKept(position, length) ? character : replacement);
+      masked.appendCodePoint(
+          replacement == KEEP || isKept(position, length) ? character : replacement);
       at += Character.charCount(character);
     }
     byte[] bytes = masked.toString().getBytes(StandardCharsets.UTF_8);
@@ -142,22 +171,35 @@ final class RedactMask implements MaskTree.Leaves {
       case Character.UPPERCASE_LETTER -> 0;
       case Character.LOWERCASE_LETTER -> 1;
       case Character.DECIMAL_DIGIT_NUMBER -> DIGIT_PLACE;
-      case Character.MATH_SYMBOL, Character.CURRENCY_SYMBOL, Character.MODIFIER_SYMBOL, Character.OTHER_SYMBOL -> 3;
-      case Character.DASH_PUNCTUATION, Character.START_PUNCTUATION, Character.END_PUNCTUATION, Character.CONNECTOR_PUNCTUATION,
-          Character.OTHER_PUNCTUATION -> 4;
+      case Character.MATH_SYMBOL,
+          Character.CURRENCY_SYMBOL,
+          Character.MODIFIER_SYMBOL,
+          Character.OTHER_SYMBOL ->
+          3;
+      case Character.DASH_PUNCTUATION,
+          Character.START_PUNCTUATION,
+          Character.END_PUNCTUATION,
+          Character.CONNECTOR_PUNCTUATION,
+          Character.OTHER_PUNCTUATION ->
+          4;
       case Character.SPACE_SEPARATOR, Character.LINE_SEPARATOR, Character.PARAGRAPH_SEPARATOR -> 5;
       case Character.TITLECASE_LETTER, Character.MODIFIER_LETTER, Character.OTHER_LETTER -> 6;
-      case Character.NON_SPACING_MARK, Character.ENCLOSING_MARK, Character.COMBINING_SPACING_MARK -> 7;
+      case Character.NON_SPACING_MARK, Character.ENCLOSING_MARK, Character.COMBINING_SPACING_MARK ->
+          7;
       case Character.LETTER_NUMBER, Character.OTHER_NUMBER -> 8;
       default -> 9;
     };
   }
 
-  /** Sets year, month and day; a day that the month does not have is one of the next, as in Java's calendar. */
+  /**
+   * Sets year, month and day; a day that the month does not have is one of the next, as in Java's
+   * calendar.
+   */
   private LocalDate date(LocalDate day) {
     int year = times[0] < 0 ? day.getYear() : times[0];
     int month = times[1] < 0 ? day.getMonthValue() : times[1];
-    return LocalDate.of(year, month, 1).plusDays((times[2] < 0 ? day.getDayOfMonth() : times[2]) - 1L);
+    return LocalDate.of(year, month, 1)
+        .plusDays((times[2] < 0 ? day.getDayOfMonth() : times[2]) - 1L);
   }
 
   private void timestamp(ColumnVector from, ColumnVector to, int row) {
@@ -172,9 +214,14 @@ final class RedactMask implements MaskTree.Leaves {
       target.nanos[row] = source.nanos[row];
       return;
     }
-    LocalDateTime value = LocalDateTime.ofEpochSecond(Math.floorDiv(source.time[row], 1000L), 0, ZoneOffset.UTC);
-    LocalDateTime masked = date(value.toLocalDate()).atTime(times[3] < 0 ? value.getHour() : times[3],
-        times[4] < 0 ? value.getMinute() : times[4], times[5] < 0 ? value.getSecond() : times[5]);
+    LocalDateTime value =
+        LocalDateTime.ofEpochSecond(Math.floorDiv(source.time[row], 1000L), 0, ZoneOffset.UTC);
+    LocalDateTime masked =
+        date(value.toLocalDate())
+            .atTime(
+                times[3] < 0 ? value.getHour() : times[3],
+                times[4] < 0 ? value.getMinute() : times[4],
+                times[5] < 0 ? value.getSecond() : times[5]);
     target.time[row] = masked.toEpochSecond(ZoneOffset.UTC) * 1000L;
     target.nanos[row] = 0;
   }

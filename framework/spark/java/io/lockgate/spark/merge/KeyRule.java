@@ -5,10 +5,15 @@ import org.apache.spark.sql.types.DataType;
 
 /** What becomes of the rows of a key that has several. */
 public interface KeyRule {
-  /** Adds to the batch what the rows, from old to new, become; nothing for a key that is no more. */
+  /**
+   * Adds to the batch what the rows, from old to new, become; nothing for a key that is no more.
+   */
   void take(KeyRows rows, MergeBatch batch);
 
-  /** The rule of a plan; {@code places} gives the place of a column in rows of {@code types}, below 0 if it is not read. */
+  /**
+   * The rule of a plan; {@code places} gives the place of a column in rows of {@code types}, below
+   * 0 if it is not read.
+   */
   static KeyRule of(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
     if (plan.engine().equals(MergePlan.FIRST_ROW)) {
       return (rows, batch) -> pickFirst(plan, rows, batch);
@@ -42,8 +47,9 @@ public interface KeyRule {
       if (!rows.page(i).isGone(rows.row(i))) {
         first = i;
       } else if (!plan.ignoreDelete()) {
-        throw new IllegalArgumentException("a row of kind -U or -D is in a table with merge engine 'first-row', which takes such rows "
-            + "with option 'ignore-delete' only");
+        throw new IllegalArgumentException(
+            "a row of kind -U or -D is in a table with merge engine 'first-row', which takes such"
+                + " rows with option 'ignore-delete' only");
       }
     }
     if (first >= 0) {

@@ -8,7 +8,10 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** Rows that were put together, until the batch that they are in was answered; memory is taken when the first one is. */
+/**
+ * Rows that were put together, until the batch that they are in was answered; memory is taken when
+ * the first one is.
+ */
 final class MadePage extends MergePage {
   private final ColumnVector[] columns;
   private final StructType schema;

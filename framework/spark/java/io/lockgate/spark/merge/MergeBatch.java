@@ -18,7 +18,9 @@ public final class MergeBatch {
   private final MadePage made;
   private int count;
 
-  /** {@code types} are those of the pages' columns from {@code firstColumn} on, which the batch has. */
+  /**
+   * {@code types} are those of the pages' columns from {@code firstColumn} on, which the batch has.
+   */
   public MergeBatch(DataType[] types, int firstColumn, int mostRows) {
     this.firstColumn = firstColumn;
     this.sources = new int[mostRows];
@@ -53,7 +55,10 @@ public final class MergeBatch {
     rows[count++] = row;
   }
 
-  /** Adds the rows of a page from {@code row} to before {@code end} that are no deletions; there must be room for all. */
+  /**
+   * Adds the rows of a page from {@code row} to before {@code end} that are no deletions; there
+   * must be room for all.
+   */
   void pickAll(MergePage page, int row, int end) {
     for (int i = row; i < end; i++) {
       if (!page.isGone(i)) {

@@ -4,7 +4,9 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatchRow;
 
-/** Some consecutive rows of an input of a merge; it stays as it is until its input is given it back. */
+/**
+ * Some consecutive rows of an input of a merge; it stays as it is until its input is given it back.
+ */
 public class MergePage {
   private static final byte UPDATE_BEFORE = 1;
   private static final byte DELETE = 3;
@@ -29,7 +31,10 @@ public class MergePage {
     this.kinds = new byte[mostRows];
   }
 
-  /** Takes note of the rows that the columns hold now; {@code keys} are the first columns, {@code kind} is another. */
+  /**
+   * Takes note of the rows that the columns hold now; {@code keys} are the first columns, {@code
+   * kind} is another.
+   */
   public final void fill(int count, int keys, int kind) {
     rows = count;
     exact = OrderPrefix.fill(columns[0], count, prefixes) && keys == 1;

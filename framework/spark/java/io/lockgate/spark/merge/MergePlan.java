@@ -9,54 +9,107 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * How the rows of one key become one row; the plan is written in Python, this is how the connector reads it.
+ * How the rows of one key become one row; the plan is written in Python, this is how the connector
+ * reads it.
  *
  * <p>{@code descending} are those columns of {@code sequence} of which the smaller value is newer.
  */
 public record MergePlan(
-    String engine, List<String> key, List<String> sequence, List<String> descending, String kind, List<Column> columns,
-    List<Group> groups, boolean ignoreDelete, boolean removeOnDelete) implements Serializable {
+    String engine,
+    List<String> key,
+    List<String> sequence,
+    List<String> descending,
+    String kind,
+    List<Column> columns,
+    List<Group> groups,
+    boolean ignoreDelete,
+    boolean removeOnDelete)
+    implements Serializable {
   public static final String SEQUENCE_NUMBER = "_SEQUENCE_NUMBER";
   public static final String DEDUPLICATE = "deduplicate";
   public static final String FIRST_ROW = "first-row";
   public static final String PARTIAL_UPDATE = "partial-update";
   public static final String AGGREGATION = "aggregation";
-  private static final Set<String> ENGINES = Set.of(DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, AGGREGATION);
+  private static final Set<String> ENGINES =
+      Set.of(DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, AGGREGATION);
 
-  /** How the values of one column become one; {@code group} is below 0 for a column outside groups. */
+  /**
+   * How the values of one column become one; {@code group} is below 0 for a column outside groups.
+   */
   public record Column(
-      String name, String function, int group, boolean ignoreRetract, boolean distinct, String delimiter, List<String> nestedKey,
-      String nullKeys, List<String> nestedSequence, int limit, String timeField) implements Serializable {
+      String name,
+      String function,
+      int group,
+      boolean ignoreRetract,
+      boolean distinct,
+      String delimiter,
+      List<String> nestedKey,
+      String nullKeys,
+      List<String> nestedSequence,
+      int limit,
+      String timeField)
+      implements Serializable {
     static Column of(JsonNode column) {
       return new Column(
-          column.get("name").asText(), column.get("function").asText(), column.path("group").asInt(-1),
-          column.path("ignore_retract").asBoolean(), column.path("distinct").asBoolean(), column.path("delimiter").asText(","),
-          names(column.path("nested_key")), column.path("null_keys").asText("merge"), names(column.path("nested_sequence")),
-          column.path("limit").asInt(Integer.MAX_VALUE), column.hasNonNull("time_field") ? column.get("time_field").asText() : null);
+          column.get("name").asText(),
+          column.get("function").asText(),
+          column.path("group").asInt(-1),
+          column.path("ignore_retract").asBoolean(),
+          column.path("distinct").asBoolean(),
+          column.path("delimiter").asText(","),
+          names(column.path("nested_key")),
+          column.path("null_keys").asText("merge"),
+          names(column.path("nested_sequence")),
+          column.path("limit").asInt(Integer.MAX_VALUE),
+          column.hasNonNull("time_field") ? column.get("time_field").asText() : null);
     }
 
     /** Why a row cannot be taken back from this column. */
     public IllegalArgumentException noRetract() {
-      return new IllegalArgumentException("column '" + name + "': a row of kind -U or -D takes back what '" + function
-          + "' cannot; with option 'fields." + name + ".ignore-retract' = 'true' such rows leave the column as it is");
+      return new IllegalArgumentException(
+          "column '"
+              + name
+              + "': a row of kind -U or -D takes back what '"
+              + function
+              + "' cannot; with option 'fields."
+              + name
+              + ".ignore-retract' = 'true' such rows leave the column as it is");
     }
   }
 
-  /** Columns that say which row is newest for a group of others; {@code removes}: a deletion that is removes the row. */
+  /**
+   * Columns that say which row is newest for a group of others; {@code removes}: a deletion that is
+   * removes the row.
+   */
   public record Group(List<String> columns, boolean removes) implements Serializable {}
 
   public static MergePlan of(JsonNode plan) {
     String engine = plan.path("engine").asText();
     if (!ENGINES.contains(engine)) {
-      throw new IllegalArgumentException("merge engine '" + engine + "' is not supported; the connector knows: "
-          + String.join(", ", ENGINES.stream().sorted().toList()));
+      throw new IllegalArgumentException(
+          "merge engine '"
+              + engine
+              + "' is not supported; the connector knows: "
+              + String.join(", ", ENGINES.stream().sorted().toList()));
     }
     List<Column> columns = new ArrayList<>();
     plan.path("columns").forEach(column -> columns.add(Column.of(column)));
     List<Group> groups = new ArrayList<>();
-    plan.path("groups").forEach(group -> groups.add(new Group(names(group.get("columns")), group.get("removes").asBoolean())));
-    return new MergePlan(engine, names(plan.get("key")), names(plan.get("sequence")), names(plan.path("descending")),
-        plan.get("kind").asText(), columns, groups, plan.path("ignore_delete").asBoolean(), plan.path("remove_on_delete").asBoolean());
+    plan.path("groups")
+        .forEach(
+            group ->
+                groups.add(
+                    new Group(names(group.get("columns")), group.get("removes").asBoolean())));
+    return new MergePlan(
+        engine,
+        names(plan.get("key")),
+        names(plan.get("sequence")),
+        names(plan.path("descending")),
+        plan.get("kind").asText(),
+        columns,
+        groups,
+        plan.path("ignore_delete").asBoolean(),
+        plan.path("remove_on_delete").asBoolean());
   }
 
   private static List<String> names(JsonNode array) {
@@ -75,7 +128,9 @@ public record MergePlan(
     Set<String> found = new LinkedHashSet<>();
     for (int i = 0; i < groups.size(); i++) {
       int number = i;
-      if (groups.get(i).removes() || columns.stream().anyMatch(column -> column.group() == number && names.contains(column.name()))) {
+      if (groups.get(i).removes()
+          || columns.stream()
+              .anyMatch(column -> column.group() == number && names.contains(column.name()))) {
         found.addAll(groups.get(i).columns());
       }
     }

@@ -16,7 +16,10 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.unsafe.types.ByteArray;
 
-/** Numbers that order values of a column as the values themselves are ordered; equal numbers may stand for different values. */
+/**
+ * Numbers that order values of a column as the values themselves are ordered; equal numbers may
+ * stand for different values.
+ */
 final class OrderPrefix {
   /** What a null has; nulls come first. */
   private static final long LEAST = Long.MIN_VALUE;
@@ -28,7 +31,10 @@ final class OrderPrefix {
     long of(ColumnVector column, int row);
   }
 
-  /** Sets the numbers of the first {@code rows} values; returns whether equal numbers mean equal values. */
+  /**
+   * Sets the numbers of the first {@code rows} values; returns whether equal numbers mean equal
+   * values.
+   */
   static boolean fill(ColumnVector column, int rows, long[] prefixes) {
     DataType type = column.dataType();
     Prefix prefix = prefix(type);
@@ -41,9 +47,15 @@ final class OrderPrefix {
 
   /** Tells whether the number says all about a value. */
   private static boolean isNumber(DataType type) {
-    return type instanceof LongType || type instanceof IntegerType || type instanceof DateType || type instanceof ShortType
-        || type instanceof ByteType || type instanceof BooleanType || type instanceof TimestampType
-        || type instanceof TimestampNTZType || isShortDecimal(type);
+    return type instanceof LongType
+        || type instanceof IntegerType
+        || type instanceof DateType
+        || type instanceof ShortType
+        || type instanceof ByteType
+        || type instanceof BooleanType
+        || type instanceof TimestampType
+        || type instanceof TimestampNTZType
+        || isShortDecimal(type);
   }
 
   private static boolean isShortDecimal(DataType type) {
@@ -51,7 +63,9 @@ final class OrderPrefix {
   }
 
   private static Prefix prefix(DataType type) {
-    if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
+    if (type instanceof LongType
+        || type instanceof TimestampType
+        || type instanceof TimestampNTZType) {
       return ColumnVector::getLong;
     } else if (type instanceof IntegerType || type instanceof DateType) {
       return ColumnVector::getInt;
@@ -63,7 +77,8 @@ final class OrderPrefix {
       return (column, row) -> column.getBoolean(row) ? 1 : 0;
     } else if (isShortDecimal(type)) {
       DecimalType decimal = (DecimalType) type;
-      return (column, row) -> column.getDecimal(row, decimal.precision(), decimal.scale()).toUnscaledLong();
+      return (column, row) ->
+          column.getDecimal(row, decimal.precision(), decimal.scale()).toUnscaledLong();
     } else if (type instanceof StringType) {
       // Bytes without sign: the lowest becomes the lowest number.
       return (column, row) -> column.getUTF8String(row).getPrefix() ^ Long.MIN_VALUE;

@@ -7,7 +7,10 @@ import java.util.function.ToIntFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 
-/** Values that are not null are set, those of groups in the groups' own orders; source: Paimon's {@code PartialUpdateMergeFunction}. */
+/**
+ * Values that are not null are set, those of groups in the groups' own orders; source: Paimon's
+ * {@code PartialUpdateMergeFunction}.
+ */
 final class PartialUpdate extends RowEngine {
   /** The fields of a sequence group, and the places of the columns that order it. */
   private record Group(int[] order, boolean removes, List<Field> fields) {}
@@ -23,7 +26,11 @@ final class PartialUpdate extends RowEngine {
       int number = i;
       int[] order = plan.groups().get(i).columns().stream().mapToInt(places).toArray();
       if (java.util.Arrays.stream(order).allMatch(at -> at >= 0)) {
-        groups.add(new Group(order, plan.groups().get(i).removes(), fields.stream().filter(each -> each.plan.group() == number).toList()));
+        groups.add(
+            new Group(
+                order,
+                plan.groups().get(i).removes(),
+                fields.stream().filter(each -> each.plan.group() == number).toList()));
         for (int at : order) {
           merged[at] = true;
         }
@@ -99,8 +106,10 @@ final class PartialUpdate extends RowEngine {
     if (!plan.groups().isEmpty()) {
       takeBackInGroups(row, kind);
     } else if (!plan.removeOnDelete()) {
-      throw new IllegalArgumentException("a row of kind -U or -D is in a table with merge engine 'partial-update' that has no "
-          + "sequence groups, nor 'partial-update.remove-record-on-delete', nor 'ignore-delete'");
+      throw new IllegalArgumentException(
+          "a row of kind -U or -D is in a table with merge engine 'partial-update' that has no"
+              + " sequence groups, nor 'partial-update.remove-record-on-delete', nor"
+              + " 'ignore-delete'");
     } else if (kind == DELETE) {
       removed = true;
       begin(row);

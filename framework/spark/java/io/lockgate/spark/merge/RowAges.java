@@ -15,12 +15,17 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Orders the rows of one key from old to new, as the merge plan's sequence columns say. */
 public final class RowAges {
-  /** A column that says what is newer: its place in a row, and whether its smaller value is newer. */
+  /**
+   * A column that says what is newer: its place in a row, and whether its smaller value is newer.
+   */
   public record Column(int at, DataType type, boolean descending) {
     /** The order of this column; a null is the oldest whichever way the others are ordered. */
     public SortOrder order() {
       Expression value = new BoundReference(at, type, true);
-      return new SortOrder(value, descending ? Descending$.MODULE$ : Ascending$.MODULE$, NullsFirst$.MODULE$,
+      return new SortOrder(
+          value,
+          descending ? Descending$.MODULE$ : Ascending$.MODULE$,
+          NullsFirst$.MODULE$,
           CollectionConverters.asScala(List.<Expression>of()).toSeq());
     }
   }
@@ -36,7 +41,9 @@ public final class RowAges {
           Long.compare(left.column(at).getLong(leftRow), right.column(at).getLong(rightRow));
     }
     List<SortOrder> orders = columns.stream().map(Column::order).toList();
-    return RowOrder.of(RowOrdering.create(CollectionConverters.asScala(orders).toSeq(),
-        CollectionConverters.asScala(List.<Attribute>of()).toSeq()));
+    return RowOrder.of(
+        RowOrdering.create(
+            CollectionConverters.asScala(orders).toSeq(),
+            CollectionConverters.asScala(List.<Attribute>of()).toSeq()));
   }
 }

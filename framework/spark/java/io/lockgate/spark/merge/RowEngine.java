@@ -7,7 +7,9 @@ import java.util.function.ToIntFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 
-/** Puts one row together of the rows of a key, column by column; source: Paimon's merge functions. */
+/**
+ * Puts one row together of the rows of a key, column by column; source: Paimon's merge functions.
+ */
 public abstract class RowEngine {
   private static final byte INSERT = 0;
   private static final byte UPDATE_BEFORE = 1;
@@ -52,10 +54,14 @@ public abstract class RowEngine {
     }
   }
 
-  /** The engine of a plan; {@code places} gives the place of a column in rows of {@code types}, below 0 if it is not read. */
+  /**
+   * The engine of a plan; {@code places} gives the place of a column in rows of {@code types},
+   * below 0 if it is not read.
+   */
   public static RowEngine of(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
     return plan.engine().equals(MergePlan.AGGREGATION)
-        ? new Aggregation(plan, types, places) : new PartialUpdate(plan, types, places);
+        ? new Aggregation(plan, types, places)
+        : new PartialUpdate(plan, types, places);
   }
 
   static boolean retracts(byte kind) {
@@ -72,7 +78,10 @@ public abstract class RowEngine {
     }
   }
 
-  /** Takes in the next row of the key, from old to new; the row must stay as it is until the result was read. */
+  /**
+   * Takes in the next row of the key, from old to new; the row must stay as it is until the result
+   * was read.
+   */
   public abstract void add(InternalRow row, byte kind);
 
   /** Tells whether the key has no row now. */
@@ -108,6 +117,9 @@ public abstract class RowEngine {
       return;
     }
     Object gone = read(row, field.at);
-    values[field.at] = late ? field.function.retractLate(values[field.at], gone) : field.function.retract(values[field.at], gone);
+    values[field.at] =
+        late
+            ? field.function.retractLate(values[field.at], gone)
+            : field.function.retract(values[field.at], gone);
   }
 }

@@ -9,14 +9,15 @@ import java.util.List;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * Merges inputs that are sorted by key into one row a key, as a rule says for keys that have several; a row that is alone with its
- * key stays as it is. Keys whose row is a deletion vanish.
+ * Merges inputs that are sorted by key into one row a key, as a rule says for keys that have
+ * several; a row that is alone with its key stays as it is. Keys whose row is a deletion vanish.
  *
- * <p>Rows are picked where they lie: a page of an input stays as it is while rows of it are in the batch that was answered last.
- * Memory: two pages for each input and a few more.
+ * <p>Rows are picked where they lie: a page of an input stays as it is while rows of it are in the
+ * batch that was answered last. Memory: two pages for each input and a few more.
  */
 public final class RowMerge implements BatchSource {
-  // A batch ends early where its rows are strewn over many pages, as many of them as this beside those of the inputs.
+  // A batch ends early where its rows are strewn over many pages, as many of them as this beside
+  // those of the inputs.
   private static final int SPARE_PAGES = 16;
 
   /** A sorted input. */
@@ -61,7 +62,9 @@ public final class RowMerge implements BatchSource {
   private int size;
 
   /** {@code ages} orders rows of one key from old to new. */
-  public RowMerge(List<? extends Input> inputs, RowOrder keys, RowOrder ages, KeyRule rule, MergeBatch batch) throws IOException {
+  public RowMerge(
+      List<? extends Input> inputs, RowOrder keys, RowOrder ages, KeyRule rule, MergeBatch batch)
+      throws IOException {
     this.inputs = new ArrayList<>(inputs);
     this.keys = keys;
     this.ages = ages;
@@ -94,7 +97,10 @@ public final class RowMerge implements BatchSource {
     return batch.output();
   }
 
-  /** Takes the rows of the first page that come before those of all other inputs and have each a key of its own. */
+  /**
+   * Takes the rows of the first page that come before those of all other inputs and have each a key
+   * of its own.
+   */
   private boolean takeRun() {
     Cursor first = heap[0];
     MergePage page = first.page;

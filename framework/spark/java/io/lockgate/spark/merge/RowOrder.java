@@ -9,7 +9,8 @@ public interface RowOrder {
 
   /** The order that {@code rows} has. */
   static RowOrder of(Ordering<InternalRow> rows) {
-    return (left, leftRow, right, rightRow) -> rows.compare(left.first(leftRow), right.second(rightRow));
+    return (left, leftRow, right, rightRow) ->
+        rows.compare(left.first(leftRow), right.second(rightRow));
   }
 
   /** By key: by the pages' numbers, and where these do not tell by {@code keys}. */
@@ -17,7 +18,9 @@ public interface RowOrder {
     RowOrder whole = of(keys);
     return (left, leftRow, right, rightRow) -> {
       int order = Long.compare(left.prefix(leftRow), right.prefix(rightRow));
-      return order != 0 || left.exact() && right.exact() ? order : whole.compare(left, leftRow, right, rightRow);
+      return order != 0 || left.exact() && right.exact()
+          ? order
+          : whole.compare(left, leftRow, right, rightRow);
     };
   }
 }

@@ -10,7 +10,10 @@ import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Forty bits that order most values of a column as the values themselves are ordered; equal bits say nothing. */
+/**
+ * Forty bits that order most values of a column as the values themselves are ordered; equal bits
+ * say nothing.
+ */
 public final class SortPrefix {
   public static final int BITS = 40;
   private static final long HALF = 1L << (BITS - 1);

@@ -4,7 +4,10 @@ import io.lockgate.spark.files.BatchSource;
 import java.io.IOException;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** Reads a range of one data file batch by batch, into a batch of its own or into pages that callers keep. */
+/**
+ * Reads a range of one data file batch by batch, into a batch of its own or into pages that callers
+ * keep.
+ */
 interface DataFileReader extends BatchSource {
   /** Some rows of a file, which stay as they are until the page is filled again. */
   interface Page {
@@ -20,7 +23,10 @@ interface DataFileReader extends BatchSource {
   /** Fills a page of this reader's with the next rows; false at the end. */
   boolean fill(Page page) throws IOException;
 
-  /** The columns of a result: the constant ones, and the others in their order where there is no constant. */
+  /**
+   * The columns of a result: the constant ones, and the others in their order where there is no
+   * constant.
+   */
   static ColumnVector[] arrange(ColumnVector[] read, ColumnVector[] constants) {
     ColumnVector[] all = constants.clone();
     int next = 0;

@@ -8,7 +8,10 @@ import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** The rows of a file that its deletion vector leaves; the file's last column, which is dropped, numbers its rows. */
+/**
+ * The rows of a file that its deletion vector leaves; the file's last column, which is dropped,
+ * numbers its rows.
+ */
 final class LiveRows implements DataFileReader {
   private final DataFileReader file;
   private final DeletedRows deleted;

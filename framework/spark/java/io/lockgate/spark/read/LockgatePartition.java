@@ -13,5 +13,6 @@ sealed interface LockgatePartition extends InputPartition {
   record Any(List<SplitSpec> splits) implements LockgatePartition {}
 
   /** Splits of one bucket of one partition of the table, which {@code partitionKey} names. */
-  record OfBucket(List<SplitSpec> splits, InternalRow partitionKey) implements LockgatePartition, HasPartitionKey {}
+  record OfBucket(List<SplitSpec> splits, InternalRow partitionKey)
+      implements LockgatePartition, HasPartitionKey {}
 }

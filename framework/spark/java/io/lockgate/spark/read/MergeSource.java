@@ -29,7 +29,8 @@ import scala.math.Ordering;
 /** The rows of the files of one bucket, merged by key as the merge plan says. */
 public final class MergeSource {
   public static final String KEY_PREFIX = "_KEY_";
-  // Paimon's SpecialFields.KEY_FIELD_ID_START: the id of a key column is this plus the id of its field.
+  // Paimon's SpecialFields.KEY_FIELD_ID_START: the id of a key column is this plus the id of its
+  // field.
   public static final int KEY_ID_BASE = Integer.MAX_VALUE / 2;
 
   private MergeSource() {}
@@ -37,12 +38,18 @@ public final class MergeSource {
   static RowMerge open(ScanReaders readers, SplitSpec split, int batchRows) throws IOException {
     ScanSpec spec = readers.spec();
     DataType[] types = types(systemColumns(spec, null), spec.readSchema());
-    OrcFileReader.Settings whole = new OrcFileReader.Settings(0, Long.MAX_VALUE, SearchArguments.NONE, batchRows);
+    OrcFileReader.Settings whole =
+        new OrcFileReader.Settings(0, Long.MAX_VALUE, SearchArguments.NONE, batchRows);
     List<FileInput> inputs = new ArrayList<>();
     try {
       for (SplitSpec.DataFile file : split.files()) {
         List<Columns.Wanted> system = systemColumns(spec, spec.names(file.schemaId()));
-        inputs.add(new FileInput(readers.open(file, split, whole, system), spec.mergePlan().key().size(), system.size() - 1, batchRows));
+        inputs.add(
+            new FileInput(
+                readers.open(file, split, whole, system),
+                spec.mergePlan().key().size(),
+                system.size() - 1,
+                batchRows));
       }
       MergePlan plan = spec.mergePlan();
       int keys = plan.key().size();
@@ -55,7 +62,8 @@ public final class MergeSource {
       }
       KeyRule rule = KeyRule.of(plan, types, places(spec, before));
       RowOrder order = RowOrder.byKey(keyOrdering(types, keys));
-      return new RowMerge(inputs, order, RowAges.of(ages), rule, new MergeBatch(types, before, batchRows));
+      return new RowMerge(
+          inputs, order, RowAges.of(ages), rule, new MergeBatch(types, before, batchRows));
     } catch (IOException | RuntimeException failure) {
       for (FileInput input : inputs) {
         input.close();
@@ -64,40 +72,54 @@ public final class MergeSource {
     }
   }
 
-  /** Tells whether a column that rows are ordered by is among the scan's own, and so need not be read twice. */
+  /**
+   * Tells whether a column that rows are ordered by is among the scan's own, and so need not be
+   * read twice.
+   */
   private static boolean isRead(ScanSpec spec, String name) {
     return java.util.Arrays.asList(spec.readSchema().fieldNames()).contains(name);
   }
 
   /**
-   * The columns that rows are merged by and that are not the scan's own, the kind last, as a file names them whose columns had
-   * {@code names} by field id (or null).
+   * The columns that rows are merged by and that are not the scan's own, the kind last, as a file
+   * names them whose columns had {@code names} by field id (or null).
    */
   private static List<Columns.Wanted> systemColumns(ScanSpec spec, Map<Integer, String> names) {
     List<Columns.Wanted> system = new ArrayList<>();
     for (String name : spec.mergePlan().key()) {
       String column = name.startsWith(KEY_PREFIX) ? name.substring(KEY_PREFIX.length()) : name;
       String stored = names == null ? column : names.getOrDefault(spec.fieldId(column), column);
-      // No id: Paimon's writers give key columns ids of their own, others none, and all use this name.
-      system.add(new Columns.Wanted(KEY_PREFIX + stored, null, spec.tableSchema().apply(column).dataType()));
+      // No id: Paimon's writers give key columns ids of their own, others none, and all use this
+      // name.
+      system.add(
+          new Columns.Wanted(
+              KEY_PREFIX + stored, null, spec.tableSchema().apply(column).dataType()));
     }
     for (String name : spec.mergePlan().sequence()) {
       if (isRead(spec, name)) {
         continue;
       }
-      system.add(name.equals(MergePlan.SEQUENCE_NUMBER) ? new Columns.Wanted(name, null, LongType$.MODULE$)
-          : new Columns.Wanted(name, spec.fieldId(name), spec.tableSchema().apply(name).dataType()));
+      system.add(
+          name.equals(MergePlan.SEQUENCE_NUMBER)
+              ? new Columns.Wanted(name, null, LongType$.MODULE$)
+              : new Columns.Wanted(
+                  name, spec.fieldId(name), spec.tableSchema().apply(name).dataType()));
     }
     for (String name : companions(spec)) {
-      system.add(new Columns.Wanted(name, spec.fieldId(name), spec.tableSchema().apply(name).dataType()));
+      system.add(
+          new Columns.Wanted(name, spec.fieldId(name), spec.tableSchema().apply(name).dataType()));
     }
     system.add(new Columns.Wanted(spec.mergePlan().kind(), null, ByteType$.MODULE$));
     return system;
   }
 
-  /** The columns that are merged along with the scan's own, and are neither of them nor read to order rows. */
+  /**
+   * The columns that are merged along with the scan's own, and are neither of them nor read to
+   * order rows.
+   */
   private static List<String> companions(ScanSpec spec) {
-    List<String> companions = new ArrayList<>(spec.mergePlan().companions(List.of(spec.readSchema().fieldNames())));
+    List<String> companions =
+        new ArrayList<>(spec.mergePlan().companions(List.of(spec.readSchema().fieldNames())));
     companions.removeAll(spec.mergePlan().sequence());
     return companions;
   }
@@ -123,7 +145,8 @@ public final class MergeSource {
   }
 
   public static Ordering<InternalRow> keyOrdering(DataType[] types, int keys) {
-    return RowOrdering.createNaturalAscendingOrdering(CollectionConverters.asScala(List.of(types).subList(0, keys)).toSeq());
+    return RowOrdering.createNaturalAscendingOrdering(
+        CollectionConverters.asScala(List.of(types).subList(0, keys)).toSeq());
   }
 
   private static DataType[] types(List<Columns.Wanted> system, StructType schema) {

@@ -53,8 +53,10 @@ public final class OrcFileReader implements DataFileReader {
       this.views = views;
       // What counts rows belongs to one page.
       RowNumbers counter = new RowNumbers();
-      ColumnVector[] own = Arrays.stream(constants).map(column -> column instanceof RowNumbers ? counter : column)
-          .toArray(ColumnVector[]::new);
+      ColumnVector[] own =
+          Arrays.stream(constants)
+              .map(column -> column instanceof RowNumbers ? counter : column)
+              .toArray(ColumnVector[]::new);
       this.columns = DataFileReader.arrange(views, own);
       this.numbers = counter;
     }
@@ -76,37 +78,57 @@ public final class OrcFileReader implements DataFileReader {
   private Page page;
   private ColumnarBatch output;
 
-  private OrcFileReader(Reader reader, Columns columns, Settings settings, LongUnaryOperator toInstant,
-      ColumnVector[] constants) throws IOException {
+  private OrcFileReader(
+      Reader reader,
+      Columns columns,
+      Settings settings,
+      LongUnaryOperator toInstant,
+      ColumnVector[] constants)
+      throws IOException {
     this.reader = reader;
-    Reader.Options options = reader.options().schema(columns.readType()).range(settings.start(), settings.length());
+    Reader.Options options =
+        reader.options().schema(columns.readType()).range(settings.start(), settings.length());
     SearchArgument search = settings.filters().build(columns);
     if (search != null) {
       options.searchArgument(search, columns.readType().getFieldNames().toArray(String[]::new));
     }
     this.rows = reader.rows(options);
-    this.pages = () -> {
-      VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
-      return new OrcPage(vectors, columns.views(vectors.cols, toInstant), constants);
-    };
+    this.pages =
+        () -> {
+          VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
+          return new OrcPage(vectors, columns.views(vectors.cols, toInstant), constants);
+        };
   }
 
   /**
-   * Opens a file. {@code constants} has an entry for each column of the result: a vector where the value is the same for the
-   * whole file, null where the next wanted column goes.
+   * Opens a file. {@code constants} has an entry for each column of the result: a vector where the
+   * value is the same for the whole file, null where the next wanted column goes.
    */
-  public static OrcFileReader open(Configuration conf, SplitSpec.DataFile file, List<Columns.Wanted> wanted,
-      Map<Integer, String> namesAtWriting, Trust trust, Settings settings, ColumnVector[] constants) throws IOException {
+  public static OrcFileReader open(
+      Configuration conf,
+      SplitSpec.DataFile file,
+      List<Columns.Wanted> wanted,
+      Map<Integer, String> namesAtWriting,
+      Trust trust,
+      Settings settings,
+      ColumnVector[] constants)
+      throws IOException {
     Path path = new Path(file.path());
     KeyProvider keys = LockgateKeys.of(trust.keyScope());
-    OrcFile.ReaderOptions options = OrcFile.readerOptions(conf).maxLength(file.size()).setKeyProvider(keys).useUTCTimestamp(true);
+    OrcFile.ReaderOptions options =
+        OrcFile.readerOptions(conf)
+            .maxLength(file.size())
+            .setKeyProvider(keys)
+            .useUTCTimestamp(true);
     if (trust.integrity() != Integrity.IGNORE) {
-      options.filesystem(new VerifyingFiles(path.getFileSystem(conf), trust.integrity(), keys, file.size()));
+      options.filesystem(
+          new VerifyingFiles(path.getFileSystem(conf), trust.integrity(), keys, file.size()));
     }
     Reader reader = null;
     try {
       reader = OrcFile.createReader(path, options);
-      // Dates and timestamps are passed on as they lie in the file, as Paimon and Spark do; no calendar is converted.
+      // Dates and timestamps are passed on as they lie in the file, as Paimon and Spark do; no
+      // calendar is converted.
       options.convertToProlepticGregorian(reader.writerUsedProlepticGregorian());
       Columns columns = Columns.map(reader.getSchema(), wanted, namesAtWriting);
       KeyCheck.verify(path, reader, columns);
@@ -114,7 +136,8 @@ public final class OrcFileReader implements DataFileReader {
       if (columns.localTimestamps()) {
         String zone = writerZone(reader);
         if (zone.equals(TimeZone.getDefault().getID()) && !columns.wallClocks()) {
-          // The writer's zone is ours: ORC then keeps instants exact, also in the hour that occurs twice.
+          // The writer's zone is ours: ORC then keeps instants exact, also in the hour that occurs
+          // twice.
           reader.close();
           reader = OrcFile.createReader(path, options.useUTCTimestamp(false));
         } else {
@@ -148,15 +171,21 @@ public final class OrcFileReader implements DataFileReader {
     }
     boolean[] nothing = new boolean[reader.getSchema().getMaximumId() + 1];
     try (RecordReader rows = reader.rows(reader.options().include(nothing))) {
-      String zone = ((RecordReaderImpl) rows).readStripeFooter(reader.getStripes().get(0)).getWriterTimezone();
+      String zone =
+          ((RecordReaderImpl) rows)
+              .readStripeFooter(reader.getStripes().get(0))
+              .getWriterTimezone();
       return zone.isEmpty() ? TimeZone.getDefault().getID() : zone;
     }
   }
 
-  /** Reads a wall clock, in microseconds as if UTC, as the instant it meant in the writer's zone. */
+  /**
+   * Reads a wall clock, in microseconds as if UTC, as the instant it meant in the writer's zone.
+   */
   private static LongUnaryOperator toInstant(ZoneId zone) {
     if (zone.getRules().isFixedOffset()) {
-      long shift = zone.getRules().getOffset(java.time.Instant.EPOCH).getTotalSeconds() * 1_000_000L;
+      long shift =
+          zone.getRules().getOffset(java.time.Instant.EPOCH).getTotalSeconds() * 1_000_000L;
       return micros -> micros - shift;
     }
     return micros -> {

@@ -8,7 +8,10 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
 
-/** The driver's entry to reading: the reader factory of a planned scan. {@link Packing} makes its partitions. */
+/**
+ * The driver's entry to reading: the reader factory of a planned scan. {@link Packing} makes its
+ * partitions.
+ */
 public final class OrcScans {
   private OrcScans() {}
 
@@ -21,6 +24,7 @@ public final class OrcScans {
   public static PartitionReaderFactory readerFactory(SparkSession spark, ScanSpec spec) {
     SQLConf conf = spark.sessionState().conf();
     Filter[] filters = conf.orcFilterPushDown() ? spec.filters() : new Filter[0];
-    return new ScanReaders(spec, SentConfiguration.of(spark), filters, conf.orcVectorizedReaderBatchSize());
+    return new ScanReaders(
+        spec, SentConfiguration.of(spark), filters, conf.orcVectorizedReaderBatchSize());
   }
 }

@@ -19,10 +19,12 @@ import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 
 /**
- * How the splits of a scan become partitions of about the size wanted: the table's options say, else Spark's confs.
+ * How the splits of a scan become partitions of about the size wanted: the table's options say,
+ * else Spark's confs.
  *
- * <p>It is decided by the first plan of a scan, since later ones hold a part of its files. Buckets are kept apart, so that Spark
- * can join bucket by bucket without moving rows, where that neither makes many more tasks nor leaves cores idle.
+ * <p>It is decided by the first plan of a scan, since later ones hold a part of its files. Buckets
+ * are kept apart, so that Spark can join bucket by bucket without moving rows, where that neither
+ * makes many more tasks nor leaves cores idle.
  */
 public final class Packing {
   private static final int FEW_TASKS = 16;
@@ -40,16 +42,29 @@ public final class Packing {
     this.byBucket = byBucket;
   }
 
-  /** Decides by the first plan of a scan; {@code mayKeepBuckets}: whether Spark may be told of buckets. */
-  public static Packing of(SparkSession spark, ScanSpec spec, JsonNode plan, boolean mayKeepBuckets) {
+  /**
+   * Decides by the first plan of a scan; {@code mayKeepBuckets}: whether Spark may be told of
+   * buckets.
+   */
+  public static Packing of(
+      SparkSession spark, ScanSpec spec, JsonNode plan, boolean mayKeepBuckets) {
     JsonNode sizes = plan.path("split_sizes");
-    long openCost = sizes.hasNonNull("open_file_cost")
-        ? sizes.get("open_file_cost").asLong() : spark.sessionState().conf().filesOpenCostInBytes();
-    long most = sizes.hasNonNull("target_size") ? sizes.get("target_size").asLong() : sparksSize(spark, plan, openCost);
-    boolean bucketed = mayKeepBuckets && plan.hasNonNull("bucketing") && spark.sessionState().conf().v2BucketingEnabled();
+    long openCost =
+        sizes.hasNonNull("open_file_cost")
+            ? sizes.get("open_file_cost").asLong()
+            : spark.sessionState().conf().filesOpenCostInBytes();
+    long most =
+        sizes.hasNonNull("target_size")
+            ? sizes.get("target_size").asLong()
+            : sparksSize(spark, plan, openCost);
+    boolean bucketed =
+        mayKeepBuckets
+            && plan.hasNonNull("bucketing")
+            && spark.sessionState().conf().v2BucketingEnabled();
     Packing packing = new Packing(spec, most, openCost, bucketed);
     return bucketed && !packing.keepsWithEase(plan, spark.sparkContext().defaultParallelism())
-        ? new Packing(spec, most, openCost, false) : packing;
+        ? new Packing(spec, most, openCost, false)
+        : packing;
   }
 
   private static long sparksSize(SparkSession spark, JsonNode plan, long openCost) {
@@ -67,38 +82,55 @@ public final class Packing {
     List<SplitSpec> pieces = spec.splits(plan, most);
     int free = pack(pieces, LockgatePartition.Any::new).size();
     Map<InternalRow, List<SplitSpec>> buckets = byKey(pieces);
-    int kept = buckets.values().stream().mapToInt(bucket -> pack(bucket, LockgatePartition.Any::new).size()).sum();
-    return kept <= Math.max(2 * free, Math.max(FEW_TASKS, 2 * cores)) && buckets.size() >= Math.min(free, cores);
+    int kept =
+        buckets.values().stream()
+            .mapToInt(bucket -> pack(bucket, LockgatePartition.Any::new).size())
+            .sum();
+    return kept <= Math.max(2 * free, Math.max(FEW_TASKS, 2 * cores))
+        && buckets.size() >= Math.min(free, cores);
   }
 
-  /** What Spark may know of the partitions; {@code keys} are the table's partition columns and its bucket. */
+  /**
+   * What Spark may know of the partitions; {@code keys} are the table's partition columns and its
+   * bucket.
+   */
   public Partitioning partitioning(Expression[] keys, int partitions) {
-    return byBucket ? new KeyGroupedPartitioning(keys, partitions) : new UnknownPartitioning(partitions);
+    return byBucket
+        ? new KeyGroupedPartitioning(keys, partitions)
+        : new UnknownPartitioning(partitions);
   }
 
-  /** The partitions of a plan: the first one, or one that filters known at run time left less of. */
+  /**
+   * The partitions of a plan: the first one, or one that filters known at run time left less of.
+   */
   public synchronized InputPartition[] partitions(JsonNode plan) {
     List<SplitSpec> pieces = spec.splits(plan, most);
     if (!byBucket) {
       return pack(pieces, LockgatePartition.Any::new).toArray(InputPartition[]::new);
     }
     List<InputPartition> all = new ArrayList<>();
-    byKey(pieces).forEach((key, bucket) -> {
-      List<LockgatePartition> packed = pack(bucket, splits -> new LockgatePartition.OfBucket(splits, key));
-      // Spark has counted the partitions of each bucket: there cannot be more of them later.
-      int allowed = planned.computeIfAbsent(key, absent -> packed.size());
-      all.addAll(packed.size() <= allowed ? packed : List.of(together(packed, key)));
-    });
+    byKey(pieces)
+        .forEach(
+            (key, bucket) -> {
+              List<LockgatePartition> packed =
+                  pack(bucket, splits -> new LockgatePartition.OfBucket(splits, key));
+              // Spark has counted the partitions of each bucket: there cannot be more of them
+              // later.
+              int allowed = planned.computeIfAbsent(key, absent -> packed.size());
+              all.addAll(packed.size() <= allowed ? packed : List.of(together(packed, key)));
+            });
     return all.toArray(InputPartition[]::new);
   }
 
   private static LockgatePartition together(List<LockgatePartition> packed, InternalRow key) {
-    return new LockgatePartition.OfBucket(packed.stream().flatMap(partition -> partition.splits().stream()).toList(), key);
+    return new LockgatePartition.OfBucket(
+        packed.stream().flatMap(partition -> partition.splits().stream()).toList(), key);
   }
 
   private Map<InternalRow, List<SplitSpec>> byKey(List<SplitSpec> pieces) {
     Map<InternalRow, List<SplitSpec>> buckets = new LinkedHashMap<>();
-    pieces.forEach(piece -> buckets.computeIfAbsent(key(piece), absent -> new ArrayList<>()).add(piece));
+    pieces.forEach(
+        piece -> buckets.computeIfAbsent(key(piece), absent -> new ArrayList<>()).add(piece));
     return buckets;
   }
 
@@ -112,7 +144,8 @@ public final class Packing {
     return new GenericInternalRow(key);
   }
 
-  private List<LockgatePartition> pack(List<SplitSpec> pieces, Function<List<SplitSpec>, LockgatePartition> make) {
+  private List<LockgatePartition> pack(
+      List<SplitSpec> pieces, Function<List<SplitSpec>, LockgatePartition> make) {
     List<SplitSpec> largestFirst = new ArrayList<>(pieces);
     largestFirst.sort(Comparator.comparingLong(SplitSpec::bytes).reversed());
     List<LockgatePartition> partitions = new ArrayList<>();

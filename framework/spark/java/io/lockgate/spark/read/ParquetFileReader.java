@@ -21,8 +21,8 @@ import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.schema.MessageType;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport$;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.execution.vectorized.OnHeapColumnVector;
@@ -40,8 +40,9 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 /**
  * Reads a range of one Parquet file by Spark's own vectorised reader.
  *
- * <p>Columns are found by the names of the schema that the file was written with; ids in the file are not trusted, since not all
- * writers give them. Dates and timestamps are passed on as they lie in the file, as Paimon does; no calendar is converted.
+ * <p>Columns are found by the names of the schema that the file was written with; ids in the file
+ * are not trusted, since not all writers give them. Dates and timestamps are passed on as they lie
+ * in the file, as Paimon does; no calendar is converted.
  */
 final class ParquetFileReader implements DataFileReader {
   static final String SUFFIX = ".parquet";
@@ -49,13 +50,20 @@ final class ParquetFileReader implements DataFileReader {
   private static final String ROW_INDEX = "_tmp_metadata_row_index";
   private static final String NO_REBASE = "CORRECTED";
 
-  /** The columns wanted, and what the schema that the file was written with says of them by their field ids. */
-  record Layout(List<Columns.Wanted> wanted, Map<Integer, String> names, Map<Integer, DataType> types) {
+  /**
+   * The columns wanted, and what the schema that the file was written with says of them by their
+   * field ids.
+   */
+  record Layout(
+      List<Columns.Wanted> wanted, Map<Integer, String> names, Map<Integer, DataType> types) {
     /** The name of a wanted column in a file, or null. */
     String nameIn(MessageType file, Columns.Wanted column) {
       String name = column.id() != null && names != null ? names.get(column.id()) : column.name();
       if (name != null && !file.containsField(name) && name.startsWith(MergeSource.KEY_PREFIX)) {
-        name = name.substring(MergeSource.KEY_PREFIX.length()); // a file in "thin mode" has keys among its values only
+        name =
+            name.substring(
+                MergeSource.KEY_PREFIX
+                    .length()); // a file in "thin mode" has keys among its values only
       }
       return name != null && file.containsField(name) ? name : null;
     }
@@ -63,10 +71,15 @@ final class ParquetFileReader implements DataFileReader {
     /** The type of a wanted column when the file was written. */
     DataType typeOf(Columns.Wanted column) {
       return column.id() == null
-          ? column.type() : CharVarcharUtils.replaceCharVarcharWithString(types.getOrDefault(column.id(), column.type()));
+          ? column.type()
+          : CharVarcharUtils.replaceCharVarcharWithString(
+              types.getOrDefault(column.id(), column.type()));
     }
 
-    /** Tells whether values of a column are padded when they are compared, and not where they lie in files. */
+    /**
+     * Tells whether values of a column are padded when they are compared, and not where they lie in
+     * files.
+     */
     boolean isPadded(Columns.Wanted column) {
       return types.get(column.id()) instanceof CharType;
     }
@@ -81,8 +94,13 @@ final class ParquetFileReader implements DataFileReader {
   private final CastVector[] casts;
   private ColumnarBatch output;
 
-  private ParquetFileReader(VectorizedParquetRecordReader reader, Layout layout, int[] places, CastVector[] casts,
-      ColumnVector[] constants, int batchRows) {
+  private ParquetFileReader(
+      VectorizedParquetRecordReader reader,
+      Layout layout,
+      int[] places,
+      CastVector[] casts,
+      ColumnVector[] constants,
+      int batchRows) {
     this.reader = reader;
     this.layout = layout;
     this.places = places;
@@ -92,9 +110,17 @@ final class ParquetFileReader implements DataFileReader {
     this.batchRows = batchRows;
   }
 
-  /** Opens a file; {@code constants} as for {@link OrcFileReader#open}, filters leave out row groups and pages. */
-  static ParquetFileReader open(Configuration conf, SplitSpec.DataFile file, Layout layout, OrcFileReader.Settings settings,
-      ColumnVector[] constants) throws IOException {
+  /**
+   * Opens a file; {@code constants} as for {@link OrcFileReader#open}, filters leave out row groups
+   * and pages.
+   */
+  static ParquetFileReader open(
+      Configuration conf,
+      SplitSpec.DataFile file,
+      Layout layout,
+      OrcFileReader.Settings settings,
+      ColumnVector[] constants)
+      throws IOException {
     Path path = new Path(file.path());
     try {
       MessageType schema = schema(conf, path);
@@ -123,11 +149,14 @@ final class ParquetFileReader implements DataFileReader {
       if (Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance)) {
         request = request.add(ROW_INDEX, DataTypes.LongType);
       }
-      FilterPredicate search = new ParquetSearch(schema, unchanged, settings.filters().filters()).predicate();
+      FilterPredicate search =
+          new ParquetSearch(schema, unchanged, settings.filters().filters()).predicate();
       VectorizedParquetRecordReader reader =
-          new VectorizedParquetRecordReader(null, NO_REBASE, "UTC", NO_REBASE, "UTC", false, settings.batchRows());
+          new VectorizedParquetRecordReader(
+              null, NO_REBASE, "UTC", NO_REBASE, "UTC", false, settings.batchRows());
       long length = Math.min(settings.length(), file.size() - settings.start());
-      reader.initialize(new FileSplit(path, settings.start(), length, new String[0]),
+      reader.initialize(
+          new FileSplit(path, settings.start(), length, new String[0]),
           new TaskAttemptContextImpl(confOf(conf, request, search), new TaskAttemptID()));
       reader.initBatch(new StructType(), InternalRow.empty());
       reader.enableReturningBatches();
@@ -138,7 +167,8 @@ final class ParquetFileReader implements DataFileReader {
       Thread.currentThread().interrupt();
       throw new java.io.InterruptedIOException("interrupted while opening " + path);
     } catch (IOException | RuntimeException failure) {
-      throw new IOException("cannot read Parquet file " + path + ": " + failure.getMessage(), failure);
+      throw new IOException(
+          "cannot read Parquet file " + path + ": " + failure.getMessage(), failure);
     }
   }
 
@@ -172,8 +202,11 @@ final class ParquetFileReader implements DataFileReader {
   /** Tells whether a wanted type is that of a file, or has some of the fields of its structs. */
   static boolean isPartOf(DataType wanted, DataType written) {
     if (wanted instanceof StructType some && written instanceof StructType all) {
-      return Arrays.stream(some.fields()).allMatch(field -> all.getFieldIndex(field.name()).isDefined()
-          && isPartOf(field.dataType(), all.apply(field.name()).dataType()));
+      return Arrays.stream(some.fields())
+          .allMatch(
+              field ->
+                  all.getFieldIndex(field.name()).isDefined()
+                      && isPartOf(field.dataType(), all.apply(field.name()).dataType()));
     } else if (wanted instanceof ArrayType some && written instanceof ArrayType all) {
       return isPartOf(some.elementType(), all.elementType());
     } else if (wanted instanceof MapType some && written instanceof MapType all) {
@@ -182,7 +215,8 @@ final class ParquetFileReader implements DataFileReader {
     return wanted.equals(written);
   }
 
-  private static Configuration confOf(Configuration conf, StructType request, FilterPredicate search) {
+  private static Configuration confOf(
+      Configuration conf, StructType request, FilterPredicate search) {
     Configuration own = new Configuration(conf);
     own.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
     own.set(ParquetReadSupport$.MODULE$.SPARK_ROW_REQUESTED_SCHEMA(), request.json());
@@ -228,7 +262,8 @@ final class ParquetFileReader implements DataFileReader {
     ColumnVector[] columns = new ColumnVector[places.length];
     for (int i = 0; i < places.length; i++) {
       if (places[i] < 0) {
-        ConstantColumnVector absent = new ConstantColumnVector(batchRows, layout.wanted().get(i).type());
+        ConstantColumnVector absent =
+            new ConstantColumnVector(batchRows, layout.wanted().get(i).type());
         absent.setNull();
         columns[i] = absent;
       } else {
@@ -246,7 +281,9 @@ final class ParquetFileReader implements DataFileReader {
   }
 
   private ColumnVector[] own(ColumnVector numbers) {
-    return Arrays.stream(constants).map(column -> column instanceof RowNumbers ? numbers : column).toArray(ColumnVector[]::new);
+    return Arrays.stream(constants)
+        .map(column -> column instanceof RowNumbers ? numbers : column)
+        .toArray(ColumnVector[]::new);
   }
 
   @Override
@@ -275,7 +312,8 @@ final class ParquetFileReader implements DataFileReader {
   /** Rows copied out of the vectors that the reader uses again for each batch. */
   private final class CopiedPage implements Page {
     private final OnHeapColumnVector[] copies;
-    private final OnHeapColumnVector numbers = new OnHeapColumnVector(countsRows ? batchRows : 0, DataTypes.LongType);
+    private final OnHeapColumnVector numbers =
+        new OnHeapColumnVector(countsRows ? batchRows : 0, DataTypes.LongType);
     private final ColumnVector[] columns;
     private int rows;
 

@@ -29,10 +29,12 @@ import org.apache.spark.sql.sources.Not;
 import org.apache.spark.sql.sources.Or;
 
 /**
- * Filters as a predicate by which Parquet leaves out row groups and pages; rows that pass are filtered again by Spark.
+ * Filters as a predicate by which Parquet leaves out row groups and pages; rows that pass are
+ * filtered again by Spark.
  *
- * <p>A filter is taken whole or not at all. Floating-point columns are not compared, since statistics leave NaN out, which Spark
- * takes for the greatest number; nor are timestamps, nor columns whose type was altered since the file was written.
+ * <p>A filter is taken whole or not at all. Floating-point columns are not compared, since
+ * statistics leave NaN out, which Spark takes for the greatest number; nor are timestamps, nor
+ * columns whose type was altered since the file was written.
  */
 final class ParquetSearch {
   private static final int INTEGER_BITS = 32;
@@ -50,7 +52,11 @@ final class ParquetSearch {
 
   /** The predicate, or null where no filter can be used. */
   FilterPredicate predicate() {
-    return Arrays.stream(filters).map(this::whole).filter(each -> each != null).reduce(FilterApi::and).orElse(null);
+    return Arrays.stream(filters)
+        .map(this::whole)
+        .filter(each -> each != null)
+        .reduce(FilterApi::and)
+        .orElse(null);
   }
 
   private FilterPredicate whole(Filter filter) {
@@ -78,7 +84,8 @@ final class ParquetSearch {
   }
 
   private FilterPredicate comparison(Filter filter) {
-    // A comparison with null holds for no row; Spark has folded it before, and what is left of it is not worth a case.
+    // A comparison with null holds for no row; Spark has folded it before, and what is left of it
+    // is not worth a case.
     if (filter instanceof EqualTo equal && equal.value() != null) {
       return compare(equal.attribute(), Operator.EQUAL, equal.value());
     } else if (filter instanceof LessThan less && less.value() != null) {
@@ -94,7 +101,13 @@ final class ParquetSearch {
   }
 
   private enum Operator {
-    EQUAL, NOT_EQUAL, LESS, AT_MOST, GREATER, AT_LEAST, IN
+    EQUAL,
+    NOT_EQUAL,
+    LESS,
+    AT_MOST,
+    GREATER,
+    AT_LEAST,
+    IN
   }
 
   private FilterPredicate compare(String column, Operator operator, Object... values) {
@@ -109,24 +122,35 @@ final class ParquetSearch {
     }
     LogicalTypeAnnotation meaning = type.getLogicalTypeAnnotation();
     return switch (type.getPrimitiveTypeName()) {
-      case BOOLEAN -> operator == Operator.EQUAL || operator == Operator.NOT_EQUAL
-          ? equality(operator, FilterApi.booleanColumn(name), (Boolean) values[0]) : null;
-      case INT32 -> ordered(operator, FilterApi.intColumn(name), numbers(values, meaning, Integer[]::new));
-      case INT64 -> meaning instanceof LogicalTypeAnnotation.TimestampLogicalTypeAnnotation
-          ? null : ordered(operator, FilterApi.longColumn(name), numbers(values, meaning, Long[]::new));
-      case BINARY -> meaning instanceof LogicalTypeAnnotation.StringLogicalTypeAnnotation
-          ? ordered(operator, FilterApi.binaryColumn(name), texts(values)) : null;
+      case BOOLEAN ->
+          operator == Operator.EQUAL || operator == Operator.NOT_EQUAL
+              ? equality(operator, FilterApi.booleanColumn(name), (Boolean) values[0])
+              : null;
+      case INT32 ->
+          ordered(operator, FilterApi.intColumn(name), numbers(values, meaning, Integer[]::new));
+      case INT64 ->
+          meaning instanceof LogicalTypeAnnotation.TimestampLogicalTypeAnnotation
+              ? null
+              : ordered(
+                  operator, FilterApi.longColumn(name), numbers(values, meaning, Long[]::new));
+      case BINARY ->
+          meaning instanceof LogicalTypeAnnotation.StringLogicalTypeAnnotation
+              ? ordered(operator, FilterApi.binaryColumn(name), texts(values))
+              : null;
       default -> null;
     };
   }
 
-  private static <T extends Comparable<T>, C extends Operators.Column<T> & Operators.SupportsEqNotEq> FilterPredicate equality(
-      Operator operator, C column, T value) {
-    return operator == Operator.EQUAL ? FilterApi.eq(column, value) : FilterApi.notEq(column, value);
+  private static <
+          T extends Comparable<T>, C extends Operators.Column<T> & Operators.SupportsEqNotEq>
+      FilterPredicate equality(Operator operator, C column, T value) {
+    return operator == Operator.EQUAL
+        ? FilterApi.eq(column, value)
+        : FilterApi.notEq(column, value);
   }
 
-  private static <T extends Comparable<T>, C extends Operators.Column<T> & Operators.SupportsLtGt> FilterPredicate ordered(
-      Operator operator, C column, T[] values) {
+  private static <T extends Comparable<T>, C extends Operators.Column<T> & Operators.SupportsLtGt>
+      FilterPredicate ordered(Operator operator, C column, T[] values) {
     if (values == null) {
       return null;
     }
@@ -166,13 +190,23 @@ final class ParquetSearch {
 
   private static Long number(Object value, LogicalTypeAnnotation meaning) {
     if (value instanceof LocalDate day) {
-      return meaning instanceof LogicalTypeAnnotation.DateLogicalTypeAnnotation ? day.toEpochDay() : null;
+      return meaning instanceof LogicalTypeAnnotation.DateLogicalTypeAnnotation
+          ? day.toEpochDay()
+          : null;
     } else if (value instanceof BigDecimal decimal) {
-      return meaning instanceof LogicalTypeAnnotation.DecimalLogicalTypeAnnotation kept && decimal.scale() == kept.getScale()
-          && decimal.unscaledValue().bitLength() < INTEGER_BITS ? decimal.unscaledValue().longValueExact() : null;
-    } else if (meaning == null || meaning instanceof LogicalTypeAnnotation.IntLogicalTypeAnnotation) {
-      return value instanceof Integer || value instanceof Long || value instanceof Short || value instanceof Byte
-          ? ((Number) value).longValue() : null;
+      return meaning instanceof LogicalTypeAnnotation.DecimalLogicalTypeAnnotation kept
+              && decimal.scale() == kept.getScale()
+              && decimal.unscaledValue().bitLength() < INTEGER_BITS
+          ? decimal.unscaledValue().longValueExact()
+          : null;
+    } else if (meaning == null
+        || meaning instanceof LogicalTypeAnnotation.IntLogicalTypeAnnotation) {
+      return value instanceof Integer
+              || value instanceof Long
+              || value instanceof Short
+              || value instanceof Byte
+          ? ((Number) value).longValue()
+          : null;
     }
     return null;
   }

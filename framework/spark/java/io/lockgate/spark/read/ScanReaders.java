@@ -35,7 +35,8 @@ final class ScanReaders implements PartitionReaderFactory {
   private final Filter[] filters;
   private final int batchRows;
 
-  ScanReaders(ScanSpec spec, Broadcast<SerializableConfiguration> hadoop, Filter[] filters, int batchRows) {
+  ScanReaders(
+      ScanSpec spec, Broadcast<SerializableConfiguration> hadoop, Filter[] filters, int batchRows) {
     this.spec = spec;
     this.hadoop = hadoop;
     this.filters = filters.clone();
@@ -68,12 +69,20 @@ final class ScanReaders implements PartitionReaderFactory {
   /** One file of a split, or a range of it, with the scan's columns. */
   private DataFileReader raw(SplitSpec split) throws IOException {
     SearchArguments search = new SearchArguments(filters, spec.readSchema());
-    OrcFileReader.Settings settings = new OrcFileReader.Settings(split.start(), split.length(), search, batchRows);
+    OrcFileReader.Settings settings =
+        new OrcFileReader.Settings(split.start(), split.length(), search, batchRows);
     return open(split.files().get(0), split, settings, List.of());
   }
 
-  /** Opens a file for the columns {@code before} and then the scan's own; partition columns are constants. */
-  DataFileReader open(SplitSpec.DataFile file, SplitSpec split, OrcFileReader.Settings settings, List<Columns.Wanted> before)
+  /**
+   * Opens a file for the columns {@code before} and then the scan's own; partition columns are
+   * constants.
+   */
+  DataFileReader open(
+      SplitSpec.DataFile file,
+      SplitSpec split,
+      OrcFileReader.Settings settings,
+      List<Columns.Wanted> before)
       throws IOException {
     List<Columns.Wanted> wanted = new ArrayList<>(before);
     StructField[] fields = spec.readSchema().fields();
@@ -89,7 +98,8 @@ final class ScanReaders implements PartitionReaderFactory {
           constants[before.size() + i] = ofFile(fields[i], file);
         }
       } else {
-        wanted.add(new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType(), spec.inside(name)));
+        wanted.add(
+            new Columns.Wanted(name, spec.fieldId(name), fields[i].dataType(), spec.inside(name)));
       }
     }
     if (file.deleted() == null) {
@@ -101,14 +111,21 @@ final class ScanReaders implements PartitionReaderFactory {
     return new LiveRows(open(file, wanted, numbered, settings), deleted, batchRows);
   }
 
-  private DataFileReader open(SplitSpec.DataFile file, List<Columns.Wanted> wanted, ColumnVector[] constants,
-      OrcFileReader.Settings settings) throws IOException {
+  private DataFileReader open(
+      SplitSpec.DataFile file,
+      List<Columns.Wanted> wanted,
+      ColumnVector[] constants,
+      OrcFileReader.Settings settings)
+      throws IOException {
     if (file.path().endsWith(ParquetFileReader.SUFFIX)) {
-      ParquetFileReader.Layout layout = new ParquetFileReader.Layout(wanted, spec.names(file.schemaId()), spec.types(file.schemaId()));
+      ParquetFileReader.Layout layout =
+          new ParquetFileReader.Layout(
+              wanted, spec.names(file.schemaId()), spec.types(file.schemaId()));
       return ParquetFileReader.open(conf(), file, layout, settings, constants);
     }
     OrcFileReader.Trust trust = new OrcFileReader.Trust(spec.keyScope(), spec.integrity());
-    return OrcFileReader.open(conf(), file, wanted, spec.names(file.schemaId()), trust, settings, constants);
+    return OrcFileReader.open(
+        conf(), file, wanted, spec.names(file.schemaId()), trust, settings, constants);
   }
 
   private ColumnVector ofFile(StructField field, SplitSpec.DataFile file) {
@@ -120,11 +137,15 @@ final class ScanReaders implements PartitionReaderFactory {
 
   private ConstantColumnVector constant(StructField field, Map<String, Serializable> partition) {
     ConstantColumnVector vector = new ConstantColumnVector(batchRows, field.dataType());
-    ColumnVectorUtils.populate(vector, new GenericInternalRow(new Object[] {partition.get(field.name())}), 0);
+    ColumnVectorUtils.populate(
+        vector, new GenericInternalRow(new Object[] {partition.get(field.name())}), 0);
     return vector;
   }
 
-  /** The batches of a partition's splits, one after the other, merged by key where a split asks for it. */
+  /**
+   * The batches of a partition's splits, one after the other, merged by key where a split asks for
+   * it.
+   */
   private final class Batches implements PartitionReader<ColumnarBatch> {
     private final Iterator<SplitSpec> splits;
     private BatchSource source;

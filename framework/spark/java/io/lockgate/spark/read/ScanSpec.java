@@ -15,7 +15,10 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What every reader of one scan must know: the columns wanted, how files name them, how rows of one key merge, whose keys open them. */
+/**
+ * What every reader of one scan must know: the columns wanted, how files name them, how rows of one
+ * key merge, whose keys open them.
+ */
 public final class ScanSpec implements Serializable {
   private final StructType tableSchema;
   private final StructType readSchema;
@@ -32,31 +35,51 @@ public final class ScanSpec implements Serializable {
     this.tableSchema = tableSchema;
     this.readSchema = readSchema;
     this.fieldIds = fieldIds(plan.path("schemas"));
-    plan.path("schemas").properties().forEach(schema -> types.put(Long.valueOf(schema.getKey()), typesIn(schema.getValue())));
-    this.schemaId = plan.hasNonNull("schema_id") ? plan.get("schema_id").asLong() : highest(fieldIds);
+    plan.path("schemas")
+        .properties()
+        .forEach(schema -> types.put(Long.valueOf(schema.getKey()), typesIn(schema.getValue())));
+    this.schemaId =
+        plan.hasNonNull("schema_id") ? plan.get("schema_id").asLong() : highest(fieldIds);
     this.mergePlan = plan.hasNonNull("merge_plan") ? MergePlan.of(plan.get("merge_plan")) : null;
     this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
     this.integrity = Integrity.of(plan.path("integrity").asText("verify"));
     this.filters = filters.clone();
-    plan.path("bucketing").path("partition_columns").forEach(name -> partitionColumns.add(name.asText()));
+    plan.path("bucketing")
+        .path("partition_columns")
+        .forEach(name -> partitionColumns.add(name.asText()));
   }
 
-  /** Builds the specification from the reply of scan.plan; {@code readSchema} is what Spark wants, in its order. */
-  public static ScanSpec of(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
+  /**
+   * Builds the specification from the reply of scan.plan; {@code readSchema} is what Spark wants,
+   * in its order.
+   */
+  public static ScanSpec of(
+      StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
     return new ScanSpec(tableSchema, readSchema, plan, filters);
   }
 
   private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {
     Map<Long, Map<String, Integer>> all = new HashMap<>();
-    schemas.properties().forEach(schema -> {
-      Map<String, Integer> ids = new HashMap<>();
-      schema.getValue().forEach(field -> {
-        String name = field.get("name").asText();
-        ids.put(name, field.get("id").asInt());
-        field.path("inside").forEach(inner -> ids.put(path(name, inner.get("path")), inner.get("id").asInt()));
-      });
-      all.put(Long.valueOf(schema.getKey()), ids);
-    });
+    schemas
+        .properties()
+        .forEach(
+            schema -> {
+              Map<String, Integer> ids = new HashMap<>();
+              schema
+                  .getValue()
+                  .forEach(
+                      field -> {
+                        String name = field.get("name").asText();
+                        ids.put(name, field.get("id").asInt());
+                        field
+                            .path("inside")
+                            .forEach(
+                                inner ->
+                                    ids.put(
+                                        path(name, inner.get("path")), inner.get("id").asInt()));
+                      });
+              all.put(Long.valueOf(schema.getKey()), ids);
+            });
     return all;
   }
 
@@ -98,7 +121,10 @@ public final class ScanSpec implements Serializable {
     return partitionColumns;
   }
 
-  /** The splits of a plan; files that need no merge are cut into ranges of at most {@code most} bytes. */
+  /**
+   * The splits of a plan; files that need no merge are cut into ranges of at most {@code most}
+   * bytes.
+   */
   List<SplitSpec> splits(JsonNode plan, long most) {
     List<SplitSpec> pieces = new ArrayList<>();
     plan.get("splits").forEach(split -> cut(split, most, pieces));
@@ -109,7 +135,8 @@ public final class ScanSpec implements Serializable {
     Map<String, Serializable> partition = SplitSpec.partition(split.path("partition"), tableSchema);
     int bucket = split.path("bucket").asInt();
     if (isOfFile(FileColumns.PARTITION)) {
-      partition.put(FileColumns.PARTITION, UTF8String.fromString(split.path("partition_text").asText()));
+      partition.put(
+          FileColumns.PARTITION, UTF8String.fromString(split.path("partition_text").asText()));
     }
     if (isOfFile(FileColumns.BUCKET)) {
       partition.put(FileColumns.BUCKET, bucket);
@@ -124,7 +151,14 @@ public final class ScanSpec implements Serializable {
     }
     for (SplitSpec.DataFile file : files) {
       for (long start = 0; start < file.size(); start += most) {
-        pieces.add(new SplitSpec(partition, bucket, false, List.of(file), start, Math.min(most, file.size() - start)));
+        pieces.add(
+            new SplitSpec(
+                partition,
+                bucket,
+                false,
+                List.of(file),
+                start,
+                Math.min(most, file.size() - start)));
       }
     }
   }
@@ -150,30 +184,42 @@ public final class ScanSpec implements Serializable {
     return fieldIds.getOrDefault(schemaId, Map.of()).get(column);
   }
 
-  /** The field ids of the columns inside a column of the table as it is read, by their paths in it. */
+  /**
+   * The field ids of the columns inside a column of the table as it is read, by their paths in it.
+   */
   Map<String, Integer> inside(String column) {
     Map<String, Integer> inside = new HashMap<>();
-    fieldIds.getOrDefault(schemaId, Map.of()).forEach((path, id) -> {
-      if (path.startsWith(column + Columns.SEPARATOR)) {
-        inside.put(path.substring(column.length()), id);
-      }
-    });
+    fieldIds
+        .getOrDefault(schemaId, Map.of())
+        .forEach(
+            (path, id) -> {
+              if (path.startsWith(column + Columns.SEPARATOR)) {
+                inside.put(path.substring(column.length()), id);
+              }
+            });
     return inside;
   }
 
-  /** The types of columns by field id in the schema that a file was written with; empty where the plan does not carry them. */
+  /**
+   * The types of columns by field id in the schema that a file was written with; empty where the
+   * plan does not carry them.
+   */
   Map<Integer, DataType> types(long fileSchemaId) {
     return types.getOrDefault(fileSchemaId, Map.of());
   }
 
-  /** Column names by field id in the schema that a file was written with, or null where the plan does not carry it. */
+  /**
+   * Column names by field id in the schema that a file was written with, or null where the plan
+   * does not carry it.
+   */
   Map<Integer, String> names(long fileSchemaId) {
     Map<String, Integer> ids = fieldIds.get(fileSchemaId);
     if (ids == null) {
       return null;
     }
     Map<Integer, String> names = new HashMap<>();
-    ids.forEach((path, id) -> names.put(id, path.substring(path.lastIndexOf(Columns.SEPARATOR) + 1)));
+    ids.forEach(
+        (path, id) -> names.put(id, path.substring(path.lastIndexOf(Columns.SEPARATOR) + 1)));
     return names;
   }
 }

@@ -38,11 +38,14 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Filters as an ORC search argument, which skips stripes and row groups; rows that pass are filtered again by Spark.
+ * Filters as an ORC search argument, which skips stripes and row groups; rows that pass are
+ * filtered again by Spark.
  *
- * <p>Floating-point columns are compared only where a NaN that ORC's statistics leave out cannot be lost, texts only where UTF-16,
- * by which ORC compares them, has the order of UTF-8, by which they lie in statistics; timestamps are not compared at all. ORC takes
- * dates as java.sql.Date, so they are compared from 1582 on, before which its calendar is another, and not where a zone skipped a day.
+ * <p>Floating-point columns are compared only where a NaN that ORC's statistics leave out cannot be
+ * lost, texts only where UTF-16, by which ORC compares them, has the order of UTF-8, by which they
+ * lie in statistics; timestamps are not compared at all. ORC takes dates as java.sql.Date, so they
+ * are compared from 1582 on, before which its calendar is another, and not where a zone skipped a
+ * day.
  */
 public final class SearchArguments {
   private static final LocalDate GREGORIAN = LocalDate.of(1582, 10, 15);
@@ -92,7 +95,8 @@ public final class SearchArguments {
     } else if (filter instanceof IsNull || filter instanceof IsNotNull) {
       return type(filter, columns) != null;
     } else if (filter instanceof In in) {
-      return in.values().length > 0 && Arrays.stream(in.values()).allMatch(value -> usable(filter, value, columns, negated));
+      return in.values().length > 0
+          && Arrays.stream(in.values()).allMatch(value -> usable(filter, value, columns, negated));
     } else if (filter instanceof EqualNullSafe equal) {
       return usable(filter, equal.value(), columns, negated);
     }
@@ -132,11 +136,16 @@ public final class SearchArguments {
     return null;
   }
 
-  /** The type of a filter's column where the file has it, except padded text, whose statistics are of trimmed values. */
+  /**
+   * The type of a filter's column where the file has it, except padded text, whose statistics are
+   * of trimmed values.
+   */
   private DataType type(Filter filter, Columns columns) {
     String column = column(filter);
     TypeDescription file = columns.fileType(column);
-    if (file == null || file.getCategory() == TypeDescription.Category.CHAR || !schema.getFieldIndex(column).isDefined()) {
+    if (file == null
+        || file.getCategory() == TypeDescription.Category.CHAR
+        || !schema.getFieldIndex(column).isDefined()) {
       return null;
     }
     return schema.apply(column).dataType();
@@ -178,7 +187,10 @@ public final class SearchArguments {
     } else if (filter instanceof IsNotNull) {
       builder.startNot().isNull(name, leaf).end();
     } else if (filter instanceof In in) {
-      builder.startAnd().in(name, leaf, Arrays.stream(in.values()).map(value -> literal(value, type)).toArray()).end();
+      builder
+          .startAnd()
+          .in(name, leaf, Arrays.stream(in.values()).map(value -> literal(value, type)).toArray())
+          .end();
     } else if (filter instanceof EqualNullSafe equal) {
       builder.startAnd().nullSafeEquals(name, leaf, literal(equal.value(), type)).end();
     } else if (filter instanceof EqualTo equal) {
@@ -195,7 +207,10 @@ public final class SearchArguments {
   }
 
   private static PredicateLeaf.Type leafType(DataType type) {
-    if (type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType || type instanceof LongType) {
+    if (type instanceof ByteType
+        || type instanceof ShortType
+        || type instanceof IntegerType
+        || type instanceof LongType) {
       return PredicateLeaf.Type.LONG;
     } else if (type instanceof FloatType || type instanceof DoubleType) {
       return PredicateLeaf.Type.FLOAT;

@@ -11,39 +11,68 @@ import java.util.Map;
 
 /** One piece of work: files to merge by key, or a range of one file to read as it is. */
 public record SplitSpec(
-    Map<String, Serializable> partition, int bucket, boolean merge, List<DataFile> files, long start, long length)
+    Map<String, Serializable> partition,
+    int bucket,
+    boolean merge,
+    List<DataFile> files,
+    long start,
+    long length)
     implements Serializable {
 
-  /** A data file: its URI, size in bytes, the id of the schema it was written with, and where its deleted rows are, or null. */
-  public record DataFile(String path, long size, long schemaId, DeletedRows.Place deleted) implements Serializable {
+  /**
+   * A data file: its URI, size in bytes, the id of the schema it was written with, and where its
+   * deleted rows are, or null.
+   */
+  public record DataFile(String path, long size, long schemaId, DeletedRows.Place deleted)
+      implements Serializable {
     public DataFile(String path, long size, long schemaId) {
       this(path, size, schemaId, null);
     }
   }
 
   /** Partition values in Spark's internal form, by column name. */
-  static Map<String, Serializable> partition(JsonNode values, org.apache.spark.sql.types.StructType schema) {
+  static Map<String, Serializable> partition(
+      JsonNode values, org.apache.spark.sql.types.StructType schema) {
     Map<String, Serializable> partition = new HashMap<>();
-    values.properties().forEach(value -> {
-      if (!schema.getFieldIndex(value.getKey()).isDefined()) {
-        throw new IllegalArgumentException("partition column " + value.getKey() + " is not in the table's schema");
-      }
-      partition.put(value.getKey(), (Serializable) Values.fromJson(value.getValue(), schema.apply(value.getKey()).dataType()));
-    });
+    values
+        .properties()
+        .forEach(
+            value -> {
+              if (!schema.getFieldIndex(value.getKey()).isDefined()) {
+                throw new IllegalArgumentException(
+                    "partition column " + value.getKey() + " is not in the table's schema");
+              }
+              partition.put(
+                  value.getKey(),
+                  (Serializable)
+                      Values.fromJson(value.getValue(), schema.apply(value.getKey()).dataType()));
+            });
     return partition;
   }
 
   static List<DataFile> files(JsonNode files) {
     List<DataFile> all = new ArrayList<>();
-    files.forEach(file -> all.add(
-        new DataFile(file.get("path").asText(), file.get("size").asLong(), file.path("schema_id").asLong(0), deleted(file))));
+    files.forEach(
+        file ->
+            all.add(
+                new DataFile(
+                    file.get("path").asText(),
+                    file.get("size").asLong(),
+                    file.path("schema_id").asLong(0),
+                    deleted(file))));
     return all;
   }
 
   private static DeletedRows.Place deleted(JsonNode file) {
     JsonNode vector = file.path("vector");
-    return !vector.isObject() ? null : new DeletedRows.Place(vector.get("path").asText(), vector.get("offset").asLong(),
-        vector.get("length").asLong(), vector.get("cardinality").asLong(), file.get("rows").asLong());
+    return !vector.isObject()
+        ? null
+        : new DeletedRows.Place(
+            vector.get("path").asText(),
+            vector.get("offset").asLong(),
+            vector.get("length").asLong(),
+            vector.get("cardinality").asLong(),
+            file.get("rows").asLong());
   }
 
   long bytes() {

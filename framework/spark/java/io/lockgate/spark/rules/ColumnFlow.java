@@ -37,14 +37,19 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Which columns of a plan carry values of encrypted columns, by where their values come from.
  *
- * <p>A column carries what the columns carry that it is computed from, but for counts, hashes and what is true or false.
+ * <p>A column carries what the columns carry that it is computed from, but for counts, hashes and
+ * what is true or false.
  */
 final class ColumnFlow {
   static final String MARK = "lockgate.encrypted";
   private static final String LOOKED_UP = "lockgate.looked-up";
 
-  /** What the columns carry of the batches that streams give to functions, where plans begin with rows that are there. */
-  private static final Map<Sink, Map<ExprId, Set<JsonNode>>> BATCHES = Collections.synchronizedMap(new WeakHashMap<>());
+  /**
+   * What the columns carry of the batches that streams give to functions, where plans begin with
+   * rows that are there.
+   */
+  private static final Map<Sink, Map<ExprId, Set<JsonNode>>> BATCHES =
+      Collections.synchronizedMap(new WeakHashMap<>());
 
   private final Map<ExprId, Set<JsonNode>> marks = new HashMap<>();
 
@@ -64,7 +69,9 @@ final class ColumnFlow {
     return found;
   }
 
-  /** Keeps what the columns of a stream's batch carry, for the queries that its sink makes of it. */
+  /**
+   * Keeps what the columns of a stream's batch carry, for the queries that its sink makes of it.
+   */
   static void note(Sink sink, LogicalPlan batch) {
     ColumnFlow flow = new ColumnFlow();
     flow.visit(batch);
@@ -86,7 +93,8 @@ final class ColumnFlow {
       return;
     }
     if (plan instanceof Union) {
-      CollectionConverters.asJava(plan.children()).forEach(child -> pass(output(child), output(plan)));
+      CollectionConverters.asJava(plan.children())
+          .forEach(child -> pass(output(child), output(plan)));
       return;
     }
     CollectionConverters.asJava(plan.expressions()).forEach(this::define);
@@ -123,7 +131,10 @@ final class ColumnFlow {
     }
   }
 
-  /** Columns that no name was given to by an expression: of generators, of functions in Python, of whole rows. */
+  /**
+   * Columns that no name was given to by an expression: of generators, of functions in Python, of
+   * whole rows.
+   */
   private void made(LogicalPlan plan) {
     if (plan instanceof LogicalRDD rows) {
       noted(rows);
@@ -147,7 +158,8 @@ final class ColumnFlow {
   private void noted(LogicalRDD rows) {
     synchronized (BATCHES) {
       for (Map<ExprId, Set<JsonNode>> batch : BATCHES.values()) {
-        output(rows).forEach(column -> add(column.exprId(), batch.getOrDefault(column.exprId(), Set.of())));
+        output(rows)
+            .forEach(column -> add(column.exprId(), batch.getOrDefault(column.exprId(), Set.of())));
       }
     }
   }
@@ -180,7 +192,8 @@ final class ColumnFlow {
         }
         mark(alias.metadata(), found);
       }
-      if (expression instanceof PlanExpression<?> inner && inner.plan() instanceof LogicalPlan plan) {
+      if (expression instanceof PlanExpression<?> inner
+          && inner.plan() instanceof LogicalPlan plan) {
         output(plan).forEach(column -> found.addAll(of(column)));
       }
       CollectionConverters.asJava(expression.children()).forEach(child -> found.addAll(of(child)));
@@ -194,7 +207,8 @@ final class ColumnFlow {
         || expression instanceof Md5
         || expression instanceof Sha1
         || expression instanceof Sha2
-        || expression instanceof WindowSpecDefinition // says which rows a function sees, not what it answers
+        || expression
+            instanceof WindowSpecDefinition // says which rows a function sees, not what it answers
         || expression.resolved() && isBoolean(expression);
   }
 
@@ -211,7 +225,11 @@ final class ColumnFlow {
       try {
         found.add(Bridge.JSON.readTree(metadata.getString(MARK)));
       } catch (JsonProcessingException e) {
-        throw Bridge.failure("The metadata " + MARK + " of a column is not what Lockgate gave it: " + e.getOriginalMessage());
+        throw Bridge.failure(
+            "The metadata "
+                + MARK
+                + " of a column is not what Lockgate gave it: "
+                + e.getOriginalMessage());
       }
     }
   }

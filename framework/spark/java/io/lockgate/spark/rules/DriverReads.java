@@ -35,12 +35,14 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Queries for single values of a column, such as {@code WHERE id = 5}, of which the files to read are few and small: the driver
- * reads them while it plans the query, because a job takes longer than they do.
+ * Queries for single values of a column, such as {@code WHERE id = 5}, of which the files to read
+ * are few and small: the driver reads them while it plans the query, because a job takes longer
+ * than they do.
  *
- * <p>A strategy and not a {@code LocalScan}: a scan would have to take the filters over before it knows the columns, and Spark
- * offers the values of a join's keys to the other side only where it sees a filter. Here the filters are Spark's own expressions,
- * so that rows are compared as in a task.
+ * <p>A strategy and not a {@code LocalScan}: a scan would have to take the filters over before it
+ * knows the columns, and Spark offers the values of a join's keys to the other side only where it
+ * sees a filter. Here the filters are Spark's own expressions, so that rows are compared as in a
+ * task.
  */
 public final class DriverReads extends SparkStrategy {
   /** Keeps nothing, so that all sessions share it. */
@@ -50,8 +52,10 @@ public final class DriverReads extends SparkStrategy {
 
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    SparkPlan read = plan instanceof ReturnAnswer answer ? read(answer.child(), true) : read(plan, false);
-    return CollectionConverters.asScala(read == null ? List.<SparkPlan>of() : List.of(read)).toSeq();
+    SparkPlan read =
+        plan instanceof ReturnAnswer answer ? read(answer.child(), true) : read(plan, false);
+    return CollectionConverters.asScala(read == null ? List.<SparkPlan>of() : List.of(read))
+        .toSeq();
   }
 
   private static SparkPlan read(LogicalPlan plan, boolean isWholeQuery) {
@@ -68,19 +72,27 @@ public final class DriverReads extends SparkStrategy {
     }
     List<NamedExpression> wanted = CollectionConverters.asJava(operation.get()._1());
     List<Expression> conditions = CollectionConverters.asJava(operation.get()._2());
-    boolean suits = conditions.stream().anyMatch(condition -> namesValues(condition, scan.table().partitionKeys()))
-        && conditions.stream().allMatch(DriverReads::isSimple)
-        && wanted.stream().allMatch(column -> isSimple((Expression) column))
-        && scan.fitsOnDriver();
-    DriverRead found = suits ? scan.readOnDriver(conditions, wanted, attributes(relation.output())) : null;
+    boolean suits =
+        conditions.stream()
+                .anyMatch(condition -> namesValues(condition, scan.table().partitionKeys()))
+            && conditions.stream().allMatch(DriverReads::isSimple)
+            && wanted.stream().allMatch(column -> isSimple((Expression) column))
+            && scan.fitsOnDriver();
+    DriverRead found =
+        suits ? scan.readOnDriver(conditions, wanted, attributes(relation.output())) : null;
     return found == null ? null : DriverScanExec.of(wanted, found);
   }
 
   private static Seq<Attribute> attributes(Seq<AttributeReference> columns) {
-    return CollectionConverters.asScala(List.<Attribute>copyOf(CollectionConverters.asJava(columns))).toSeq();
+    return CollectionConverters.asScala(
+            List.<Attribute>copyOf(CollectionConverters.asJava(columns)))
+        .toSeq();
   }
 
-  /** Tells whether only single values of a column pass; partition columns do not count, whose values many rows share. */
+  /**
+   * Tells whether only single values of a column pass; partition columns do not count, whose values
+   * many rows share.
+   */
   private static boolean namesValues(Expression condition, List<String> partitionKeys) {
     if (condition instanceof And and) {
       return namesValues(and.left(), partitionKeys) || namesValues(and.right(), partitionKeys);
@@ -89,34 +101,43 @@ public final class DriverReads extends SparkStrategy {
     } else if (condition instanceof EqualTo || condition instanceof EqualNullSafe) {
       Expression left = ((BinaryComparison) condition).left();
       Expression right = ((BinaryComparison) condition).right();
-      return isColumn(left, partitionKeys) && right instanceof Literal || isColumn(right, partitionKeys) && left instanceof Literal;
+      return isColumn(left, partitionKeys) && right instanceof Literal
+          || isColumn(right, partitionKeys) && left instanceof Literal;
     } else if (condition instanceof In in) {
-      return isColumn(in.value(), partitionKeys) && CollectionConverters.asJava(in.list()).stream().allMatch(Literal.class::isInstance);
+      return isColumn(in.value(), partitionKeys)
+          && CollectionConverters.asJava(in.list()).stream().allMatch(Literal.class::isInstance);
     }
     return condition instanceof InSet in && isColumn(in.child(), partitionKeys);
   }
 
   private static boolean isColumn(Expression expression, List<String> partitionKeys) {
-    return expression instanceof AttributeReference column && !partitionKeys.contains(column.name());
+    return expression instanceof AttributeReference column
+        && !partitionKeys.contains(column.name());
   }
 
-  /** Tells whether an expression is one of those that are quick for every row, and the same wherever they are computed. */
+  /**
+   * Tells whether an expression is one of those that are quick for every row, and the same wherever
+   * they are computed.
+   */
   private static boolean isSimple(Expression expression) {
-    boolean known = expression instanceof AttributeReference
-        || expression instanceof Literal
-        || expression instanceof Alias
-        || expression instanceof BinaryComparison
-        || expression instanceof And
-        || expression instanceof Or
-        || expression instanceof Not
-        || expression instanceof IsNull
-        || expression instanceof IsNotNull
-        || expression instanceof In
-        || expression instanceof InSet
-        || expression instanceof StringPredicate
-        || expression instanceof BinaryArithmetic
-        || expression instanceof Cast
-        || expression instanceof GetStructField;
-    return known && CollectionConverters.asJava(expression.children()).stream().allMatch(DriverReads::isSimple);
+    boolean known =
+        expression instanceof AttributeReference
+            || expression instanceof Literal
+            || expression instanceof Alias
+            || expression instanceof BinaryComparison
+            || expression instanceof And
+            || expression instanceof Or
+            || expression instanceof Not
+            || expression instanceof IsNull
+            || expression instanceof IsNotNull
+            || expression instanceof In
+            || expression instanceof InSet
+            || expression instanceof StringPredicate
+            || expression instanceof BinaryArithmetic
+            || expression instanceof Cast
+            || expression instanceof GetStructField;
+    return known
+        && CollectionConverters.asJava(expression.children()).stream()
+            .allMatch(DriverReads::isSimple);
   }
 }

@@ -29,10 +29,11 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
 
 /**
- * A scan that the driver has read: like Spark's LocalTableScan, but it says what it is and has the metrics of a scan. Where only
- * its rows are asked for, no job is started.
+ * A scan that the driver has read: like Spark's LocalTableScan, but it says what it is and has the
+ * metrics of a scan. Where only its rows are asked for, no job is started.
  *
- * <p>Spark copies nodes by their public constructor, whose arguments are the elements of the product.
+ * <p>Spark copies nodes by their public constructor, whose arguments are the elements of the
+ * product.
  */
 public final class DriverScanExec extends SparkPlan implements LeafExecNode {
   private static final String ROWS = "numOutputRows";
@@ -47,7 +48,10 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
   }
 
   static DriverScanExec of(List<NamedExpression> wanted, DriverRead read) {
-    return new DriverScanExec(CollectionConverters.asScala(wanted.stream().map(NamedExpression::toAttribute).toList()).toSeq(), read);
+    return new DriverScanExec(
+        CollectionConverters.asScala(wanted.stream().map(NamedExpression::toAttribute).toList())
+            .toSeq(),
+        read);
   }
 
   /** What was read. */
@@ -71,7 +75,8 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
       List<Tuple2<String, SQLMetric>> all = new ArrayList<>();
       all.add(new Tuple2<>(ROWS, SQLMetrics.createMetric(sparkContext(), "number of output rows")));
       for (CustomMetric metric : scan().supportedCustomMetrics()) {
-        all.add(new Tuple2<>(metric.name(), SQLMetrics.createV2CustomMetric(sparkContext(), metric)));
+        all.add(
+            new Tuple2<>(metric.name(), SQLMetrics.createV2CustomMetric(sparkContext(), metric)));
       }
       metrics = scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(all));
     }
@@ -85,7 +90,9 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
       longMetric(metric.name()).set(metric.value());
     }
     SQLMetrics.postDriverMetricUpdates(
-        sparkContext(), sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY()), metrics().values().toSeq());
+        sparkContext(),
+        sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY()),
+        metrics().values().toSeq());
     return read.rows();
   }
 
@@ -129,7 +136,8 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
 
   @Override
   public Iterator<Object> stringArgs() {
-    return CollectionConverters.asScala(List.<Object>of(output, scan().description() + " read on the driver").iterator());
+    return CollectionConverters.asScala(
+        List.<Object>of(output, scan().description() + " read on the driver").iterator());
   }
 
   // --- what Scala would write itself ---

@@ -7,25 +7,31 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.streaming.Sink;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The options by which files are written that no plan of a table shows, as far as they count: those of ORC. */
+/**
+ * The options by which files are written that no plan of a table shows, as far as they count: those
+ * of ORC.
+ */
 final class FileSinks {
   private FileSinks() {}
 
   /** The options of a format that may encrypt; none of others, which pass over them. */
-  static Map<String, String> options(FileFormat format, scala.collection.immutable.Map<String, String> options) {
+  static Map<String, String> options(
+      FileFormat format, scala.collection.immutable.Map<String, String> options) {
     return format instanceof OrcFileFormat ? CollectionConverters.asJava(options) : Map.of();
   }
 
   /**
    * The options of a stream's sink of ORC files; none of other sinks.
    *
-   * <p>Spark keeps them in fields of its own, and nowhere else. A sink without such fields counts as one that does not encrypt, of which
-   * users are warned.
+   * <p>Spark keeps them in fields of its own, and nowhere else. A sink without such fields counts
+   * as one that does not encrypt, of which users are warned.
    */
   @SuppressWarnings("unchecked")
   static Map<String, String> options(Sink sink) {
     try {
-      return options((FileFormat) value(sink, "fileFormat"), (scala.collection.immutable.Map<String, String>) value(sink, "options"));
+      return options(
+          (FileFormat) value(sink, "fileFormat"),
+          (scala.collection.immutable.Map<String, String>) value(sink, "options"));
     } catch (ReflectiveOperationException | ClassCastException other) {
       return Map.of();
     }

@@ -27,7 +27,10 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Tells Python of each query that writes values of encrypted columns; it decides what becomes of that. */
+/**
+ * Tells Python of each query that writes values of encrypted columns; it decides what becomes of
+ * that.
+ */
 public final class FlowCheck {
   private static final String ENCRYPT = "orc.encrypt";
 
@@ -36,12 +39,16 @@ public final class FlowCheck {
   /** Look at one writing command; others are none of ours. */
   @SuppressWarnings("deprecation")
   public static void look(LogicalPlan plan) {
-    if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
+    if (plan instanceof V2WriteCommand write
+        && write.table() instanceof DataSourceV2Relation written) {
       tell(write.query(), written.table(), false);
     } else if (plan instanceof WriteToDataSourceV2 stream) {
       batch(stream);
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand files) {
-      tell(files.query(), files.outputPath().toString(), FileSinks.options(files.fileFormat(), files.options()).get(ENCRYPT));
+      tell(
+          files.query(),
+          files.outputPath().toString(),
+          FileSinks.options(files.fileFormat(), files.options()).get(ENCRYPT));
     } else if (plan instanceof DataWritingCommand command) {
       tell(command.query(), command.getClass().getSimpleName());
     } else if (plan instanceof SaveIntoDataSourceCommand save) {
@@ -51,7 +58,10 @@ public final class FlowCheck {
     }
   }
 
-  /** Of a stream's batch for a table, or for a sink such as Kafka or the console, of which the plan has no name. */
+  /**
+   * Of a stream's batch for a table, or for a sink such as Kafka or the console, of which the plan
+   * has no name.
+   */
   @SuppressWarnings("deprecation")
   private static void batch(WriteToDataSourceV2 write) {
     StreamExecution stream = stream();
@@ -62,10 +72,15 @@ public final class FlowCheck {
     }
   }
 
-  /** Of a stream's batch for one of Spark's older sinks, which plans do not show: known by its columns, those of the stream. */
+  /**
+   * Of a stream's batch for one of Spark's older sinks, which plans do not show: known by its
+   * columns, those of the stream.
+   */
   private static void batch(LogicalPlan plan) {
     StreamExecution stream = stream();
-    if (stream != null && stream.sink() instanceof Sink sink && ids(plan).equals(ids(stream.logicalPlan()))) {
+    if (stream != null
+        && stream.sink() instanceof Sink sink
+        && ids(plan).equals(ids(stream.logicalPlan()))) {
       tell(plan, sink);
     }
   }
@@ -76,7 +91,9 @@ public final class FlowCheck {
 
   private static StreamExecution stream() {
     String id = queryId();
-    return id == null ? null : SparkSession.active().sharedState().activeStreamingQueries().get(UUID.fromString(id));
+    return id == null
+        ? null
+        : SparkSession.active().sharedState().activeStreamingQueries().get(UUID.fromString(id));
   }
 
   private static String queryId() {
@@ -116,16 +133,18 @@ public final class FlowCheck {
   private static void tell(LogicalPlan query, String place, String encrypt) {
     Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
     if (!found.isEmpty()) {
-      Bridge.ask("write.flow", asked(Bridge.object(), found).put("path", place).put("encrypt", encrypt));
+      Bridge.ask(
+          "write.flow", asked(Bridge.object(), found).put("path", place).put("encrypt", encrypt));
     }
   }
 
   private static ObjectNode asked(ObjectNode ask, Map<String, Set<JsonNode>> found) {
     ObjectNode columns = ask.putObject("columns");
-    found.forEach((name, marks) -> {
-      ArrayNode all = columns.putArray(name);
-      marks.forEach(all::add);
-    });
+    found.forEach(
+        (name, marks) -> {
+          ArrayNode all = columns.putArray(name);
+          marks.forEach(all::add);
+        });
     return ask.put("query", queryId());
   }
 }

@@ -26,7 +26,10 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The filters of a query that Spark has offered to no source: RLIKE, functions of users, subqueries and their kin. */
+/**
+ * The filters of a query that Spark has offered to no source: RLIKE, functions of users, subqueries
+ * and their kin.
+ */
 public final class KeptFilters {
   private final Map<String, List<String>> found = new HashMap<>();
   private final Map<String, String> functions = new HashMap<>();
@@ -41,20 +44,30 @@ public final class KeptFilters {
   }
 
   private void visit(LogicalPlan plan, List<Expression> above) {
-    if (plan instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof LockgateScan scan) {
-      Set<String> offered = Arrays.stream(scan.offered()).map(Predicate::toString).collect(Collectors.toSet());
-      List<String> texts = above.stream().filter(condition -> !isOffered(condition, offered)).map(this::text).distinct().toList();
+    if (plan instanceof DataSourceV2ScanRelation relation
+        && relation.scan() instanceof LockgateScan scan) {
+      Set<String> offered =
+          Arrays.stream(scan.offered()).map(Predicate::toString).collect(Collectors.toSet());
+      List<String> texts =
+          above.stream()
+              .filter(condition -> !isOffered(condition, offered))
+              .map(this::text)
+              .distinct()
+              .toList();
       found.merge(scan.scanId(), texts, (first, second) -> first);
     } else if (plan instanceof Filter filter) {
       List<Expression> conditions = new ArrayList<>(above);
-      conditions.addAll(CollectionConverters.asJava(InjectRuntimeFilter$.MODULE$.splitConjunctivePredicates(filter.condition())));
+      conditions.addAll(
+          CollectionConverters.asJava(
+              InjectRuntimeFilter$.MODULE$.splitConjunctivePredicates(filter.condition())));
       visit(filter.child(), conditions);
     } else if (plan instanceof Project project) {
       visit(project.child(), above);
     } else if (plan instanceof BaseEvalPython python) {
       name(python);
       visit(python.child(), above);
-    } else if (plan instanceof Join join && (join.joinType() == LeftSemi$.MODULE$ || join.joinType() == LeftAnti$.MODULE$)) {
+    } else if (plan instanceof Join join
+        && (join.joinType() == LeftSemi$.MODULE$ || join.joinType() == LeftAnti$.MODULE$)) {
       // IN and EXISTS with a subquery have become such a join.
       List<Expression> conditions = new ArrayList<>(above);
       join.condition().foreach(conditions::add);
@@ -65,7 +78,10 @@ public final class KeptFilters {
     }
   }
 
-  /** Tells whether a condition is known from elsewhere: it was offered, or Spark has made it of a join. */
+  /**
+   * Tells whether a condition is known from elsewhere: it was offered, or Spark has made it of a
+   * join.
+   */
   private static boolean isOffered(Expression condition, Set<String> offered) {
     if (condition instanceof DynamicPruning || condition instanceof BloomFilterMightContain) {
       return true;

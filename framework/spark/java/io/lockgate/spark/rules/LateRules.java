@@ -9,13 +9,15 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Sees to it that a session has the rules which come after Spark's own, where scans are made already.
+ * Sees to it that a session has the rules which come after Spark's own, where scans are made
+ * already.
  *
- * <p>Extensions have no place that late, only the session's experimental methods do. Those are a user's to set as well, so this looks at
- * every query that is analyzed. It changes no plan.
+ * <p>Extensions have no place that late, only the session's experimental methods do. Those are a
+ * user's to set as well, so this looks at every query that is analyzed. It changes no plan.
  */
 public final class LateRules extends Rule<LogicalPlan> {
-  private static final List<Rule<LogicalPlan>> RULES = List.of(Rewrites.RULE, RuntimeBlooms.RULE, Untranslatable.UNWRAPPING);
+  private static final List<Rule<LogicalPlan>> RULES =
+      List.of(Rewrites.RULE, RuntimeBlooms.RULE, Untranslatable.UNWRAPPING);
 
   private final SparkSession session;
 

@@ -23,12 +23,14 @@ import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Makes every scan strict of the very table that its query writes, whatever catalog it is read through: without a key such a query
- * would store masks in place of values. And notes which snapshot the query reads, so that the write is refused if others have
- * changed meanwhile what it replaces.
+ * Makes every scan strict of the very table that its query writes, whatever catalog it is read
+ * through: without a key such a query would store masks in place of values. And notes which
+ * snapshot the query reads, so that the write is refused if others have changed meanwhile what it
+ * replaces.
  *
- * <p>An optimizer rule, since only there a query shows both what it reads and what it writes. It changes one plan: DELETE without
- * a condition, which Spark cannot run on a table with a CHAR column, because it puts what fills up CHAR between the two.
+ * <p>An optimizer rule, since only there a query shows both what it reads and what it writes. It
+ * changes one plan: DELETE without a condition, which Spark cannot run on a table with a CHAR
+ * column, because it puts what fills up CHAR between the two.
  */
 public final class Rewrites extends Rule<LogicalPlan> {
   static final Rewrites RULE = new Rewrites();
@@ -46,7 +48,8 @@ public final class Rewrites extends Rule<LogicalPlan> {
       return new DeleteFromTable(read, delete.condition());
     }
     FlowCheck.look(plan);
-    if (plan instanceof V2WriteCommand write && write.table() instanceof DataSourceV2Relation written) {
+    if (plan instanceof V2WriteCommand write
+        && write.table() instanceof DataSourceV2Relation written) {
       logical(write.query(), written.table());
     } else if (plan instanceof WriteToDataSourceV2 stream && stream.relation().isDefined()) {
       logical(stream.query(), stream.relation().get().table());
@@ -64,7 +67,10 @@ public final class Rewrites extends Rule<LogicalPlan> {
 
   private static boolean same(Scan scan, Table written) {
     LockgateTable table = ours(written);
-    return table != null && table.id() != null && scan instanceof LockgateScan ours && table.ids().contains(ours.table().id());
+    return table != null
+        && table.id() != null
+        && scan instanceof LockgateScan ours
+        && table.ids().contains(ours.table().id());
   }
 
   private static void logical(LogicalPlan plan, Table written) {
@@ -84,7 +90,10 @@ public final class Rewrites extends Rule<LogicalPlan> {
     CollectionConverters.asJava(plan.subqueries()).forEach(query -> logical(query, written));
   }
 
-  /** Looks into what a cached DataFrame was made of: its rows are there already, so it is refused if it holds masks. */
+  /**
+   * Looks into what a cached DataFrame was made of: its rows are there already, so it is refused if
+   * it holds masks.
+   */
   private static void physical(SparkPlan plan, Table written) {
     if (plan instanceof BatchScanExec read && same(read.scan(), written)) {
       ((LockgateScan) read.scan()).requireKeys();

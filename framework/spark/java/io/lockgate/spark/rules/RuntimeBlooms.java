@@ -20,9 +20,11 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Gives a join that is not broadcast its Bloom filter back.
  *
- * <p>Where a scan offers columns to filter by at run time, Spark first plans dynamic pruning, which takes the values from the join's
- * broadcast, and then adds no Bloom filter for the same key. If no side is broadcast, the pruning ends as {@code true} and the
- * join has neither. Which side is broadcast can't be seen when the scan is asked for its columns; here, after Spark's own rules, it can.
+ * <p>Where a scan offers columns to filter by at run time, Spark first plans dynamic pruning, which
+ * takes the values from the join's broadcast, and then adds no Bloom filter for the same key. If no
+ * side is broadcast, the pruning ends as {@code true} and the join has neither. Which side is
+ * broadcast can't be seen when the scan is asked for its columns; here, after Spark's own rules, it
+ * can.
  */
 public final class RuntimeBlooms extends Rule<LogicalPlan> {
   static final RuntimeBlooms RULE = new RuntimeBlooms();
@@ -43,10 +45,12 @@ public final class RuntimeBlooms extends Rule<LogicalPlan> {
   private static List<AttributeSet> broadcasts(LogicalPlan plan, List<AttributeSet> found) {
     if (plan instanceof Join join) {
       JoinHint hint = join.hint();
-      if (INJECT.hintToBroadcastLeft(hint) || INJECT.canBroadcastBySize(join.left(), SQLConf.get())) {
+      if (INJECT.hintToBroadcastLeft(hint)
+          || INJECT.canBroadcastBySize(join.left(), SQLConf.get())) {
         found.add(join.left().outputSet());
       }
-      if (INJECT.hintToBroadcastRight(hint) || INJECT.canBroadcastBySize(join.right(), SQLConf.get())) {
+      if (INJECT.hintToBroadcastRight(hint)
+          || INJECT.canBroadcastBySize(join.right(), SQLConf.get())) {
         found.add(join.right().outputSet());
       }
     }
@@ -62,24 +66,32 @@ public final class RuntimeBlooms extends Rule<LogicalPlan> {
       same &= changed == child;
       children.add(changed);
     }
-    LogicalPlan changed = same ? plan : plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
-    return changed instanceof Filter filter && reads(filter.child()) ? kept(filter, broadcasts) : changed;
+    LogicalPlan changed =
+        same ? plan : plan.withNewChildren(CollectionConverters.asScala(children).toSeq());
+    return changed instanceof Filter filter && reads(filter.child())
+        ? kept(filter, broadcasts)
+        : changed;
   }
 
   /** Tells whether a filter stands on a scan of ours; nothing is known of others. */
   private static boolean reads(LogicalPlan child) {
-    return child instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof LockgateScan
+    return child instanceof DataSourceV2ScanRelation relation
+            && relation.scan() instanceof LockgateScan
         || child instanceof Filter filter && reads(filter.child());
   }
 
   private static LogicalPlan kept(Filter filter, List<AttributeSet> broadcasts) {
-    List<Expression> all = CollectionConverters.asJava(INJECT.splitConjunctivePredicates(filter.condition()));
-    List<Expression> kept = all.stream().filter(condition -> !isVain(condition, broadcasts)).toList();
+    List<Expression> all =
+        CollectionConverters.asJava(INJECT.splitConjunctivePredicates(filter.condition()));
+    List<Expression> kept =
+        all.stream().filter(condition -> !isVain(condition, broadcasts)).toList();
     if (kept.size() == all.size()) {
       return filter;
     }
-    return kept.stream().reduce(org.apache.spark.sql.catalyst.expressions.And::new)
-        .<LogicalPlan>map(condition -> new Filter(condition, filter.child())).orElse(filter.child());
+    return kept.stream()
+        .reduce(org.apache.spark.sql.catalyst.expressions.And::new)
+        .<LogicalPlan>map(condition -> new Filter(condition, filter.child()))
+        .orElse(filter.child());
   }
 
   /** Tells whether a condition is dynamic pruning that needs a broadcast where there is none. */
@@ -92,6 +104,7 @@ public final class RuntimeBlooms extends Rule<LogicalPlan> {
 
   /** Tells whether the values that a dynamic pruning waits for are of this side of a join. */
   private static boolean holds(AttributeSet side, DynamicPruningSubquery pruning) {
-    return CollectionConverters.asJava(pruning.buildKeys()).stream().allMatch(key -> key.references().subsetOf(side));
+    return CollectionConverters.asJava(pruning.buildKeys()).stream()
+        .allMatch(key -> key.references().subsetOf(side));
   }
 }

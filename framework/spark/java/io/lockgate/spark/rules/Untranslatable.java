@@ -17,11 +17,14 @@ import scala.Function1;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Keeps conditions from Spark's translation for sources where it would end the query by {@code assertion failed}.
+ * Keeps conditions from Spark's translation for sources where it would end the query by {@code
+ * assertion failed}.
  *
- * <p>Spark's {@code V2ExpressionBuilder} demands that the parts of AND, OR and NOT become predicates. A null becomes a literal instead,
- * and the optimizer makes nulls of comparisons that no value fulfils, such as {@code a = 1.5} for whole numbers (SPARK-49113). Each
- * smallest part that fails is {@link Wrapped}, so that the translation passes over it; the rest of a filter is pushed as ever.
+ * <p>Spark's {@code V2ExpressionBuilder} demands that the parts of AND, OR and NOT become
+ * predicates. A null becomes a literal instead, and the optimizer makes nulls of comparisons that
+ * no value fulfils, such as {@code a = 1.5} for whole numbers (SPARK-49113). Each smallest part
+ * that fails is {@link Wrapped}, so that the translation passes over it; the rest of a filter is
+ * pushed as ever.
  */
 public final class Untranslatable {
   /** Wraps; among the optimizer's own rules, since translations follow right after those. */
@@ -42,7 +45,10 @@ public final class Untranslatable {
     }
   }
 
-  /** Tells whether Spark has a translation of the whole expression; throws AssertionError where it fails. */
+  /**
+   * Tells whether Spark has a translation of the whole expression; throws AssertionError where it
+   * fails.
+   */
   private static boolean translated(Expression expression) {
     if (isBoolean(expression)) {
       DataSourceV2Strategy$.MODULE$.translateFilterV2(expression);
@@ -73,7 +79,10 @@ public final class Untranslatable {
       return isBoolean(mended) && fails(mended) ? new Wrapped(mended) : mended;
     }
 
-    /** Of what has no translation, such as an alias or a sort order, Spark may still translate the parts. */
+    /**
+     * Of what has no translation, such as an alias or a sort order, Spark may still translate the
+     * parts.
+     */
     private static boolean isFine(Expression expression) {
       try {
         return translated(expression);
@@ -88,7 +97,8 @@ public final class Untranslatable {
           && (expression instanceof And
               || expression instanceof Or
               || expression instanceof Not
-              || CollectionConverters.asJava(expression.children()).stream().anyMatch(Wrapping::mayFail));
+              || CollectionConverters.asJava(expression.children()).stream()
+                  .anyMatch(Wrapping::mayFail));
     }
 
     private static boolean readsOurs(LogicalPlan plan) {
@@ -97,7 +107,8 @@ public final class Untranslatable {
     }
 
     private static boolean isOurs(Table table) {
-      return table instanceof LockgateTable || table instanceof RowLevelOperationTable rows && rows.table() instanceof LockgateTable;
+      return table instanceof LockgateTable
+          || table instanceof RowLevelOperationTable rows && rows.table() instanceof LockgateTable;
     }
   }
 
@@ -108,7 +119,9 @@ public final class Untranslatable {
     }
 
     private static Expression unwrapped(Expression expression) {
-      return expression instanceof Wrapped wrapped ? unwrapped(wrapped.child()) : expression.mapChildren(Unwrapping::unwrapped);
+      return expression instanceof Wrapped wrapped
+          ? unwrapped(wrapped.child())
+          : expression.mapChildren(Unwrapping::unwrapped);
     }
   }
 }

@@ -11,7 +11,10 @@ import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** An expression that Spark shall not translate for sources: the same value, under a class that it does not know. */
+/**
+ * An expression that Spark shall not translate for sources: the same value, under a class that it
+ * does not know.
+ */
 final class Wrapped extends Expression {
   private final Expression child;
 

@@ -23,8 +23,8 @@ public final class Explainer {
   private Explainer() {}
 
   /**
-   * The scans of Lockgate tables in the query, each planned, in the order of the optimized plan, as a JSON array of
-   * {"id", "kept": filters that Spark has not offered}.
+   * The scans of Lockgate tables in the query, each planned, in the order of the optimized plan, as
+   * a JSON array of {"id", "kept": filters that Spark has not offered}.
    */
   public static String scans(SparkSession spark, String sql) throws Exception {
     LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
@@ -35,7 +35,8 @@ public final class Explainer {
     kept(optimized, kept);
     optimized.foreachWithSubqueries(
         node -> {
-          if (node instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof Reported scan) {
+          if (node instanceof DataSourceV2ScanRelation relation
+              && relation.scan() instanceof Reported scan) {
             if (scan instanceof LockgateScan files) {
               files.plan();
             }
@@ -53,6 +54,7 @@ public final class Explainer {
 
   private static void kept(LogicalPlan plan, Map<String, List<String>> found) {
     found.putAll(KeptFilters.of(plan));
-    CollectionConverters.asJava(plan.subqueriesAll()).forEach(query -> found.putAll(KeptFilters.of(query)));
+    CollectionConverters.asJava(plan.subqueriesAll())
+        .forEach(query -> found.putAll(KeptFilters.of(query)));
   }
 }

@@ -51,7 +51,8 @@ public final class SqlInspector {
   /** {"node","query","tables","columns","target","options"} as JSON. */
   public static String inspect(SparkSession spark, String sql) throws Exception {
     LogicalPlan plan = spark.sessionState().sqlParser().parsePlan(sql);
-    // Tables in the order of FROM, columns in the order of SELECT: a plan nests the two the other way round.
+    // Tables in the order of FROM, columns in the order of SELECT: a plan nests the two the other
+    // way round.
     ObjectNode found = new SqlInspector(false).all(plan);
     found.set("tables", new SqlInspector(true).all(plan).get("tables"));
     return found.toString();
@@ -156,7 +157,8 @@ public final class SqlInspector {
       columns.add(definition.name());
     } else if (expression instanceof UnresolvedTableSpec spec) {
       CollectionConverters.asJava(spec.properties()).forEach(options::put);
-    } else if (expression instanceof PlanExpression<?> subquery && subquery.plan() instanceof LogicalPlan plan) {
+    } else if (expression instanceof PlanExpression<?> subquery
+        && subquery.plan() instanceof LogicalPlan plan) {
       visitOnce(plan);
     } else if (expression.getClass().getSimpleName().startsWith("UnresolvedStar")) {
       columns.add("*");
@@ -180,7 +182,8 @@ public final class SqlInspector {
         .asCaseSensitiveMap()
         .forEach(
             (key, value) -> {
-              if (!key.startsWith("__")) { // Spark's own notes, such as the privileges a write needs
+              if (!key.startsWith(
+                  "__")) { // Spark's own notes, such as the privileges a write needs
                 options.put(key, value);
               }
             });

@@ -13,7 +13,10 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Writes rows of a table without primary key as they come; a few buckets are open at a time, the one longest unused is closed. */
+/**
+ * Writes rows of a table without primary key as they come; a few buckets are open at a time, the
+ * one longest unused is closed.
+ */
 final class AppendWriter extends OrcWriter {
   private static final int OPEN = 16;
 
@@ -40,8 +43,10 @@ final class AppendWriter extends OrcWriter {
     for (int ordinal : spec.partition()) {
       columns.add(new BoundReference(ordinal, spec.fields().get(ordinal).type(), true));
     }
-    this.partition = UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq(),
-        CollectionConverters.asScala(java.util.List.<Attribute>of()).toSeq());
+    this.partition =
+        UnsafeProjection.create(
+            CollectionConverters.asScala(columns).toSeq(),
+            CollectionConverters.asScala(java.util.List.<Attribute>of()).toSeq());
   }
 
   @Override
@@ -58,7 +63,9 @@ final class AppendWriter extends OrcWriter {
   private Open target(InternalRow row) throws IOException {
     int bucket = bucket(row);
     UnsafeRow values = partition.apply(row);
-    if (lastTarget != null && lastTarget.bucket() == bucket && lastTarget.partition().equals(values)) {
+    if (lastTarget != null
+        && lastTarget.bucket() == bucket
+        && lastTarget.partition().equals(values)) {
       return last;
     }
     Target target = new Target(values.copy(), bucket);
@@ -84,7 +91,8 @@ final class AppendWriter extends OrcWriter {
 
   @Override
   public void delete(InternalRow row) {
-    throw new UnsupportedOperationException("rows can be deleted by key only in tables with a primary key");
+    throw new UnsupportedOperationException(
+        "rows can be deleted by key only in tables with a primary key");
   }
 
   @Override

@@ -33,7 +33,10 @@ import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 
-/** Writes one data file: for key tables key columns, sequence number and kind before the table's own columns. */
+/**
+ * Writes one data file: for key tables key columns, sequence number and kind before the table's own
+ * columns.
+ */
 public final class DataFileWriter {
   static final byte INSERT = 0;
   static final byte DELETE = 3;
@@ -63,22 +66,33 @@ public final class DataFileWriter {
     this.files = raw(path.getFileSystem(conf));
     this.before = spec.keyed() ? spec.trimmedKey().length + 2 : 0;
     TypeDescription schema = schema(spec);
-    CompressionKind compression = CompressionKind.valueOf(spec.compression().toUpperCase(Locale.ROOT));
+    CompressionKind compression =
+        CompressionKind.valueOf(spec.compression().toUpperCase(Locale.ROOT));
     KeyProvider keys = LockgateKeys.of(spec.keyScope());
     this.tagging = spec.encrypt() == null ? null : new TaggingFiles(files, compression, keys);
-    OrcFile.WriterOptions options = OrcFile.writerOptions(settings(conf, spec)).setSchema(schema).fileSystem(files).useUTCTimestamp(true)
-        .compress(compression)
-        .stripeSize(Math.min(STRIPE_SIZE, Math.max(1L << 20, spec.targetFileSize() / 2)))
-        .setKeyProvider(keys).encrypt(spec.encrypt()).masks(spec.mask());
+    OrcFile.WriterOptions options =
+        OrcFile.writerOptions(settings(conf, spec))
+            .setSchema(schema)
+            .fileSystem(files)
+            .useUTCTimestamp(true)
+            .compress(compression)
+            .stripeSize(Math.min(STRIPE_SIZE, Math.max(1L << 20, spec.targetFileSize() / 2)))
+            .setKeyProvider(keys)
+            .encrypt(spec.encrypt())
+            .masks(spec.mask());
     if (tagging != null) {
-      // Padding between stripes would be bytes that no tag covers. Bloom filters, which a session may ask for by its
+      // Padding between stripes would be bytes that no tag covers. Bloom filters, which a session
+      // may ask for by its
       // configuration, ORC writes in the clear for encrypted columns too, and of their true values.
       options.fileSystem(tagging).blockPadding(false).bloomFilterColumns("");
     }
     this.writer = Masks.createWriter(path, options);
     this.batch = schema.createRowBatch(BATCH_ROWS);
     batch.reset();
-    this.writers = spec.fields().stream().map(field -> FieldWriters.of(field.type())).toArray(FieldWriters.ValueWriter[]::new);
+    this.writers =
+        spec.fields().stream()
+            .map(field -> FieldWriters.of(field.type()))
+            .toArray(FieldWriters.ValueWriter[]::new);
   }
 
   private static Configuration settings(Configuration conf, WriteSpec spec) {
@@ -90,7 +104,10 @@ public final class DataFileWriter {
     return settings;
   }
 
-  /** Hadoop's local file system would put a hidden checksum file beside each data file; tables have none. */
+  /**
+   * Hadoop's local file system would put a hidden checksum file beside each data file; tables have
+   * none.
+   */
   static FileSystem raw(FileSystem files) {
     return files instanceof ChecksumFileSystem checked ? checked.getRawFileSystem() : files;
   }
@@ -101,7 +118,9 @@ public final class DataFileWriter {
     if (spec.keyed()) {
       for (int ordinal : spec.trimmedKey()) {
         WriteSpec.Field key = fields.get(ordinal);
-        schema.addField(MergeSource.KEY_PREFIX + key.name(), OrcTypes.toOrc(key.type(), MergeSource.KEY_ID_BASE + key.id()));
+        schema.addField(
+            MergeSource.KEY_PREFIX + key.name(),
+            OrcTypes.toOrc(key.type(), MergeSource.KEY_ID_BASE + key.id()));
       }
       schema.addField("_SEQUENCE_NUMBER", withId(TypeDescription.createLong(), SEQUENCE_ID));
       schema.addField("_VALUE_KIND", withId(TypeDescription.createByte(), KIND_ID));
@@ -185,11 +204,15 @@ public final class DataFileWriter {
     flush();
     writer.close();
     ObjectNode file = JsonNodeFactory.instance.objectNode();
-    file.put("name", path.getName()).put("size", files.getFileStatus(path).getLen()).put("rows", rows);
+    file.put("name", path.getName())
+        .put("size", files.getFileStatus(path).getLen())
+        .put("rows", rows);
     if (spec.keyed()) {
       key(file.putArray("min_key"), firstKey);
       key(file.putArray("max_key"), lastKey);
-      file.put("min_sequence", firstSequence).put("max_sequence", lastSequence).put("delete_rows", deletes);
+      file.put("min_sequence", firstSequence)
+          .put("max_sequence", lastSequence)
+          .put("delete_rows", deletes);
     }
     statistics(file.putObject("stats"));
     return file;
@@ -208,10 +231,16 @@ public final class DataFileWriter {
     for (int i = 0; i < writers.length; i++) {
       WriteSpec.Field field = spec.fields().get(i);
       TypeDescription column = columns.get(before + i);
-      boolean nested = field.type() instanceof ArrayType || field.type() instanceof MapType || field.type() instanceof StructType;
+      boolean nested =
+          field.type() instanceof ArrayType
+              || field.type() instanceof MapType
+              || field.type() instanceof StructType;
       FileStatistics.Mode mode = spec.statistics(field.name());
-      if (mode != null && !nested && column.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE) == null) {
-        all.set(field.name(), FileStatistics.of(statistics[column.getId()], field.type(), rows, mode));
+      if (mode != null
+          && !nested
+          && column.getAttributeValue(TypeDescription.ENCRYPT_ATTRIBUTE) == null) {
+        all.set(
+            field.name(), FileStatistics.of(statistics[column.getId()], field.type(), rows, mode));
       }
     }
   }

@@ -6,7 +6,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.DataType;
 
-/** Makes one row of the rows of a key that one write brings, which come from old to new; a row that is alone stays as it is. */
+/**
+ * Makes one row of the rows of a key that one write brings, which come from old to new; a row that
+ * is alone stays as it is.
+ */
 final class KeyFold {
   private static final byte INSERT = 0;
   private static final byte DELETE = 3;
@@ -18,10 +21,16 @@ final class KeyFold {
   private InternalRow first;
   private boolean merges;
 
-  /** {@code before} columns of the rows precede the table's own; {@code plan} may be null: the newest row. */
+  /**
+   * {@code before} columns of the rows precede the table's own; {@code plan} may be null: the
+   * newest row.
+   */
   KeyFold(MergePlan plan, WriteSpec spec, DataType[] types, int before, int kindAt) {
     this.keepsFirst = plan != null && plan.engine().equals(MergePlan.FIRST_ROW);
-    this.engine = plan == null || keepsFirst ? null : RowEngine.of(plan, types, name -> place(spec, name, before));
+    this.engine =
+        plan == null || keepsFirst
+            ? null
+            : RowEngine.of(plan, types, name -> place(spec, name, before));
     this.kindAt = kindAt;
     this.made = new GenericInternalRow(types.length);
   }

@@ -15,7 +15,10 @@ import org.apache.spark.sql.connector.write.DeltaWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.roaringbitmap.longlong.Roaring64NavigableMap;
 
-/** Makes the writers of tasks that append rows and note the positions of others, which the commit deletes. */
+/**
+ * Makes the writers of tasks that append rows and note the positions of others, which the commit
+ * deletes.
+ */
 public record MarkingWriters(Writers writers) implements DeltaWriterFactory {
   private static final ObjectMapper JSON = new ObjectMapper();
   // Of a row's id: the path of its file, and its position there.
@@ -37,7 +40,9 @@ public record MarkingWriters(Writers writers) implements DeltaWriterFactory {
 
     @Override
     public void delete(InternalRow metadata, InternalRow id) {
-      deleted.computeIfAbsent(id.getUTF8String(PATH).toString(), absent -> new Roaring64NavigableMap()).addLong(id.getLong(POSITION));
+      deleted
+          .computeIfAbsent(id.getUTF8String(PATH).toString(), absent -> new Roaring64NavigableMap())
+          .addLong(id.getLong(POSITION));
     }
 
     @Override
@@ -55,7 +60,10 @@ public record MarkingWriters(Writers writers) implements DeltaWriterFactory {
     public WriterCommitMessage commit() throws IOException {
       ArrayNode messages = (ArrayNode) JSON.readTree(((FilesWritten) rows.commit()).json());
       for (Map.Entry<String, Roaring64NavigableMap> file : deleted.entrySet()) {
-        messages.addObject().put("marked", file.getKey()).put("positions", portable(file.getValue()));
+        messages
+            .addObject()
+            .put("marked", file.getKey())
+            .put("positions", portable(file.getValue()));
       }
       return new FilesWritten(messages.toString());
     }

@@ -15,7 +15,10 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.types.DataType;
 
-/** Writes the rows of one task, in the order of the table's columns, into files of their own until commit or abort. */
+/**
+ * Writes the rows of one task, in the order of the table's columns, into files of their own until
+ * commit or abort.
+ */
 public abstract class OrcWriter implements DataWriter<InternalRow> {
   private final WriteSpec spec;
   private final Configuration conf;
@@ -35,7 +38,10 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
     this.hash = new BucketHash(spec.bucketKey(), types);
   }
 
-  /** Deletes the row of a key; of the row, which has the table's columns, only the key and what says how new it is are set. */
+  /**
+   * Deletes the row of a key; of the row, which has the table's columns, only the key and what says
+   * how new it is are set.
+   */
   public abstract void delete(InternalRow row) throws IOException;
 
   /** Closes all files that are being written and describes them by {@link #finish}. */
@@ -68,8 +74,16 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
     for (int ordinal : spec.partition()) {
       WriteSpec.Field field = spec.fields().get(ordinal);
       values.set(field.name(), Values.toJson(row, offset + ordinal, field.type()));
-      folder.append(PartitionPaths.folder(field.name(), values.get(field.name()), field.type(), field.precision(),
-          spec.partitionDefaultName(), spec.partitionLegacyName())).append('/');
+      folder
+          .append(
+              PartitionPaths.folder(
+                  field.name(),
+                  values.get(field.name()),
+                  field.type(),
+                  field.precision(),
+                  spec.partitionDefaultName(),
+                  spec.partitionLegacyName()))
+          .append('/');
     }
     return new Bucket(values, number, folder.append("bucket-").append(number).toString());
   }
@@ -77,7 +91,16 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
   DataFileWriter open(Bucket bucket) throws IOException {
     // An aborted job is cleaned up by the id of the write, which every name starts with.
     // Not new Path(parent, child): a folder may hold characters that a relative URI may not.
-    Path path = new Path(spec.location() + "/" + bucket.folder() + "/data-" + attempt + "-" + paths.size() + ".orc");
+    Path path =
+        new Path(
+            spec.location()
+                + "/"
+                + bucket.folder()
+                + "/data-"
+                + attempt
+                + "-"
+                + paths.size()
+                + ".orc");
     paths.add(path);
     return new DataFileWriter(spec, conf, path);
   }

@@ -8,15 +8,20 @@ import org.apache.spark.util.SerializableConfiguration;
 public final class OrcWrites {
   private OrcWrites() {}
 
-  /** The writer of one task attempt: the write's id, the partition and the task make the names of its files unique. */
-  public static OrcWriter writer(WriteSpec spec, SerializableConfiguration hadoop, int partition, long task, long epoch) {
+  /**
+   * The writer of one task attempt: the write's id, the partition and the task make the names of
+   * its files unique.
+   */
+  public static OrcWriter writer(
+      WriteSpec spec, SerializableConfiguration hadoop, int partition, long task, long epoch) {
     String attempt = spec.writeId() + "-" + partition + "-" + task;
     try {
       return spec.keyed()
           ? new UpsertWriter(spec, hadoop.value(), attempt)
           : new AppendWriter(spec, hadoop.value(), attempt);
     } catch (IOException failure) {
-      throw new UncheckedIOException("cannot write task " + task + " of partition " + partition, failure);
+      throw new UncheckedIOException(
+          "cannot write task " + task + " of partition " + partition, failure);
     }
   }
 }

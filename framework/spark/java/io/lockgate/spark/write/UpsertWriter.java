@@ -32,8 +32,9 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.math.Ordering;
 
 /**
- * Writes rows of a key table: sorted by partition, bucket and key with Spark's sorter, which spills, then one row a key, with rising
- * sequence numbers: what the table's engine makes of those that come, from old to new by the sequence columns and then by arrival.
+ * Writes rows of a key table: sorted by partition, bucket and key with Spark's sorter, which
+ * spills, then one row a key, with rising sequence numbers: what the table's engine makes of those
+ * that come, from old to new by the sequence columns and then by arrival.
  */
 final class UpsertWriter extends OrcWriter {
   // Columns of a sorted row before the table's own.
@@ -79,7 +80,8 @@ final class UpsertWriter extends OrcWriter {
   }
 
   private static DataType[] types(WriteSpec spec) {
-    List<DataType> types = new ArrayList<>(List.of(IntegerType$.MODULE$, LongType$.MODULE$, ByteType$.MODULE$));
+    List<DataType> types =
+        new ArrayList<>(List.of(IntegerType$.MODULE$, LongType$.MODULE$, ByteType$.MODULE$));
     spec.fields().forEach(field -> types.add(field.type()));
     return types.toArray(DataType[]::new);
   }
@@ -117,7 +119,9 @@ final class UpsertWriter extends OrcWriter {
   private List<SortOrder> orders(List<Integer> columns) {
     List<SortOrder> orders = new ArrayList<>();
     for (int index : columns) {
-      orders.add(new SortOrder(column(index), Ascending$.MODULE$, NullsFirst$.MODULE$, seq(List.<Expression>of())));
+      orders.add(
+          new SortOrder(
+              column(index), Ascending$.MODULE$, NullsFirst$.MODULE$, seq(List.<Expression>of())));
     }
     return orders;
   }
@@ -133,18 +137,21 @@ final class UpsertWriter extends OrcWriter {
     }
     boolean partitioned = spec().partition().length > 0;
     int lead = BEFORE + (partitioned ? spec().partition()[0] : spec().trimmedKey()[0]);
-    UnsafeExternalRowSorter.PrefixComputer prefixes = new UnsafeExternalRowSorter.PrefixComputer() {
-      private final Prefix result = new Prefix();
+    UnsafeExternalRowSorter.PrefixComputer prefixes =
+        new UnsafeExternalRowSorter.PrefixComputer() {
+          private final Prefix result = new Prefix();
 
-      @Override
-      public Prefix computePrefix(InternalRow row) {
-        long value = SortPrefix.of(row, lead, types[lead]);
-        result.value = partitioned ? value : (long) row.getInt(BUCKET) << SortPrefix.BITS | value;
-        return result;
-      }
-    };
+          @Override
+          public Prefix computePrefix(InternalRow row) {
+            long value = SortPrefix.of(row, lead, types[lead]);
+            result.value =
+                partitioned ? value : (long) row.getInt(BUCKET) << SortPrefix.BITS | value;
+            return result;
+          }
+        };
     long page = SparkEnv.get().memoryManager().pageSizeBytes();
-    return UnsafeExternalRowSorter.create(schema, ordering, PrefixComparators.LONG, prefixes, page, false);
+    return UnsafeExternalRowSorter.create(
+        schema, ordering, PrefixComparators.LONG, prefixes, page, false);
   }
 
   @Override
@@ -159,10 +166,14 @@ final class UpsertWriter extends OrcWriter {
 
   /** The kind that a row's own column says. */
   private byte kindOf(InternalRow row) {
-    int kind = row.isNullAt(kindColumn) ? -1 : KINDS.indexOf(row.getUTF8String(kindColumn).toString());
+    int kind =
+        row.isNullAt(kindColumn) ? -1 : KINDS.indexOf(row.getUTF8String(kindColumn).toString());
     if (kind < 0) {
-      throw new IllegalArgumentException("column '" + spec().fields().get(kindColumn).name()
-          + "' says the kind of each row by +I, -U, +U or -D, and another text or a null is there");
+      throw new IllegalArgumentException(
+          "column '"
+              + spec().fields().get(kindColumn).name()
+              + "' says the kind of each row by +I, -U, +U or -D, and another text or a null is"
+              + " there");
     }
     return (byte) kind;
   }
@@ -185,7 +196,8 @@ final class UpsertWriter extends OrcWriter {
     UnsafeRow waiting = null;
     long sequence = 0;
     while (waiting != null || rows.hasNext()) {
-      // The sorter uses one row object for all rows, so a row that waits for its successor is a copy.
+      // The sorter uses one row object for all rows, so a row that waits for its successor is a
+      // copy.
       UnsafeRow row = waiting == null ? ((UnsafeRow) rows.next()).copy() : waiting;
       waiting = null;
       boolean newest = true;

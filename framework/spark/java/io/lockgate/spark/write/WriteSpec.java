@@ -16,7 +16,10 @@ import org.apache.spark.sql.types.DataType;
 public final class WriteSpec implements Serializable {
   private static final long DEFAULT_FILE_SIZE = 128L << 20;
 
-  /** A column of the table; {@code precision} is that of a type that has one, which Spark's type may not tell. */
+  /**
+   * A column of the table; {@code precision} is that of a type that has one, which Spark's type may
+   * not tell.
+   */
   record Field(String name, int id, DataType type, int precision) implements Serializable {}
 
   private final String writeId;
@@ -61,15 +64,25 @@ public final class WriteSpec implements Serializable {
     JsonNode kinds = begin.path("kinds");
     kindColumn = kinds.hasNonNull("column") ? ordinal(kinds.get("column").asText()) : -1;
     kinds.path("dropped").forEach(kind -> droppedKinds.add(kind.asInt()));
-    kinds.path("refused").properties().forEach(kind -> refusedKinds.put(Integer.valueOf(kind.getKey()), kind.getValue().asText()));
+    kinds
+        .path("refused")
+        .properties()
+        .forEach(
+            kind -> refusedKinds.put(Integer.valueOf(kind.getKey()), kind.getValue().asText()));
     JsonNode first = begin.path("first_sequence");
     firstSequence = first.isObject() ? 0 : first.asLong(0);
     firstSequences = new HashMap<>();
     if (first.isObject()) {
-      first.properties().forEach(entry -> firstSequences.put(entry.getKey(), entry.getValue().asLong()));
+      first
+          .properties()
+          .forEach(entry -> firstSequences.put(entry.getKey(), entry.getValue().asLong()));
     }
     statistics = new HashMap<>();
-    begin.path("stats").properties().forEach(column -> statistics.put(column.getKey(), FileStatistics.Mode.of(column.getValue())));
+    begin
+        .path("stats")
+        .properties()
+        .forEach(
+            column -> statistics.put(column.getKey(), FileStatistics.Mode.of(column.getValue())));
     encrypt = text(begin, "encrypt");
     mask = text(begin, "mask");
     keyScope = text(begin, "key_scope");
@@ -89,7 +102,12 @@ public final class WriteSpec implements Serializable {
     List<Field> all = new ArrayList<>();
     for (JsonNode field : fields) {
       DataType type = DataType.fromJson(field.get("type").toString());
-      all.add(new Field(field.get("name").asText(), field.get("id").asInt(), type, field.path("precision").asInt(0)));
+      all.add(
+          new Field(
+              field.get("name").asText(),
+              field.get("id").asInt(),
+              type,
+              field.path("precision").asInt(0)));
     }
     return all;
   }
@@ -113,11 +131,14 @@ public final class WriteSpec implements Serializable {
 
   private static int[] without(int[] all, int[] some) {
     return java.util.Arrays.stream(all)
-        .filter(ordinal -> java.util.Arrays.stream(some).noneMatch(other -> other == ordinal)).toArray();
+        .filter(ordinal -> java.util.Arrays.stream(some).noneMatch(other -> other == ordinal))
+        .toArray();
   }
 
   private static String text(JsonNode node, String field) {
-    return node.hasNonNull(field) && !node.get(field).asText().isEmpty() ? node.get(field).asText() : null;
+    return node.hasNonNull(field) && !node.get(field).asText().isEmpty()
+        ? node.get(field).asText()
+        : null;
   }
 
   private static long sizeOf(JsonNode size) {
@@ -150,7 +171,9 @@ public final class WriteSpec implements Serializable {
     return primaryKey;
   }
 
-  /** The primary key without partition columns: what rows are sorted and merged by within a bucket. */
+  /**
+   * The primary key without partition columns: what rows are sorted and merged by within a bucket.
+   */
   int[] trimmedKey() {
     return trimmedKey;
   }
@@ -193,7 +216,10 @@ public final class WriteSpec implements Serializable {
     return buckets;
   }
 
-  /** The first free sequence number of a bucket, named by the JSON array of its partition values and its number. */
+  /**
+   * The first free sequence number of a bucket, named by the JSON array of its partition values and
+   * its number.
+   */
   long firstSequence(String bucket) {
     return firstSequences.getOrDefault(bucket, firstSequence);
   }

@@ -26,7 +26,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Makes the writer of each task, which sees rows in the table's order and refuses nulls where the table does. */
+/**
+ * Makes the writer of each task, which sees rows in the table's order and refuses nulls where the
+ * table does.
+ */
 public record Writers(
     WriteSpec spec, Broadcast<SerializableConfiguration> hadoop, StructType schema, int[] ordinals)
     implements DataWriterFactory, StreamingDataWriterFactory {
@@ -79,7 +82,8 @@ public record Writers(
       checked = fitted == null ? checked : fitted.apply(checked);
       for (int i = 0; i < schema.length(); i++) {
         if (!schema.apply(i).nullable() && checked.isNullAt(i)) {
-          throw Failure.ofRow("A row has no value in column '" + schema.apply(i).name() + "', which is NOT NULL");
+          throw Failure.ofRow(
+              "A row has no value in column '" + schema.apply(i).name() + "', which is NOT NULL");
         }
       }
       out.write(checked);
@@ -106,10 +110,12 @@ public record Writers(
     List<Expression> columns = new ArrayList<>();
     for (int i = 0; i < schema.length(); i++) {
       DataType type = schema.apply(i).dataType();
-      Expression column = new BoundReference(i, CharVarcharUtils.replaceCharVarcharWithString(type), true);
+      Expression column =
+          new BoundReference(i, CharVarcharUtils.replaceCharVarcharWithString(type), true);
       columns.add(CharVarcharUtils.stringLengthCheck(column, type));
     }
-    return UnsafeProjection.create(CollectionConverters.asScala(columns).toSeq(),
+    return UnsafeProjection.create(
+        CollectionConverters.asScala(columns).toSeq(),
         CollectionConverters.asScala(List.<Attribute>of()).toSeq());
   }
 
@@ -118,29 +124,37 @@ public record Writers(
     for (int i = 0; i < boxed.length; i++) {
       boxed[i] = ordinals[i];
     }
-    return ProjectingInternalRow.apply(schema, scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(boxed));
+    return ProjectingInternalRow.apply(
+        schema, scala.collection.immutable.ArraySeq$.MODULE$.unsafeWrapArray(boxed));
   }
 
   /** Makes the writers of DELETE, UPDATE and MERGE. */
   public record Delta(Writers writers, DeltaColumns columns) implements DeltaWriterFactory {
     @Override
     public DeltaWriter<InternalRow> createWriter(int partition, long task) {
-      return new Changes(new Rows(writers.open(partition, task, -1), writers, false), writers.schema, columns);
+      return new Changes(
+          new Rows(writers.open(partition, task, -1), writers, false), writers.schema, columns);
     }
   }
 
   /**
-   * Where what Spark tells of a row stands in a row of the table: the primary key and then other columns, as the row's id, and
-   * columns that come as its metadata. A row cannot be deleted if columns are {@code missing}.
+   * Where what Spark tells of a row stands in a row of the table: the primary key and then other
+   * columns, as the row's id, and columns that come as its metadata. A row cannot be deleted if
+   * columns are {@code missing}.
    */
-  public record DeltaColumns(int[] key, int[] id, int[] metadata, List<String> missing) implements Serializable {}
+  public record DeltaColumns(int[] key, int[] id, int[] metadata, List<String> missing)
+      implements Serializable {}
 
-  private record Changes(Rows rows, StructType schema, DeltaColumns columns) implements DeltaWriter<InternalRow> {
+  private record Changes(Rows rows, StructType schema, DeltaColumns columns)
+      implements DeltaWriter<InternalRow> {
     @Override
     public void delete(InternalRow metadata, InternalRow id) throws IOException {
       if (!columns.missing().isEmpty()) {
-        throw Failure.ofRow("MERGE cannot delete rows of this table: it has no value for column '" + columns.missing().get(0)
-            + "', which 'sequence.field' names and which may be null. Delete them with DELETE, or declare the column NOT NULL");
+        throw Failure.ofRow(
+            "MERGE cannot delete rows of this table: it has no value for column '"
+                + columns.missing().get(0)
+                + "', which 'sequence.field' names and which may be null. Delete them with DELETE,"
+                + " or declare the column NOT NULL");
       }
       GenericInternalRow row = new GenericInternalRow(schema.length());
       copy(id, columns.id(), row);
@@ -167,7 +181,8 @@ public record Writers(
         // Values of BINARY are arrays.
         if (!Objects.deepEquals(key.get(i, type), row.get(keyOrdinals[i], type))) {
           throw Failure.ofRow(
-              "UPDATE must not change column '" + schema.apply(keyOrdinals[i]).name()
+              "UPDATE must not change column '"
+                  + schema.apply(keyOrdinals[i]).name()
                   + "' of the primary key: DELETE the row and INSERT it under its new key");
         }
       }

@@ -10,7 +10,10 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 
-/** The elements of all arrays; with {@code distinct} each once, in the order in which they came first. */
+/**
+ * The elements of all arrays; with {@code distinct} each once, in the order in which they came
+ * first.
+ */
 final class Collect extends ColumnFunction {
   private final DataType type;
 

@@ -3,7 +3,10 @@ package io.lockgate.spark.merge.functions;
 import io.lockgate.spark.merge.MergePlan;
 import org.apache.spark.sql.types.DataType;
 
-/** What becomes of the values of one column of one key, in Spark's internal form; null stands for no value. */
+/**
+ * What becomes of the values of one column of one key, in Spark's internal form; null stands for no
+ * value.
+ */
 public abstract class ColumnFunction {
   private final MergePlan.Column plan;
 
@@ -14,15 +17,29 @@ public abstract class ColumnFunction {
   /** The function that a plan names. */
   public static ColumnFunction of(MergePlan.Column plan, DataType type) {
     return switch (plan.function()) {
-      case "last", "last_value", "set", "last_non_null_value", "first_value", "first_non_null_value", "max", "bool_or", "min", "bool_and" ->
+      case "last",
+          "last_value",
+          "set",
+          "last_non_null_value",
+          "first_value",
+          "first_non_null_value",
+          "max",
+          "bool_or",
+          "min",
+          "bool_and" ->
           Picks.of(plan);
       case "sum", "product" -> new Numbers(plan, type);
       case "listagg" -> new ListAgg(plan);
       case "collect" -> new Collect(plan, type);
       case "merge_map", "merge_map_with_keytime" -> new MergeMap(plan, type);
       case "nested_update", "nested_partial_update" -> new NestedRows(plan, type);
-      default -> throw new IllegalArgumentException("column " + plan.name() + ": merge function '" + plan.function()
-          + "' is not supported by the connector");
+      default ->
+          throw new IllegalArgumentException(
+              "column "
+                  + plan.name()
+                  + ": merge function '"
+                  + plan.function()
+                  + "' is not supported by the connector");
     };
   }
 

@@ -11,7 +11,10 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 
-/** Values that are equal where those of Spark's internal form are; NaN is equal to NaN, -0.0 is not to 0.0. */
+/**
+ * Values that are equal where those of Spark's internal form are; NaN is equal to NaN, -0.0 is not
+ * to 0.0.
+ */
 final class Frozen {
   private Frozen() {}
 
@@ -22,7 +25,8 @@ final class Frozen {
       return elements(array, ((ArrayType) type).elementType());
     } else if (value instanceof MapData map) {
       MapType kinds = (MapType) type;
-      return List.of(elements(map.keyArray(), kinds.keyType()), elements(map.valueArray(), kinds.valueType()));
+      return List.of(
+          elements(map.keyArray(), kinds.keyType()), elements(map.valueArray(), kinds.valueType()));
     } else if (value instanceof InternalRow row) {
       StructType fields = (StructType) type;
       List<Object> all = new ArrayList<>();
@@ -36,7 +40,9 @@ final class Frozen {
 
   /** A field of a row. */
   static Object field(InternalRow row, int at, StructType fields) {
-    return row.isNullAt(at) ? null : of(row.get(at, fields.apply(at).dataType()), fields.apply(at).dataType());
+    return row.isNullAt(at)
+        ? null
+        : of(row.get(at, fields.apply(at).dataType()), fields.apply(at).dataType());
   }
 
   private static List<Object> elements(ArrayData array, DataType type) {

@@ -26,7 +26,9 @@ final class ListAgg extends ColumnFunction {
       return newer;
     }
     UTF8String older = (UTF8String) value;
-    return plan().distinct() ? distinct(older.toString(), newer.toString()) : UTF8String.concat(older, delimiter, (UTF8String) newer);
+    return plan().distinct()
+        ? distinct(older.toString(), newer.toString())
+        : UTF8String.concat(older, delimiter, (UTF8String) newer);
   }
 
   private UTF8String distinct(String older, String newer) {

@@ -14,7 +14,10 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Of each key of maps the newest value, or with a time field the row whose text in it is the greatest. */
+/**
+ * Of each key of maps the newest value, or with a time field the row whose text in it is the
+ * greatest.
+ */
 final class MergeMap extends ColumnFunction {
   private record Entry(Object key, Object value) {}
 
@@ -40,18 +43,21 @@ final class MergeMap extends ColumnFunction {
     }
     Map<Object, Entry> all = new LinkedHashMap<>();
     entries(value).forEach(entry -> set(all, entry));
-    entries(newer).forEach(entry -> {
-      if (time < 0) {
-        set(all, entry);
-      } else {
-        setIfLater(all, entry);
-      }
-    });
+    entries(newer)
+        .forEach(
+            entry -> {
+              if (time < 0) {
+                set(all, entry);
+              } else {
+                setIfLater(all, entry);
+              }
+            });
     return map(all.values());
   }
 
   private void set(Map<Object, Entry> all, Entry entry) {
-    all.merge(Frozen.of(entry.key(), keys), entry, (before, now) -> new Entry(before.key(), now.value()));
+    all.merge(
+        Frozen.of(entry.key(), keys), entry, (before, now) -> new Entry(before.key(), now.value()));
   }
 
   private void setIfLater(Map<Object, Entry> all, Entry entry) {
@@ -69,7 +75,8 @@ final class MergeMap extends ColumnFunction {
   }
 
   private String timeOf(Object row) {
-    UTF8String text = ((InternalRow) row).isNullAt(time) ? null : ((InternalRow) row).getUTF8String(time);
+    UTF8String text =
+        ((InternalRow) row).isNullAt(time) ? null : ((InternalRow) row).getUTF8String(time);
     return text == null ? null : text.toString();
   }
 
@@ -91,7 +98,10 @@ final class MergeMap extends ColumnFunction {
     MapData map = (MapData) value;
     List<Entry> all = new ArrayList<>();
     for (int i = 0; i < map.numElements(); i++) {
-      all.add(new Entry(Frozen.element(map.keyArray(), i, keys), Frozen.element(map.valueArray(), i, values)));
+      all.add(
+          new Entry(
+              Frozen.element(map.keyArray(), i, keys),
+              Frozen.element(map.valueArray(), i, values)));
     }
     return all;
   }
@@ -103,6 +113,7 @@ final class MergeMap extends ColumnFunction {
       keys.add(entry.key());
       values.add(entry.value());
     }
-    return new ArrayBasedMapData(new GenericArrayData(keys.toArray()), new GenericArrayData(values.toArray()));
+    return new ArrayBasedMapData(
+        new GenericArrayData(keys.toArray()), new GenericArrayData(values.toArray()));
   }
 }

@@ -74,7 +74,8 @@ final class NestedRows extends ColumnFunction {
     Map<Object, InternalRow> all = new LinkedHashMap<>();
     for (InternalRow each : rows) {
       if (hasKey(each)) {
-        InternalRow known = all.computeIfAbsent(token(each), token -> new GenericInternalRow(row.length()));
+        InternalRow known =
+            all.computeIfAbsent(token(each), token -> new GenericInternalRow(row.length()));
         for (int i = 0; i < row.length(); i++) {
           if (!each.isNullAt(i)) {
             known.update(i, each.get(i, row.apply(i).dataType()));
@@ -93,7 +94,10 @@ final class NestedRows extends ColumnFunction {
     if (value == null || gone == null) {
       return value;
     }
-    return new GenericArrayData(key.length == 0 ? withoutEqual(rows(value), rows(gone)) : withoutKeys(rows(value), rows(gone)));
+    return new GenericArrayData(
+        key.length == 0
+            ? withoutEqual(rows(value), rows(gone))
+            : withoutKeys(rows(value), rows(gone)));
   }
 
   private Object[] withoutEqual(List<InternalRow> rows, List<InternalRow> gone) {
@@ -138,15 +142,23 @@ final class NestedRows extends ColumnFunction {
     } else if (plan().nullKeys().equals("ignore")) {
       return false;
     }
-    throw new IllegalArgumentException("column '" + plan().name() + "': a nested row has a null in its key "
-        + String.join(", ", plan().nestedKey()) + ", which option 'fields." + plan().name()
-        + ".nested-key-null-strategy' = 'error' forbids");
+    throw new IllegalArgumentException(
+        "column '"
+            + plan().name()
+            + "': a nested row has a null in its key "
+            + String.join(", ", plan().nestedKey())
+            + ", which option 'fields."
+            + plan().name()
+            + ".nested-key-null-strategy' = 'error' forbids");
   }
 
   private boolean isOlder(InternalRow each, InternalRow than) {
     for (int at : sequence) {
       DataType type = row.apply(at).dataType();
-      int order = Order.compare(each.isNullAt(at) ? null : each.get(at, type), than.isNullAt(at) ? null : than.get(at, type));
+      int order =
+          Order.compare(
+              each.isNullAt(at) ? null : each.get(at, type),
+              than.isNullAt(at) ? null : than.get(at, type));
       if (order != 0) {
         return order < 0;
       }

@@ -64,7 +64,10 @@ final class Numbers extends ColumnFunction {
     } else if (right instanceof Float b) {
       return left == null ? -b : (Float) left - b;
     } else if (right instanceof Decimal b) {
-      return fitted(left == null ? b.toJavaBigDecimal().negate() : ((Decimal) left).toJavaBigDecimal().subtract(b.toJavaBigDecimal()));
+      return fitted(
+          left == null
+              ? b.toJavaBigDecimal().negate()
+              : ((Decimal) left).toJavaBigDecimal().subtract(b.toJavaBigDecimal()));
     }
     long a = left == null ? 0 : ((Number) left).longValue();
     long b = ((Number) right).longValue();
@@ -80,7 +83,9 @@ final class Numbers extends ColumnFunction {
     } else if (left instanceof Decimal a) {
       return fitted(a.toJavaBigDecimal().multiply(((Decimal) right).toJavaBigDecimal()));
     }
-    BigInteger found = BigInteger.valueOf(((Number) left).longValue()).multiply(BigInteger.valueOf(((Number) right).longValue()));
+    BigInteger found =
+        BigInteger.valueOf(((Number) left).longValue())
+            .multiply(BigInteger.valueOf(((Number) right).longValue()));
     return fitted(found.longValue(), found.bitLength() > 63);
   }
 
@@ -90,12 +95,21 @@ final class Numbers extends ColumnFunction {
     } else if (left instanceof Float a) {
       return a / (Float) right;
     }
-    if (right instanceof Decimal b ? b.toJavaBigDecimal().signum() == 0 : ((Number) right).longValue() == 0) {
+    if (right instanceof Decimal b
+        ? b.toJavaBigDecimal().signum() == 0
+        : ((Number) right).longValue() == 0) {
       throw new IllegalArgumentException(
-          "column '" + plan().name() + "': a product cannot be divided by 0, which a row takes back");
+          "column '"
+              + plan().name()
+              + "': a product cannot be divided by 0, which a row takes back");
     }
     if (left instanceof Decimal a) {
-      return fitted(a.toJavaBigDecimal().divide(((Decimal) right).toJavaBigDecimal(), ((DecimalType) type).scale(), RoundingMode.HALF_UP));
+      return fitted(
+          a.toJavaBigDecimal()
+              .divide(
+                  ((Decimal) right).toJavaBigDecimal(),
+                  ((DecimalType) type).scale(),
+                  RoundingMode.HALF_UP));
     }
     long a = ((Number) left).longValue();
     long b = ((Number) right).longValue();
@@ -107,15 +121,23 @@ final class Numbers extends ColumnFunction {
     BigDecimal rounded = value.setScale(decimal.scale(), RoundingMode.HALF_UP);
     if (rounded.precision() > decimal.precision()) {
       throw new IllegalArgumentException(
-          "column '" + plan().name() + "': a merged value does not fit into " + decimal.precision() + " digits");
+          "column '"
+              + plan().name()
+              + "': a merged value does not fit into "
+              + decimal.precision()
+              + " digits");
     }
     return Decimal.apply(rounded, decimal.precision(), decimal.scale());
   }
 
   private Object fitted(long value, boolean overflows) {
-    int bits = type instanceof LongType ? 64 : type instanceof IntegerType ? 32 : type instanceof ShortType ? 16 : 8;
+    int bits =
+        type instanceof LongType
+            ? 64
+            : type instanceof IntegerType ? 32 : type instanceof ShortType ? 16 : 8;
     if (overflows || value != value << 64 - bits >> 64 - bits) {
-      throw new IllegalArgumentException("column '" + plan().name() + "': a merged value does not fit into " + bits + " bits");
+      throw new IllegalArgumentException(
+          "column '" + plan().name() + "': a merged value does not fit into " + bits + " bits");
     }
     if (type instanceof LongType) {
       return value;
