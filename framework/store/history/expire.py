@@ -136,20 +136,18 @@ class _Removal:
     _manifests: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        keepers = [self.retained, *protected_snapshots(self.table)]
-        self._kept_files = {name for keeper in keepers for name in self._file_names(keeper)}
-        self._kept_manifests = {name for keeper in keepers for name in self._manifest_names(keeper)}
-        self._kept_index = {
-            name
-            for index in {keeper.index_manifest for keeper in keepers if keeper.index_manifest}
-            for name in self._index(index).names
+        keepers = [(self.table, self.retained), *protected_snapshots(self.table)]
+        self._kept_files = {
+            entry.file.file_name for line, keeper in keepers for entry in line.manifests.live_files(keeper)
         }
-        self._kept_statistics = {keeper.statistics for keeper in keepers}
+        self._kept_manifests = {name for _, keeper in keepers for name in self._manifest_names(keeper)}
+        indexes = {keeper.index_manifest: line for line, keeper in keepers if keeper.index_manifest}
+        self._kept_index = {
+            name for index, line in indexes.items() for name in read_index_manifest(line, index).names
+        }
+        self._kept_statistics = {keeper.statistics for _, keeper in keepers}
         # What the first retained snapshot deleted is needed by expired ones only.
         self._add_data(self.table.manifests.delta_entries(self.retained))
-
-    def _file_names(self, snapshot: Snapshot) -> set[str]:
-        return {entry.file.file_name for entry in self.table.manifests.live_files(snapshot)}
 
     def _manifest_names(self, snapshot: Snapshot) -> dict[str, int]:
         """Return lists and manifests of a snapshot with their sizes; those that are gone are left out."""

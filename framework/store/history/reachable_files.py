@@ -83,13 +83,13 @@ class NeededFiles:
         # Tags first: one that is created meanwhile holds a snapshot that is read below.
         tags = tagged_snapshots(table)
         self._seen = table.snapshot_files.latest_id() or 0
-        lines = [[snapshot] for name, snapshot in tags.items() if name not in without]
+        lines = [(table, [snapshot]) for name, snapshot in tags.items() if name not in without]
         main = table.snapshots()
         if rolled_back_to is not None:
             main = [*(each for each in main if each.id < rolled_back_to.id), rolled_back_to]
-        self._add_line(main, main=rolled_back_to is None)
-        for line in [*lines, *branch_lines(table, without_branches)]:
-            self._add_line(line, main=False)
+        self._add_line(table, main, main=rolled_back_to is None)
+        for branch, line in [*lines, *branch_lines(table, without_branches)]:
+            self._add_line(branch, line, main=False)
 
     def __contains__(self, name: str) -> bool:
         return name in self._names
@@ -102,10 +102,10 @@ class NeededFiles:
                 snapshot = self._table.snapshot(snapshot_id)
             except SnapshotNotFoundError:
                 continue  # it has expired already
-            self._add(snapshot, self._table.manifests.delta_entries(snapshot))
+            self._add(self._table, snapshot, self._table.manifests.delta_entries(snapshot))
         self._seen = max(self._seen, head)
 
-    def _add_line(self, line: Sequence[Snapshot], *, main: bool) -> None:
+    def _add_line(self, table: TableHandle, line: Sequence[Snapshot], *, main: bool) -> None:
         """Add snapshots of which each follows the one before.
 
         Of the first, all live files count; of the others what their own manifests add, because a file that
@@ -114,27 +114,27 @@ class NeededFiles:
         known: set[str] | None = None
         for snapshot in line:
             try:
-                known = self._add_next(snapshot, known)
+                known = self._add_next(table, snapshot, known)
             except CorruptFileError:
                 if main and not self._table.snapshot_files.exists(snapshot.id):
                     continue  # it expired while it was read
                 raise
 
-    def _add_next(self, snapshot: Snapshot, known: set[str] | None) -> set[str]:
-        manifests = self._table.manifests.manifests(snapshot)
+    def _add_next(self, table: TableHandle, snapshot: Snapshot, known: set[str] | None) -> set[str]:
+        manifests = table.manifests.manifests(snapshot)
         if known is None:
-            entries = self._table.manifests.live_files(snapshot)
+            entries = table.manifests.live_files(snapshot)
         else:
             new = [meta for meta in manifests if meta.file_name not in known]
-            entries = [entry for meta in new for entry in self._table.manifests.read_manifest(meta)]
-        self._add(snapshot, entries)
+            entries = [entry for meta in new for entry in table.manifests.read_manifest(meta)]
+        self._add(table, snapshot, entries)
         return (known or set()) | {meta.file_name for meta in manifests}
 
-    def _add(self, snapshot: Snapshot, entries: Iterable[ManifestEntry]) -> None:
+    def _add(self, table: TableHandle, snapshot: Snapshot, entries: Iterable[ManifestEntry]) -> None:
         added = [entry for entry in entries if entry.kind is FileKind.ADD]
-        if _has_changelog(self._table, snapshot):
+        if _has_changelog(table, snapshot):
             name, size = str(snapshot.changelog_manifest_list), snapshot.changelog_manifest_list_size
-            for meta in self._table.manifests.read_list(name, size):
-                added += self._table.manifests.read_manifest(meta)
-        paths = [*data_files_of(self._table, added), *metadata_files_of(self._table, snapshot)]
+            for meta in table.manifests.read_list(name, size):
+                added += table.manifests.read_manifest(meta)
+        paths = [*data_files_of(table, added), *metadata_files_of(table, snapshot)]
         self._names.update(path.rpartition("/")[2] for path in paths)

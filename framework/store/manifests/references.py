@@ -11,18 +11,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lockgate.errors import SnapshotNotFoundError
+from lockgate.framework.store.identifier import Identifier
+from lockgate.framework.store.metadata.generations import current_schema
+from lockgate.framework.store.metadata.paths import line_folder
+from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
 
 
-def protected_snapshots(table: TableHandle) -> list[Snapshot]:
-    """Return the snapshots that tags and branches hold, whether or not they have expired."""
-    found = list(tagged_snapshots(table).values())
-    for line in branch_lines(table):
-        found += line
-    return found
+def protected_snapshots(table: TableHandle) -> list[tuple[TableHandle, Snapshot]]:
+    """Return the snapshots that tags and branches hold, expired or not, each with its table or branch."""
+    found = [(table, snapshot) for snapshot in tagged_snapshots(table).values()]
+    return found + [(branch, snapshot) for branch, line in branch_lines(table) for snapshot in line]
 
 
 def tagged_snapshots(table: TableHandle) -> dict[str, Snapshot]:
@@ -41,21 +44,42 @@ def held_snapshot(table: TableHandle, snapshot_id: int) -> Snapshot:
         raise
 
 
-def branch_lines(table: TableHandle, without: Collection[str] = ()) -> list[list[Snapshot]]:
+def branch_lines(
+    table: TableHandle, without: Collection[str] = ()
+) -> list[tuple[TableHandle, list[Snapshot]]]:
     """Return the snapshots of each other branch in order, and each that a tag of it holds by itself.
 
-    For a branch, the table's main line is another one. Branches in `without` count as deleted.
+    Each line comes with its branch, since only that knows the schemas its files were written under. For a
+    branch, the table's main line is another one. Branches in `without` count as deleted.
     """
     lines = []
     infos = table.file_system.list(f"{table.location}/branch")
-    folders = [info.path for info in infos if info.name.removeprefix("branch-") not in without]
-    for folder in (table.location, *folders):
+    names = [info.name.removeprefix("branch-") for info in infos if info.name.startswith("branch-")]
+    for name in (None, *(name for name in names if name not in without)):
+        folder = table.location if name is None else line_folder(table.location, name)
         if folder.rstrip("/") == table.line_location.rstrip("/"):
             continue
-        line = _snapshots_in(table, f"{folder}/snapshot", "snapshot-").values()
-        lines.append(sorted(line, key=lambda snapshot: snapshot.id))
-        lines += [[snapshot] for snapshot in _snapshots_in(table, f"{folder}/tag", "tag-").values()]
-    return [line for line in lines if line]
+        line = sorted(
+            _snapshots_in(table, f"{folder}/snapshot", "snapshot-").values(), key=lambda each: each.id
+        )
+        tagged = _snapshots_in(table, f"{folder}/tag", "tag-").values()
+        found = [each for each in (line, *([snapshot] for snapshot in tagged)) if each]
+        lines += [(_line_of(table, name), each) for each in found]
+    return lines
+
+
+def _line_of(table: TableHandle, name: str | None) -> TableHandle:
+    """Return another line of a table, by the name of its branch.
+
+    A branch that is only half made, renamed or deleted may have no schemas; then the table's own are taken.
+    """
+    folder = table.location if name is None else line_folder(table.location, name)
+    schemas = SchemaFiles(table.file_system, folder, branch=name is not None)
+    schema = current_schema(schemas, SnapshotFiles(table.file_system, folder))
+    if schema is None:
+        return table
+    own = table.identifier.table if name is None else f"{table.identifier.table}$branch_{name}"
+    return table.beside(Identifier(table.identifier.namespace, own), schema)
 
 
 def _snapshots_in(table: TableHandle, folder: str, prefix: str) -> dict[str, Snapshot]:

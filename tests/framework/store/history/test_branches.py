@@ -20,7 +20,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.ddl.schema_changes import AddColumn
+from lockgate.framework.store.ddl.schema_changes import AddColumn, DropColumn
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.store.schema.schema import now_millis
@@ -280,3 +280,32 @@ def test_killed_at_any_step(table: Table, catalog: Catalog, what: str, point: in
             table.delete_branch("dev")
         clean(table)
         assert (table.branches(), ids(table)) == ([], [1, 2, 3])
+
+
+def test_maintenance_reads_a_branch_that_has_parted_by_its_own_schemas(
+    catalog: Catalog, make_table: MakeTable
+) -> None:
+    table = make_table()
+    table.append(make_rows(1))
+    table.create_tag("first")
+    table.create_branch("b", tag="first")
+    catalog.alter_table("db.t$branch_b", [AddColumn(("extra",), STRING), AddColumn(("more",), STRING)])
+    catalog.alter_table("db.t", [DropColumn(("v",))])
+    rows = pa.table({"id": [2], "v": ["b"], "extra": ["e"], "more": ["m"]})
+    branch = catalog.load_table("db.t$branch_b")
+    branch.append(rows)
+    branch.append(rows)
+    for number in range(10, 13):
+        catalog.load_table("db.t").append(pa.table({"id": [number]}))
+
+    assert expire_snapshots(catalog.load_table("db.t"), retain_max=1, retain_min=1).snapshots == 3
+    assert expire_snapshots(catalog.load_table("db.t$branch_b"), retain_max=1, retain_min=1).snapshots == 2
+    orphans = remove_orphan_files(
+        catalog.load_table("db.t"), older_than_millis=now_millis(), allow_recent=True
+    )
+    assert (orphans.data_files, orphans.other_files) == (0, 0)
+    catalog.load_table("db.t").delete_tag("first")
+    assert ids(catalog.load_table("db.t")) == [1, 10, 11, 12]
+    assert catalog.load_table("db.t$branch_b").read()["more"].to_pylist() == [None, "m", "m"]
+    catalog.load_table("db.t").delete_branch("b")
+    assert ids(catalog.load_table("db.t")) == [1, 10, 11, 12]

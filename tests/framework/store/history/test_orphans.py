@@ -117,7 +117,8 @@ def test_nothing_live_goes(table: Table) -> None:
     (folder / "tag").mkdir(parents=True)
     (folder / "snapshot").mkdir()
     (folder / "schema").mkdir()
-    (folder / "schema" / "schema-0").write_bytes(b"{}")
+    schema = Path(table.location) / "schema" / "schema-0"
+    (folder / "schema" / "schema-0").write_bytes(schema.read_bytes())
     (Path(table.location) / "tag" / "tag-second").rename(folder / "tag" / "tag-second")
     (folder / "snapshot" / "snapshot-3").write_bytes(table.snapshot(3).to_bytes())
     table.record_consumer("dim", 4)

@@ -253,7 +253,7 @@ def test_a_tag_renamed_during_a_listing_is_not_missed(table: Table, monkeypatch:
         return found
 
     monkeypatch.setattr(LocalFileSystem, "list", list_and_rename)
-    assert [snapshot.id for snapshot in protected_snapshots(table)] == [1]
+    assert [snapshot.id for _, snapshot in protected_snapshots(table)] == [1]
 
 
 def test_killed_while_it_is_deleted(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
