@@ -46,9 +46,9 @@ _LAZY = {
     "AwsKmsWrapper": "aws_kms",
     "EnvelopeKeyProvider": "envelope",
     "HadoopKmsKeyProvider": "hadoop_kms",
-    "KeyWrapper": "wrapping",
-    "ProviderWrapper": "wrapping",
-    "WrappedKey": "wrapping",
+    "KeyWrapper": "key_wrapper",
+    "ProviderWrapper": "key_wrapper",
+    "WrappedKey": "key_wrapper",
 }
 
 

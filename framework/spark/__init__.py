@@ -16,7 +16,7 @@ __all__ = ["Lake", "Statement", "attach", "configure", "connect", "inspect_sql"]
 _HOMES = {
     "Lake": "lake",
     "Statement": "inspect",
-    "attach": "attaching",
+    "attach": "attachment",
     "configure": "session",
     "connect": "session",
     "inspect_sql": "inspect",

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 import lockgate
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.store.visibility import ENCRYPTED
+from lockgate.framework.orc.encryption.plaintext import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,7 +78,7 @@ def columns(spark: SparkSession, name: str) -> list[dict[str, Any]]:
     """A table's columns, but for the marks of encrypted ones, which name the table."""
     fields = [field.jsonValue() for field in spark.table(name).schema]
     for field in fields:
-        field["metadata"].pop(ENCRYPTED, None)
+        field["metadata"].pop(MARK, None)
     return fields
 
 

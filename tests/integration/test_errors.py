@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -94,17 +95,30 @@ def test_connect_refuses_another_warehouse_under_a_name_in_use(lake: Lake, lake_
 
 def test_the_dispatcher_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Dispatcher()
-    assert b'"BridgeError"' in made.reply(b'{"operation": "no.such", "request": {}}')
-    assert b"did you mean 'table.load'" in made.reply(b'{"operation": "table.lod", "request": {}}')
-    assert b'"KeyError"' in made.reply(b'{"operation": "table.load", "request": {}}')
-    for nonsense in (b"", b"not json", b"\xff", b"[]", b'{"operation": "table.load"}', b'{"request": {}}'):
+
+    def asked(operation: str) -> bytes:
+        return made.reply(json.dumps({"operation": operation, "request": {}, "user": "u"}).encode())
+
+    assert b'"BridgeError"' in asked("no.such")
+    assert b"did you mean 'table.load'" in asked("table.lod")
+    assert b'"KeyError"' in asked("table.load")
+    nameless = b'{"operation": "table.load", "request": {}}'
+    for nonsense in (
+        b"",
+        b"not json",
+        b"\xff",
+        b"[]",
+        b'{"operation": "table.load"}',
+        b'{"request": {}}',
+        nameless,
+    ):
         assert b'"BridgeError"' in made.reply(nonsense)
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(made, "_handler", stop)
-    assert b"interrupted" in made.reply(b'{"operation": "table.load", "request": {}}')
+    assert b"interrupted" in asked("table.load")
 
 
 def test_handles() -> None:
