@@ -47,6 +47,8 @@ FAILING = [
     "coalesce(CAST(s AS BOOLEAN) AND b, TRUE)",
     "(p = 1.5BD) IS NOT TRUE AND p = 1",
 ]
+# Rarer, and long.
+LONG = ("subquery", "aggregate")
 SHAPES = {
     "WHERE": "SELECT id, n FROM {t} WHERE {c}",
     "subquery": "SELECT id FROM range(9) WHERE id IN (SELECT id FROM {t} WHERE {c})",
@@ -68,7 +70,9 @@ def pair(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str
     return "lake.extensions.rows", "extensions_rows"
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(each, marks=[pytest.mark.slow] if each in LONG else []) for each in SHAPES]
+)
 def test_conditions_that_spark_cannot_translate(lake: Lake, pair: tuple[str, str], shape: str) -> None:
     def answers(table: str) -> list[str]:
         queries = (SHAPES[shape].format(t=table, c=each) for each in FAILING)

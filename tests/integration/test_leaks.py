@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 # How often, and before how often: the first ones fill pools.
 REPETITIONS = {
-    "point": 60,
-    "scan": 25,
-    "insert": 20,
+    "point": 30,
+    "scan": 20,
+    "insert": 16,
     "merge": 12,
-    "call": 30,
-    "explain": 30,
-    "keys": 20,
-    "lookup": 30,
-    "lookup_stream": 40,
-    "foreach_batch": 40,
+    "call": 20,
+    "explain": 20,
+    "keys": 16,
+    "lookup": 20,
+    "lookup_stream": 24,
+    "foreach_batch": 24,
 }
-WARM_UP = 12
+WARM_UP = 8
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def test_nothing_is_left_behind(kinds: Kinds, name: str) -> None:
         repeat(work, times, WARM_UP)
         added = growth(before, counts.take())
         # Whatever is left by each one would be `times` of it; a few are pools that were not full yet.
-        assert added["python_threads"] <= times // 4, (added, counts.java_threads())
-        assert added["python_descriptors"] <= times // 4, counts.descriptors() - led_to
-        assert added["jvm_descriptors"] <= times // 3, added
+        assert added["python_threads"] <= times // 3, (added, counts.java_threads())
+        assert added["python_descriptors"] <= times // 3, counts.descriptors() - led_to
+        assert added["jvm_descriptors"] <= times // 2, added
         assert added["bridge_connections"] <= 8, added
         assert len(kinds.bridge_threads()) <= 16

@@ -12,6 +12,7 @@ import pytest
 from lookup_world import World
 
 from lockgate.errors import SnapshotNotFoundError
+from lockgate.framework.access import ALLOWED, Decision
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
@@ -29,6 +30,15 @@ class FakeChange:
     @property
     def needs_reload(self) -> bool:
         return self.kind is CommitKind.OVERWRITE
+
+
+@dataclass(frozen=True)
+class FakePlan:
+    """What is to be read; everybody may."""
+
+    columns: list[str]
+    snapshot_id: int
+    decision: Decision = ALLOWED
 
 
 @dataclass
@@ -97,18 +107,13 @@ class FakeTable:
             raise SnapshotNotFoundError(f"no snapshot {number}")
         return self._snapshots[number]
 
-    def read_batches(
-        self,
-        *,
-        columns: list[str],
-        predicate: object = None,
-        snapshot_id: int,
-        own_schema: bool,
-        threads: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        self.reads.append(snapshot_id)
-        rows = pa.Table.from_pylist(self._states[snapshot_id], schema=self.schema.arrow_schema)
-        yield from rows.select(columns).to_batches(max_chunksize=7)
+    def scan(self, predicate: object, *, columns: list[str], snapshot_id: int, own_schema: bool) -> FakePlan:
+        return FakePlan(columns, snapshot_id)
+
+    def read_batches(self, plan: FakePlan, *, threads: int | None = None) -> Iterator[pa.RecordBatch]:
+        self.reads.append(plan.snapshot_id)
+        rows = pa.Table.from_pylist(self._states[plan.snapshot_id], schema=self.schema.arrow_schema)
+        yield from rows.select(plan.columns).to_batches(max_chunksize=7)
 
     def changes(self, after: int, upto: int, *, columns: list[str]) -> Iterator[FakeChange]:
         for number in range(after + 1, upto + 1):

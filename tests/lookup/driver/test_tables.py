@@ -162,7 +162,7 @@ def test_only_the_needed_columns_are_read_and_kept(
 ) -> None:
     table = small(make_table)
     asked: list[list[str]] = []
-    for method in ("read_batches", "changes"):
+    for method in ("scan", "changes"):
         original = getattr(type(table), method)
 
         def spy(self: Any, *args: Any, columns: list[str], original: Any = original, **more: Any) -> Any:

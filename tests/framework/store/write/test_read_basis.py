@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from lockgate.errors import CommitConflictError
 from lockgate.framework.store import CommitMessage, DataFileMeta, Snapshot, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.framework.store.write import write
 from lockgate.pushdown import Comparison, Op
 
 MakeTable = Callable[..., Table]
@@ -111,10 +113,14 @@ def test_rows_deleted_by_a_predicate_are_not_those_that_others_write_meanwhile(
 ) -> None:
     table = make_table(primary_keys=("id",), bucket="1")
     table.append(pa.table({"id": [1, 2], "v": ["old", "old"]}))
-    read = table.read
-    monkeypatch.setattr(
-        table, "read", lambda **how: (read(**how), table.append(pa.table({"id": [1], "v": ["new"]})))[0]
-    )
+    read = write.read_rows
+
+    def read_while_another_writes(*asked: Any) -> pa.Table:
+        rows = read(*asked)
+        table.append(pa.table({"id": [1], "v": ["new"]}))
+        return rows
+
+    monkeypatch.setattr(write, "read_rows", read_while_another_writes)
     old = Comparison(Op.EQ, ("v",), (pa.scalar("old"),))
     with pytest.raises(CommitConflictError, match="repeat the statement"):
         table.delete(old)
