@@ -94,7 +94,16 @@ class Owner:
         return cls(catalog.load_table(spec.identifier), spec, directory, send, commands, turn)
 
     def run(self) -> None:
-        """Work until the process is ended from outside."""
+        """Work until told to close, or the process is ended from outside."""
+        try:
+            self._work()
+        finally:
+            self._close_builder()
+            self._close_key_server()
+            if self._lock is not None:
+                self._lock.close()
+
+    def _work(self) -> None:
         self._elect()
         options = lookup_options(self._table.options, self._spec.options)
         sweep_caches(self._directory.path.parent, options.get_option(UNUSED_RETENTION).total_seconds())
@@ -130,12 +139,15 @@ class Owner:
         return True
 
     def _serve_key(self) -> None:
-        if self._key_server is not None:
-            self._key_server.close()
-            self._key_server = None
+        self._close_key_server()
         if cached_layout(self._table, self._spec).keys:
             key = CacheKey(self._directory, self._table.keys)
             self._key_server = KeyServer(self._directory, key.secret)
+
+    def _close_key_server(self) -> None:
+        if self._key_server is not None:
+            self._key_server.close()
+            self._key_server = None
 
     def _elect(self) -> bool:
         self._lock = self._directory.try_lock()
@@ -162,10 +174,12 @@ class Owner:
     # --- with the lock -----------------------------------------------------------------------------
 
     def _write(self) -> None:
-        while self._pending:
+        while self._pending and self._lock is not None:
             command = self._pending.pop(0)
             self._build(command["snapshot"], command["serve"])
         for snapshot_id, mark in self._directory.wanted():
+            if self._lock is None:  # lost on the way: whoever has it sees the wishes too
+                return
             self._build_for_others(snapshot_id, mark)
 
     def _build(self, snapshot_id: int, serve: bool) -> Exception | None:
@@ -175,17 +189,25 @@ class Owner:
             info = self._builder.build(snapshot_id, serve=serve)
         except Exception as error:  # whatever went wrong, the driver must hear of it
             if self._was_removed():
-                self._start_afresh()
-                if self._elect():
-                    return self._build(snapshot_id, serve)
+                return self._build_afresh(snapshot_id, serve)
             self._failed(snapshot_id, error)
             return error
+        if self._was_removed():
+            # A driver may have made the folder again before the state was published: its half is not a cache.
+            return self._build_afresh(snapshot_id, serve)
         self._send({"event": "built", "snapshot": snapshot_id, "info": asdict(info)})
         self._show(info)
         removed = self._directory.sweep({snapshot_id})
         if removed:
             self._send({"event": "removed", "snapshots": removed})
         return None
+
+    def _build_afresh(self, snapshot_id: int, serve: bool) -> Exception | None:
+        self._start_afresh()
+        if self._elect():
+            return self._build(snapshot_id, serve)
+        self._pending.append({"op": "build", "snapshot": snapshot_id, "serve": serve})
+        return None  # another owner took the new folder, and builds it
 
     def _show(self, info: GenerationInfo) -> None:
         if self._turn is not None:

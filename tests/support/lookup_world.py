@@ -56,9 +56,11 @@ FIELDS = [pa.field("name", pa.string()), pa.field("n", pa.int64())]
 
 
 def ask(lookup: Lookup, snapshot_id: int, ids: list[int | None]) -> list[Any]:
-    found = answer(
-        str(lookup.directory.path), snapshot_id, [pa.array(ids, pa.int64())], FIELDS, False, 1 << 20
-    )
+    return ask_folder(lookup.directory.path, snapshot_id, ids)
+
+
+def ask_folder(path: Path, snapshot_id: int, ids: list[int | None]) -> list[Any]:
+    found = answer(str(path), snapshot_id, [pa.array(ids, pa.int64())], FIELDS, False, 1 << 20)
     return [None if line is None else line["n"] for line in found.to_pylist()]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import shutil
 import signal
 import subprocess
@@ -10,17 +11,20 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lookup_world import World, ask, rows, until
+from lookup_world import World, ask, ask_folder, rows, until
 
 from lockgate.errors import (
     CorruptFileError,
     LookupCacheError,
 )
+from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver import registry
 from lockgate.lookup.driver.owner_sites import LocalSite
 from lockgate.lookup.driver.tables import make_spec
+from lockgate.lookup.owner.owner import Owner
 
 
 def test_killing_the_owner_again_and_again_loses_nothing(world: World) -> None:
@@ -130,6 +134,30 @@ def test_a_cache_that_is_removed_while_it_runs_is_built_again(world: World) -> N
     table.append(rows(range(10), 2))
     assert lookup.wait_for(2, timeout=20) == 2
     assert ask(lookup, lookup.pin("query", 2), [3]) == [2]
+
+
+def test_a_state_built_into_a_removed_cache_is_never_reported(world: World) -> None:
+    table = world.create()
+    table.append(rows(range(10), 1))
+    spec = make_spec(table, "id", options={"lookup.cache-dir": str(world.folder / "cache")})
+    directory = CacheDirectory.create(world.folder / "cache", "db.dim")
+    commands: queue.Queue[dict[str, Any]] = queue.Queue()
+    complete = []
+
+    def hear(message: dict[str, Any]) -> None:
+        if message["event"] != "built":
+            return
+        complete.append(ask_folder(directory.path, 1, [3]))
+        if len(complete) == 1:  # while the next build is on its way
+            shutil.rmtree(directory.path.rename(world.folder / "aside"))
+            directory.hold("driver", [1])
+        else:
+            commands.put({"op": "close", "name": "driver"})
+
+    for _ in range(2):
+        commands.put({"op": "build", "snapshot": 1, "serve": True})
+    Owner(table, spec, directory, hear, commands).run()
+    assert complete == [[1], [1]]
 
 
 def test_two_drivers_share_a_cache_and_the_second_takes_over(world: World) -> None:
