@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from lockgate.framework.access import Principal
     from lockgate.framework.keys.provider import KeyProvider
     from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.commit.commit_request import CommitRequest
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
-    from lockgate.framework.store.write.commit_request import CommitRequest
     from lockgate.framework.types import DataField
 
 

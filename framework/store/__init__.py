@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.codec.simple_stats import EMPTY_STATS, SimpleStats
+    from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.identifier import Identifier
     from lockgate.framework.store.manifests.manifest import (
         DataFileMeta,
@@ -15,30 +17,28 @@ if TYPE_CHECKING:
         ManifestEntry,
         ManifestFileMeta,
     )
-    from lockgate.framework.store.manifests.simple_stats import EMPTY_STATS, SimpleStats
-    from lockgate.framework.store.manifests.tag_files import Tag
     from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+    from lockgate.framework.store.metadata.tag_files import Tag
     from lockgate.framework.store.schema.schema import Schema, TableSchema
     from lockgate.framework.store.table import Table
-    from lockgate.framework.store.write.message import CommitMessage
 
 _HOMES = {
     "Catalog": "catalog",
     "Identifier": "identifier",
     "Table": "table",
     "CommitKind": "metadata.snapshot",
-    "CommitMessage": "write.message",
+    "CommitMessage": "commit.message",
     "DataFileMeta": "manifests.manifest",
-    "EMPTY_STATS": "manifests.simple_stats",
+    "EMPTY_STATS": "codec.simple_stats",
     "FileKind": "manifests.manifest",
     "FileSource": "manifests.manifest",
     "ManifestEntry": "manifests.manifest",
     "ManifestFileMeta": "manifests.manifest",
     "Schema": "schema.schema",
-    "SimpleStats": "manifests.simple_stats",
+    "SimpleStats": "codec.simple_stats",
     "Snapshot": "metadata.snapshot",
     "TableSchema": "schema.schema",
-    "Tag": "manifests.tag_files",
+    "Tag": "metadata.tag_files",
 }
 
 __all__ = [

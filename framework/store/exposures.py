@@ -10,17 +10,17 @@ from enum import StrEnum
 from lockgate.errors import CorruptFileError, LockgateError, UnsupportedFormatError
 from lockgate.framework.io import FileInfo
 from lockgate.framework.orc import audit_file
+from lockgate.framework.store.codec.file_index import is_index
+from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.history.branches import branch_names, load_branch
 from lockgate.framework.store.history.orphans import data_files_in, other_files_in
 from lockgate.framework.store.identifier import Identifier
-from lockgate.framework.store.manifests.file_index import is_index
 from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifests.plain_files import ORC_SUFFIX, audit_entry, columns_in_index
 from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
-from lockgate.framework.store.manifests.references import tagged_snapshots
-from lockgate.framework.store.manifests.simple_stats import EMPTY_STATS
 from lockgate.framework.store.metadata.generations import current_schema
+from lockgate.framework.store.metadata.references import tagged_snapshots
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles

@@ -24,8 +24,8 @@ from lockgate.framework.store.schema.schema import Schema, TableSchema, now_mill
 from lockgate.framework.store.table import Table
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.write.message import CommitMessage
 
 
 class Replacement(Table):
@@ -47,7 +47,7 @@ class Replacement(Table):
         Raises CommitConflictError if that was altered, replaced, or its rows changed meanwhile; then nothing
         has changed, and the files stay for `discard`.
         """
-        from lockgate.framework.store.write.commit import commit_messages
+        from lockgate.framework.store.commit.commit import commit_messages
 
         try:
             self.schema_files.create(self.schema)

@@ -10,28 +10,28 @@ import pyarrow as pa
 from lockgate.errors import InputError
 from lockgate.framework.access import Action
 from lockgate.framework.io.named_errors import named_errors
+from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_writable
-from lockgate.framework.store.write.message import CommitMessage
 from lockgate.pushdown import AlwaysTrue
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.history.changes import Change
     from lockgate.framework.store.history.rollback import RollbackResult
     from lockgate.framework.store.history.tags import Released
-    from lockgate.framework.store.manifests.tag_files import Tag
+    from lockgate.framework.store.metadata.tag_files import Tag
     from lockgate.framework.store.scan.aggregates import AggregateAnswer
     from lockgate.framework.store.scan.request import ReadRequest
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Between
-    from lockgate.framework.store.write.commit_request import Overwrite
-    from lockgate.framework.store.write.vector_changes import MarkedRows
     from lockgate.pushdown import Aggregate, Predicate, SortKey
 
 # What may be written: a table, or batches of one schema.
@@ -241,7 +241,7 @@ class Table(TableHandle):
         marked: Sequence[MarkedRows] = (),
     ) -> Snapshot:
         """Make written files visible as one snapshot; see `commit.commit_messages`."""
-        from lockgate.framework.store.write.commit import commit_messages
+        from lockgate.framework.store.commit.commit import commit_messages
 
         check_writable(self.schema)
         if overwrite is not None:
@@ -323,13 +323,13 @@ class Table(TableHandle):
 
     def tags(self) -> list[Tag]:
         """Return all tags, in the order of their snapshots."""
-        from lockgate.framework.store.manifests.tag_files import load_tags
+        from lockgate.framework.store.metadata.tag_files import load_tags
 
         return load_tags(self)
 
     def tag(self, name: str) -> Tag:
         """Return a tag; TagNotFoundError offers the nearest names."""
-        from lockgate.framework.store.manifests.tag_files import load_tag
+        from lockgate.framework.store.metadata.tag_files import load_tag
 
         return load_tag(self, name)
 

@@ -16,8 +16,8 @@ import pytest
 
 from lockgate.errors import LockgateError
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.codec.avro import read_container, write_container
 from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.manifests.avro import read_container, write_container
 from lockgate.framework.store.manifests.records import ENTRY_SCHEMA, MANIFEST_META_SCHEMA
 from lockgate.procedures import ProcedureContext, call
 

@@ -158,7 +158,7 @@ def test_a_commit_in_between_is_a_conflict(
         monkeypatch.undo()
         other = loaded(lake, events)
         read = other.manifests.live_files(other.latest_snapshot())
-        from lockgate.framework.store.write.message import CommitMessage
+        from lockgate.framework.store.commit.message import CommitMessage
 
         gone = CommitMessage(
             read[0].partition, read[0].bucket, read[0].total_buckets, deleted=(read[0].file,)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
 from lockgate.framework.store.rows.bucket import bucket_of
-from lockgate.framework.store.rows.merge_plan import ColumnMerge, MergePlan
 from lockgate.framework.types import (
     BIGINT,
     BOOLEAN,

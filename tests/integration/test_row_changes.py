@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.orc import EncryptedOrcFile
-from lockgate.framework.store.rows.merge import RowKind
+from lockgate.framework.store.merge.merge import RowKind
 from lockgate.framework.store.scan import scan
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.pushdown import AlwaysTrue, Predicate, col

@@ -7,7 +7,7 @@ from typing import Any
 
 from merge_model import Row, merged
 
-from lockgate.framework.store.rows.merge_plan import ColumnMerge, MergePlan, SequenceGroup
+from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan, SequenceGroup
 
 COLUMNS = {
     "_KEY_k": "integer",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lockgate.framework.store.rows.merge_plan import ColumnMerge, MergePlan
+from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
 
 Row = dict[str, Any]
 RETRACTS = (1, 3)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.table import Table
-from lockgate.framework.store.write.message import CommitMessage
 
 
 def to_parquet(table: Table, *, row_group_rows: int = 1000, every: int = 1) -> None:

@@ -9,7 +9,7 @@ from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.sources.source import open_source
-from lockgate.framework.store.manifests.avro import read_container
+from lockgate.framework.store.codec.avro import read_container
 
 
 def found_in(folder: str | Path, *needles: str) -> dict[str, list[str]]:

@@ -20,8 +20,8 @@ from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
-from lockgate.framework.store.manifests.references import held_snapshot
 from lockgate.framework.store.metadata.generations import GENERATION
+from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.rename import is_hidden
 from lockgate.framework.store.rows.row_kinds import why_no_statement
 from lockgate.framework.store.scan.selection import snapshot_at, snapshot_called

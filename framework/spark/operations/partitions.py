@@ -35,9 +35,9 @@ def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]
 
 def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
     """Delete all rows of some partitions, in one snapshot."""
+    from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.grants import grant
     from lockgate.framework.store.scan.visible_files import visible_entries
-    from lockgate.framework.store.write.message import CommitMessage
 
     table = context.table()
     types = table.schema.types_of(table.schema.partition_keys)

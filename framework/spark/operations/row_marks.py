@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import CommitConflictError, SnapshotNotFoundError
-from lockgate.framework.store.manifests.references import held_snapshot
+from lockgate.framework.store.commit.message import CommitMessage
+from lockgate.framework.store.commit.vector_changes import MarkedRows
+from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.scan.visible_files import visible_entries
 from lockgate.framework.store.vectors.bitmap import DeletedRows, from_bitmap
-from lockgate.framework.store.write.message import CommitMessage
-from lockgate.framework.store.write.vector_changes import MarkedRows
 
 if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot

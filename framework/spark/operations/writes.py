@@ -25,7 +25,7 @@ from lockgate.framework.options.table_options import (
 from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.row_marks import marked_rows, read_snapshot, rolled_back
-from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
+from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.store.scan.pruners import PartitionPruner
 from lockgate.framework.store.visibility import require_write_keys
@@ -33,10 +33,10 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
-    from lockgate.framework.store.write.commit_request import Overwrite
-    from lockgate.framework.store.write.message import CommitMessage
 
 
 # Options of a write: by what its commit is known, so that a job that runs again commits nothing again.
@@ -111,7 +111,7 @@ def _actions(context: Context, mode: str) -> frozenset[Action]:
 
 def _merging(schema: TableSchema) -> dict[str, Any]:
     """Say which rows are written by their kinds, and how those of one key merge."""
-    from lockgate.framework.store.rows.merge import merge_plan
+    from lockgate.framework.store.merge.merge import merge_plan
     from lockgate.framework.store.rows.row_kinds import kind_policy
 
     plan = merge_plan(schema)
@@ -263,8 +263,8 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
     that others have added meanwhile are not seen, as if they had come later.
     """
+    from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.scan.visible_files import visible_entries
-    from lockgate.framework.store.write.message import CommitMessage
 
     if not request.get("replaced"):
         return []
@@ -280,7 +280,7 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
 
 
 def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
-    from lockgate.framework.store.write.message import CommitMessage
+    from lockgate.framework.store.commit.message import CommitMessage
 
     messages = [message for message in request["messages"] if "file" in message]
     for message in messages:

@@ -17,11 +17,11 @@ from lockgate.errors import (
 from lockgate.framework.options import table_options as known
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import TableOptions
+from lockgate.framework.store.merge.merge import why_no_sequence
+from lockgate.framework.store.merge.merge_options import check_merge, ordering_columns
 from lockgate.framework.store.metadata.generations import check_not_set
 from lockgate.framework.store.metadata.paths import can_be_partition
 from lockgate.framework.store.rows.file_statistics import StatsMode
-from lockgate.framework.store.rows.merge import why_no_sequence
-from lockgate.framework.store.rows.merge_options import check_merge, ordering_columns
 from lockgate.framework.store.schema.defaults import with_stored_default
 from lockgate.framework.store.schema.judged_options import check_not_of_others
 from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis

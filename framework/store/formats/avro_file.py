@@ -15,7 +15,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
-from lockgate.framework.store.manifests.avro import read_container
+from lockgate.framework.store.codec.avro import read_container
 from lockgate.framework.types import DataType, Kind, to_arrow
 
 _BATCH_ROWS = 1 << 14

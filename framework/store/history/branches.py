@@ -25,12 +25,12 @@ from lockgate.framework.store.history.reachable_files import NeededFiles, data_f
 from lockgate.framework.store.history.tags import Released
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifests.manifest import FileKind
-from lockgate.framework.store.manifests.references import held_snapshot, tagged_snapshots
-from lockgate.framework.store.manifests.tag_files import load_tag, load_tags, tag_path
 from lockgate.framework.store.metadata.generations import current_schema
 from lockgate.framework.store.metadata.paths import line_folder
+from lockgate.framework.store.metadata.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
+from lockgate.framework.store.metadata.tag_files import load_tag, load_tags, tag_path
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -14,10 +14,10 @@ from lockgate.framework.access import Action, Principal
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
 from lockgate.framework.store.manifests.manifest_files import partitions_in
+from lockgate.framework.store.merge.group_codes import group_codes
+from lockgate.framework.store.merge.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.rows.group_codes import group_codes
-from lockgate.framework.store.rows.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.scan.read import FileReader, no_columns
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.scan.split import by_bucket, key_order

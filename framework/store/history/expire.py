@@ -19,8 +19,8 @@ from lockgate.errors import InputError, SnapshotNotFoundError
 from lockgate.framework.options import table_options as known
 from lockgate.framework.store.manifests.index_manifest import IndexManifest, index_path, read_index_manifest
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
-from lockgate.framework.store.manifests.references import protected_snapshots
 from lockgate.framework.store.metadata.generations import generation_of, same_partitions
+from lockgate.framework.store.metadata.references import protected_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lockgate.errors import CorruptFileError, SnapshotNotFoundError
 from lockgate.framework.store.manifests.index_manifest import read_index_manifest
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
-from lockgate.framework.store.manifests.references import branch_lines, tagged_snapshots
+from lockgate.framework.store.metadata.references import branch_lines, tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:

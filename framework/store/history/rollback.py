@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, CorruptFileError, SnapshotNotFoundError
+from lockgate.framework.store.commit.streams import progress_after, with_progress
 from lockgate.framework.store.history.reachable_files import NeededFiles, data_files_of, metadata_files_of
 from lockgate.framework.store.manifests.manifest import FileKind
-from lockgate.framework.store.manifests.references import held_snapshot, tagged_snapshots
-from lockgate.framework.store.manifests.tag_files import load_tag, tag_path
+from lockgate.framework.store.metadata.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from lockgate.framework.store.metadata.tag_files import load_tag, tag_path
 from lockgate.framework.store.schema.schema import now_millis
-from lockgate.framework.store.write.streams import progress_after, with_progress
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from lockgate.errors import (
     SnapshotNotFoundError,
 )
 from lockgate.framework.store.history.reachable_files import NeededFiles, data_files_of, metadata_files_of
-from lockgate.framework.store.manifests.references import held_snapshot, tagged_snapshots
-from lockgate.framework.store.manifests.tag_files import Tag, load_tag, tag_path
+from lockgate.framework.store.metadata.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.metadata.tag_files import Tag, load_tag, tag_path
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

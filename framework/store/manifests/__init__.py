@@ -1,1 +1,1 @@
-"""Manifests: which data files a snapshot has, what is known of each, and how that is encoded."""
+"""Manifests: which data files a snapshot has, and the statistics of each."""

@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.wider_types import statistics_hold
 from lockgate.framework.types import DataField, DataType, Kind, days_of, micros_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from lockgate.framework.store.manifests.simple_stats import EMPTY_STATS, SimpleStats
+from lockgate.framework.store.codec.simple_stats import EMPTY_STATS, SimpleStats
 
 
 class FileKind(IntEnum):

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io import FileSystem
-from lockgate.framework.store.manifests.avro import write_container
+from lockgate.framework.store.codec.avro import write_container
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import (
@@ -26,7 +27,6 @@ from lockgate.framework.store.manifests.records import (
     SchemaOf,
     checked,
 )
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.metadata.paths import TablePaths
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.metadata.trust import check_file_name

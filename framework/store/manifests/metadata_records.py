@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io.limits import most_unpacked, too_large
-from lockgate.framework.store.manifests.avro import read_container
+from lockgate.framework.store.codec.avro import read_container
 
 _ORC, _PARQUET = b"ORC", b"PAR1"
 _BATCH_ROWS = 1024

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import Audit, audit_file
-from lockgate.framework.store.manifests.file_index import indexed_columns, is_index
+from lockgate.framework.store.codec.file_index import indexed_columns, is_index
 from lockgate.framework.store.manifests.manifest_merge import shows_values
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from lockgate.errors import CorruptFileError
-from lockgate.framework.store.manifests.file_index import indexed_columns
+from lockgate.framework.store.codec.file_index import indexed_columns
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema, load_json
 from lockgate.framework.store.schema.secret_columns import SecretColumns
 

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 import fastavro
 
 from lockgate.errors import CorruptFileError, UnsafePathError, UnsupportedFormatError
-from lockgate.framework.store.manifests.binary_row import decode_row, encode_row
+from lockgate.framework.store.codec.binary_row import decode_row, encode_row
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import (
     DataFileMeta,
     FileKind,
     ManifestEntry,
     ManifestFileMeta,
 )
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import BIGINT, DataType, micros_of
 

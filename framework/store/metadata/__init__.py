@@ -1,1 +1,1 @@
-"""The small files of a table, such as snapshots and schemas, and where every file lies."""
+"""The small files of a table, such as snapshots, schemas and tags, and where every file lies."""

@@ -1,1 +1,1 @@
-"""Rows in files: their order, buckets, merging by key, and the statistics kept of them."""
+"""Rows in files: their kinds, buckets and deletion, and the statistics kept of them."""

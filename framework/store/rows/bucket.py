@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedTypeError
-from lockgate.framework.store.manifests.binary_row import (
+from lockgate.framework.store.codec.binary_row import (
     COMPACT_DECIMAL_PRECISION,
     COMPACT_TIMESTAMP_PRECISION,
     MAX_INLINE_LENGTH,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lockgate.errors import OptionError
 from lockgate.framework.options import table_options as known
 from lockgate.framework.orc import parse_encrypt
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataType, Kind
 

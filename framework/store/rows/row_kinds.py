@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.options import table_options as known
-from lockgate.framework.store.rows.merge_options import ignores_deletes, merge_plan
-from lockgate.framework.store.rows.merge_plan import (
+from lockgate.framework.store.merge.merge_options import ignores_deletes, merge_plan
+from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
     DEDUPLICATE,
     FIRST_ROW,

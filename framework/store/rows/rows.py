@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.orc import MASKED
-from lockgate.framework.store.rows.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, RowKind
+from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from lockgate.framework.store.schema.defaults import default_array
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import MAX_LENGTH, DataField, DataType, Kind, to_arrow

@@ -23,7 +23,7 @@ from lockgate.framework.store.manifests.column_bounds import ABSENT, is_bounded,
 from lockgate.framework.store.manifests.file_table import FileTable, Mask, Numbers
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.rows.merge import merge_plan
+from lockgate.framework.store.merge.merge import merge_plan
 from lockgate.framework.store.scan.pruners import PartitionPruner
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import check_files, files_of

@@ -16,14 +16,14 @@ from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.orc.encryption.plaintext import with_mark
 from lockgate.framework.store.formats import DataFile, FileFormat, format_of, open_plain_file
 from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorPlace
-from lockgate.framework.store.rows.integrity import IntegrityPolicy
-from lockgate.framework.store.rows.merge import (
+from lockgate.framework.store.merge.merge import (
     KEY_PREFIX,
     SEQUENCE_NUMBER,
     VALUE_KIND,
     MergePlan,
     merge_tables,
 )
+from lockgate.framework.store.rows.integrity import IntegrityPolicy
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.expired_files import expiry_named
 from lockgate.framework.store.scan.request import require_unrestricted

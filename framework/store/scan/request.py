@@ -9,10 +9,10 @@ from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import ALLOWED, Action, Decision, Principal
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.manifests.references import held_snapshot
-from lockgate.framework.store.manifests.tag_files import load_tag
 from lockgate.framework.store.metadata.generations import check_generation
+from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.metadata.tag_files import load_tag
 from lockgate.framework.store.scan.selection import Between
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected

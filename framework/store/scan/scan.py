@@ -26,9 +26,9 @@ from lockgate.framework.store.manifests.column_bounds import (
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
+from lockgate.framework.store.merge.merge import MergePlan, merge_plan
+from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.rows.merge import MergePlan, merge_plan
-from lockgate.framework.store.rows.merge_plan import FIRST_ROW
 from lockgate.framework.store.scan.file_layout import Bucketing, common_bucketing
 from lockgate.framework.store.scan.late_filters import with_newer_versions
 from lockgate.framework.store.scan.pruners import BucketPruner, PartitionPruner, ValuePruner

@@ -24,10 +24,10 @@ from lockgate.framework.options import table_options as known
 from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.manifest import FileKind
-from lockgate.framework.store.manifests.references import held_snapshot
-from lockgate.framework.store.manifests.tag_files import load_tag
 from lockgate.framework.store.metadata.generations import check_generation
+from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.metadata.tag_files import load_tag
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

@@ -14,7 +14,7 @@ import numpy as np
 from lockgate.framework.options.table_options import MERGE_ENGINE
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorPlace
-from lockgate.framework.store.rows.merge_plan import FIRST_ROW
+from lockgate.framework.store.merge.merge_plan import FIRST_ROW
 from lockgate.framework.store.vectors.snapshot_vectors import place_of, ranges_of
 
 if TYPE_CHECKING:

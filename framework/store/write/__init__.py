@@ -1,1 +1,1 @@
-"""Writes: rows into files, and files into one atomic commit."""
+"""Writing of rows into data files, and what is checked before."""

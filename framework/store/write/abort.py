@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from lockgate.errors import LockgateError, UnsafePathError
+from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.write.message import CommitMessage
 
 
 def live_names(table: TableHandle) -> set[str]:

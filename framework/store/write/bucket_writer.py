@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from lockgate.errors import InputError, LockgateError
 from lockgate.framework.options import table_options as known
 from lockgate.framework.orc import OrcWriter
+from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource
-from lockgate.framework.store.manifests.simple_stats import EMPTY_STATS
+from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lockgate.framework.store.metadata.paths import new_data_file_name
 from lockgate.framework.store.rows.file_statistics import FileStatistics, StatsMode, stats_modes
-from lockgate.framework.store.rows.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lockgate.framework.store.rows.rows import (
     check_key_types,
     file_field_ids,

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lockgate.framework.store.commit.message import CommitMessage
+from lockgate.framework.store.commit.vector_changes import MarkedRows
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import plan_scan
 from lockgate.framework.store.vectors.bitmap import DeletedRows
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
-from lockgate.framework.store.write.message import CommitMessage
-from lockgate.framework.store.write.vector_changes import MarkedRows
 from lockgate.pushdown import Predicate, columns_of, normalize, to_arrow_expression
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.rows.group_codes import group_codes
+from lockgate.framework.store.merge.group_codes import group_codes
 from lockgate.framework.store.rows.rows import conform_rows
 from lockgate.framework.store.scan.read import read_table
 from lockgate.framework.store.scan.request import ReadRequest

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.framework.store import CommitMessage, FileSource, ManifestEntry, Table
-from lockgate.framework.store.rows.merge import MergePlan, merge_plan, merge_tables
+from lockgate.framework.store.merge.merge import MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.rows.rows import file_schema
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.split import Section

@@ -18,7 +18,7 @@ from lockgate.framework.store import (
     SimpleStats,
     Table,
 )
-from lockgate.framework.store.rows.merge import merge_tables
+from lockgate.framework.store.merge.merge import merge_tables
 from lockgate.framework.store.rows.rows import file_schema
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.scan.split import by_bucket

@@ -22,7 +22,7 @@ from lockgate.framework.io.limits import LIMIT_VARIABLE, most_metadata, most_unp
 from lockgate.framework.orc.format.chunks import unframe
 from lockgate.framework.orc.format.layout import Compression
 from lockgate.framework.store import Table
-from lockgate.framework.store.manifests.avro import read_container
+from lockgate.framework.store.codec.avro import read_container
 from lockgate.framework.store.manifests.metadata_records import read_records
 from lockgate.framework.store.schema.schema import load_json
 

@@ -15,7 +15,7 @@ import pytest
 
 from lockgate.errors import CorruptFileError, UnsupportedFormatError
 from lockgate.framework.store import Catalog, Table
-from lockgate.framework.store.manifests.avro import read_container
+from lockgate.framework.store.codec.avro import read_container
 from lockgate.framework.store.manifests.metadata_records import read_records
 
 MakeTable = Callable[..., Table]

@@ -12,9 +12,9 @@ import pytest
 from lockgate.errors import CorruptFileError, InputError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import CommitMessage, DataFileMeta, Table
+from lockgate.framework.store.commit import commit
 from lockgate.framework.store.history.expire import ExpireResult, expire_snapshots
 from lockgate.framework.store.schema.schema import now_millis
-from lockgate.framework.store.write import commit
 
 MakeTable = Callable[..., Table]
 FOREVER = 2**62

@@ -101,7 +101,7 @@ def test_what_is_held_is_read_afterwards(
 
 def test_a_reader_that_began_within_the_time(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it reads was the newest for long, and is old by its own time; commits have come since."""
-    from lockgate.framework.store.write import commit
+    from lockgate.framework.store.commit import commit
 
     start = now_millis() + 60 * 60 * 1000
     reader = begun(table, 4)

@@ -24,8 +24,8 @@ from lockgate.framework.store import CommitMessage, Table
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.reachable_files import NeededFiles
 from lockgate.framework.store.history.tags import Released, delete_tags, new_tag, rename_tag, replace_tag
-from lockgate.framework.store.manifests.references import protected_snapshots
-from lockgate.framework.store.manifests.tag_files import Tag
+from lockgate.framework.store.metadata.references import protected_snapshots
+from lockgate.framework.store.metadata.tag_files import Tag
 
 MakeTable = Callable[..., Table]
 DAY = datetime.timedelta(days=1)

@@ -14,11 +14,11 @@ import pytest
 from effort import examples
 from hypothesis import given, settings
 
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.column_bounds import is_bounded, may_match_files
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.scan.pruners import FileStatistics
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import (

@@ -23,7 +23,7 @@ from lockgate.framework.store import (
     Table,
     TableSchema,
 )
-from lockgate.framework.store.manifests.avro import read_container, write_container
+from lockgate.framework.store.codec.avro import read_container, write_container
 from lockgate.framework.store.manifests.manifest import live_entries, merge_entries
 from lockgate.framework.store.manifests.manifest_files import partition_stats
 from lockgate.framework.store.manifests.records import ENTRY_SCHEMA

@@ -14,7 +14,7 @@ from lockgate.errors import InputError, KeyMissingError
 from lockgate.framework.keys import create_key_file
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.rows.merge import RowKind
+from lockgate.framework.store.merge.merge import RowKind
 from lockgate.framework.types import DataField, parse_type
 from lockgate.pushdown import col
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.ddl.schema_changes import SetOption
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.scan.file_layout import Bucketing, common_bucketing, selective_columns
 from lockgate.pushdown import col, describe
 

@@ -202,7 +202,7 @@ def test_a_deletion_in_the_same_index_file_is_no_conflict(
     table.delete(col("id").isin([0, 10, 20]))
     entries = visible_entries(table, newest(table))
     table.delete(col("id") == 21)
-    from lockgate.framework.store.write.message import CommitMessage
+    from lockgate.framework.store.commit.message import CommitMessage
 
     table.commit([CommitMessage.replacing([entries[0]])], kind="OVERWRITE", base_snapshot_id=4)
     assert ids(table) == [11, 12, 13, 14, 22, 23, 24]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import CorruptFileError, InputError, TagNotFoundError, nearest
-from lockgate.framework.store.manifests.references import tagged_snapshots
+from lockgate.framework.store.metadata.references import tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.schema.schema import load_json
 

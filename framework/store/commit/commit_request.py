@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lockgate.errors import InputError, nearest
+from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.write.message import CommitMessage
 from lockgate.framework.types import one_nan
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.commit.read_basis import Basis
+    from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.write.read_basis import Basis
-    from lockgate.framework.store.write.vector_changes import MarkedRows
 
 Partition: TypeAlias = tuple[Any, ...]
 # Which partitions are replaced: those with some values, or those of which a function says so.

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.framework.store.rows.group_codes import Codes
+from lockgate.framework.store.merge.group_codes import Codes
 
 
 def by_sequence(

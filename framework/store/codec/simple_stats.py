@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lockgate.framework.store.manifests.binary_row import decode_field, decode_row, encode_row
+from lockgate.framework.store.codec.binary_row import decode_field, decode_row, encode_row
 from lockgate.framework.types import DataType
 
 

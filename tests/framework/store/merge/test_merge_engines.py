@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from merge_histories import COLUMNS, PLANS, expected, history
 
 from lockgate.errors import InputError, OptionError, UnsupportedError
-from lockgate.framework.store.rows.merge import merge_plan, merge_tables
-from lockgate.framework.store.rows.merge_plan import ColumnMerge, MergePlan
+from lockgate.framework.store.merge.merge import merge_plan, merge_tables
+from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import INT, STRING, DataField, from_spark_type, to_arrow
 

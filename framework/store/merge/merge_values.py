@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.group_codes import Codes
-from lockgate.framework.store.rows.merge_plan import ColumnMerge
+from lockgate.framework.store.merge.group_codes import Codes
+from lockgate.framework.store.merge.merge_plan import ColumnMerge
 
 # What Java's `Character.isWhitespace` says of texts, by which blank ones are told.
 _BLANKS = (

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.store.rows.group_codes import group_codes, groups
-from lockgate.framework.store.rows.merge import merge_plan, merge_tables
-from lockgate.framework.store.rows.merge_plan import ColumnMerge, MergePlan
+from lockgate.framework.store.merge.group_codes import group_codes, groups
+from lockgate.framework.store.merge.merge import merge_plan, merge_tables
+from lockgate.framework.store.merge.merge_plan import ColumnMerge, MergePlan
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import (
     INT,

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.group_codes import Codes, group_codes, last_of_each
-from lockgate.framework.store.rows.merge_engines import KeyRows, composed
-from lockgate.framework.store.rows.merge_options import merge_plan, why_no_sequence
-from lockgate.framework.store.rows.merge_plan import (
+from lockgate.framework.store.merge.group_codes import Codes, group_codes, last_of_each
+from lockgate.framework.store.merge.merge_engines import KeyRows, composed
+from lockgate.framework.store.merge.merge_options import merge_plan, why_no_sequence
+from lockgate.framework.store.merge.merge_plan import (
     FIRST_ROW,
     KEY_PREFIX,
     SEQUENCE_NUMBER,
@@ -30,7 +30,7 @@ from lockgate.framework.store.rows.merge_plan import (
     MergePlan,
     RowKind,
 )
-from lockgate.framework.store.rows.row_order import by_sequence
+from lockgate.framework.store.merge.row_order import by_sequence
 
 __all__ = [
     "KEY_PREFIX",

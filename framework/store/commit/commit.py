@@ -25,6 +25,24 @@ from lockgate.errors import (
 )
 from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import RowsCommitted, publish
+from lockgate.framework.store.commit.commit_files import CommitFiles
+from lockgate.framework.store.commit.commit_request import CommitRequest, request_of
+from lockgate.framework.store.commit.conflicts import (
+    check_buckets,
+    check_files,
+    check_marked,
+    check_rewritten,
+    check_schema,
+)
+from lockgate.framework.store.commit.participants import with_participants
+from lockgate.framework.store.commit.read_basis import Basis, BasisCheck
+from lockgate.framework.store.commit.streams import (
+    noted_progress,
+    own_progress,
+    progress_after,
+    with_progress,
+)
+from lockgate.framework.store.commit.vector_changes import VectorChanges, check_known_index
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.manifests.plain_files import snapshot_shows, statistics_show
@@ -39,26 +57,13 @@ from lockgate.framework.store.metadata.snapshot import (
 from lockgate.framework.store.scan.split import key_order
 from lockgate.framework.store.schema.schema import TableSchema, now_millis
 from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
-from lockgate.framework.store.write.commit_files import CommitFiles
-from lockgate.framework.store.write.commit_request import CommitRequest, request_of
-from lockgate.framework.store.write.conflicts import (
-    check_buckets,
-    check_files,
-    check_marked,
-    check_rewritten,
-    check_schema,
-)
-from lockgate.framework.store.write.participants import with_participants
-from lockgate.framework.store.write.read_basis import Basis, BasisCheck
-from lockgate.framework.store.write.streams import noted_progress, own_progress, progress_after, with_progress
-from lockgate.framework.store.write.vector_changes import VectorChanges, check_known_index
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.commit.message import CommitMessage
+    from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.write.commit_request import Overwrite
-    from lockgate.framework.store.write.message import CommitMessage
-    from lockgate.framework.store.write.vector_changes import MarkedRows
 
 
 def commit_messages(

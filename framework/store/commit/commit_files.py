@@ -10,10 +10,10 @@ from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestF
 from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests, shows_values
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.commit.vector_changes import VectorChanges
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.write.vector_changes import VectorChanges
 
 
 class CommitFiles:

@@ -17,7 +17,7 @@ from lockgate.framework.store.scan.split import key_order
 from lockgate.framework.store.schema.schema import TableSchema
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.write.vector_changes import MarkedRows
+    from lockgate.framework.store.commit.vector_changes import MarkedRows
 
 
 def check_files(base: Collection[ManifestEntry], changes: Sequence[ManifestEntry], *, has_key: bool) -> None:

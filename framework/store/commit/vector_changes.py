@@ -16,7 +16,7 @@ import numpy as np
 
 from lockgate.errors import CommitConflictError, UnsupportedFormatError
 from lockgate.framework.options import table_options as known
-from lockgate.framework.store.manifests.binary_row import encode_row
+from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.manifests.index_manifest import (
     DELETION_VECTORS,
     IndexEntry,

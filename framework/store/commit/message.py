@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.store.manifests.binary_row import COMPACT_TIMESTAMP_PRECISION
+from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
+from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorPlace
-from lockgate.framework.store.manifests.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
 from lockgate.framework.types import DataType, value_from_json, value_to_json
 

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 
 from lockgate.framework.plugins import plugins
+from lockgate.framework.store.commit.commit_request import CommitRequest
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.write.commit_request import CommitRequest
 
 _log = logging.getLogger("lockgate.store")
 

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.errors import CorruptFileError
-from lockgate.framework.store.history.expire import expire_snapshots
-from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
-from lockgate.framework.store.write.streams import (
+from lockgate.framework.store.commit.streams import (
     MOST_STREAMS,
     PROPERTY,
     StreamProgress,
@@ -19,6 +17,8 @@ from lockgate.framework.store.write.streams import (
     progress_after,
     with_progress,
 )
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 
 
 def _expire_all_but_the_last(table) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lockgate.errors import CorruptFileError, InputError, UnsupportedTypeError
 from lockgate.framework import types as t
-from lockgate.framework.store.manifests.binary_row import decode_row, encode_row, row_codec
+from lockgate.framework.store.codec.binary_row import decode_row, encode_row, row_codec
 
 UTC = datetime.UTC
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError, UnsupportedTypeError
-from lockgate.framework.store.rows.group_codes import Codes
+from lockgate.framework.store.merge.group_codes import Codes
 
 # Products whose size as a floating number is below this fit into 64 bits for certain.
 _SURELY_FITS = float(2**62)

@@ -12,7 +12,7 @@ from typing import Any
 from lockgate.errors import OptionError, UnsupportedError, nearest
 from lockgate.framework.options import table_options as known
 from lockgate.framework.options.option import parse_bool, parse_names
-from lockgate.framework.store.rows.merge_plan import (
+from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
     DEDUPLICATE,
     ENGINES,

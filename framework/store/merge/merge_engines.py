@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError
-from lockgate.framework.store.rows.group_codes import Codes, group_codes
-from lockgate.framework.store.rows.merge_numbers import Product, Sum
-from lockgate.framework.store.rows.merge_picks import (
+from lockgate.framework.store.merge.group_codes import Codes, group_codes
+from lockgate.framework.store.merge.merge_numbers import Product, Sum
+from lockgate.framework.store.merge.merge_picks import (
     Extreme,
     First,
     FirstNonNull,
@@ -26,7 +26,7 @@ from lockgate.framework.store.rows.merge_picks import (
     Pick,
     SetInGroup,
 )
-from lockgate.framework.store.rows.merge_plan import (
+from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
     LAST,
     SEQUENCE,
@@ -36,8 +36,8 @@ from lockgate.framework.store.rows.merge_plan import (
     RowKind,
     SequenceGroup,
 )
-from lockgate.framework.store.rows.merge_values import VALUES, Value
-from lockgate.framework.store.rows.row_order import by_sequence
+from lockgate.framework.store.merge.merge_values import VALUES, Value
+from lockgate.framework.store.merge.row_order import by_sequence
 
 State: TypeAlias = Pick | Sum | Product | Value
 

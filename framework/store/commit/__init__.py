@@ -1,0 +1,1 @@
+"""Commits: messages of written files, conflicts, participants, and the new snapshot."""

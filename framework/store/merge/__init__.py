@@ -1,0 +1,1 @@
+"""Merging of the rows with one key: their order, the plan, the merge engines and their functions."""
