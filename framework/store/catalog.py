@@ -41,6 +41,8 @@ from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lockgate.framework.keys import KeyProvider
     from lockgate.framework.store.replace import Replacement
 
@@ -85,6 +87,16 @@ class Catalog:
         if not self.file_system.exists(self.warehouse):
             self.file_system.make_directory(self.warehouse)
             _log.warning("there was no warehouse at %s: an empty one was made", self.warehouse)
+
+    @named_errors
+    def system(self, name: str) -> pa.Table:
+        """Return the rows of `sys.<name>`, such as `tables`: all that the warehouse holds.
+
+        NotFoundError offers the nearest names. Tables that the one who asks may not read are left out.
+        """
+        from lockgate.framework.store.system.warehouse import read_warehouse
+
+        return read_warehouse(self, name)
 
     # --- databases ---------------------------------------------------------------------------
 

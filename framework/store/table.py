@@ -200,6 +200,30 @@ class Table(TableHandle):
             )
         return plan
 
+    @named_errors
+    def system(
+        self,
+        name: str,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Return the rows of the system table `t$<name>`, such as `snapshots`; see `tables.read_system`."""
+        from lockgate.framework.store.scan.request import ReadRequest
+        from lockgate.framework.store.system.tables import read_system
+
+        request = ReadRequest(
+            columns=None if columns is None else tuple(columns),
+            predicate=AlwaysTrue() if predicate is None else predicate,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            limit=limit,
+        )
+        return read_system(self, name, request)
+
     def changes(self, after: int, upto: int, *, columns: Sequence[str] | None = None) -> Iterator[Change]:
         """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`."""
         from lockgate.framework.store.history.changes import read_changes

@@ -59,6 +59,7 @@ ROOMS = {
         "commit",
         "write",
         "history",
+        "system",
     ),
     "framework.spark": ("operations", "bridge"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),

@@ -123,6 +123,11 @@ class ManifestFiles:
         """Return the manifests of a snapshot's own changes."""
         return self.read_list(snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
+    def changelog_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+        """Return the manifests of a snapshot's changelog; none if it has none."""
+        name = snapshot.changelog_manifest_list
+        return () if name is None else self.read_list(name, snapshot.changelog_manifest_list_size)
+
     def files(self, snapshot: Snapshot) -> FileTable:
         """Return the entries of all manifests of a snapshot in order; its mask `live` are the data files."""
         metas = self.manifests(snapshot)

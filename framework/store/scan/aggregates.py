@@ -28,6 +28,7 @@ from lockgate.framework.store.scan.pruners import PartitionPruner
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import check_files, files_of
 from lockgate.framework.store.scan.split import by_bucket, sections_of
+from lockgate.framework.store.scan.visible_files import merged_files
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 from lockgate.pushdown import (
@@ -96,7 +97,10 @@ def answer_aggregates(
     if refusals:
         return _refused(aggregates, refusals, report)
     with paused_collector():
-        answering = _Answering(table, schema, wanted, files_of(table, snapshot, schema=schema))
+        files = files_of(table, snapshot, schema=schema)
+        if request.read_optimized:
+            files = merged_files(files, schema)
+        answering = _Answering(table, schema, wanted, files)
         rows, refusals = answering.answer(aggregates, group_by)
     report = replace(report, steps=answering.steps)
     if rows is None:

@@ -39,13 +39,17 @@ from lockgate.pushdown import AlwaysTrue, all_of, columns_of, to_arrow_expressio
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
 
-_SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8()}
+ROW_ID = "_ROW_ID"
+"""The column by which a file of a table with row tracking gives rows ids that they had before."""
+
+_SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8(), ROW_ID: pa.int64()}
 
 
-def _types_of_keys(written: TableSchema) -> dict[str, DataType]:
-    """Return what files of a key table may hold besides its columns."""
+def _types_beside(written: TableSchema) -> dict[str, DataType]:
+    """Return what files may hold besides the table's columns."""
     keys = {KEY_PREFIX + name: written.field(name).type for name in written.trimmed_primary_keys}
-    return {**keys, SEQUENCE_NUMBER: BIGINT, VALUE_KIND: TINYINT} if keys else {}
+    last: dict[str, DataType] = {VALUE_KIND: TINYINT} if keys else {ROW_ID: BIGINT}
+    return {**keys, SEQUENCE_NUMBER: BIGINT, **last}
 
 
 def read_table(table: TableHandle, plan: ScanPlan, *, strict: bool = False) -> pa.Table:
@@ -212,7 +216,7 @@ class FileReader:
             self._table.file_system,
             path,
             kind,
-            {**_types_of_keys(written), **{field.name: field.type for field in written.fields}},
+            {**_types_beside(written), **{field.name: field.type for field in written.fields}},
             nanoseconds=nanoseconds,
             threads=self._threads,
         )
@@ -296,7 +300,8 @@ class FileReader:
     def _stored(self, name: str, written: TableSchema, found: pa.Schema) -> str | None:
         """Return the name of a column in a file, None if the file does not have it."""
         if name in _SYSTEM_TYPES:
-            return name
+            # Files of key tables have them all; others only where rows were moved from older files.
+            return name if self._schema.has_primary_key or name in found.names else None
         value = name.removeprefix(KEY_PREFIX) if self._is_key(name) else name
         stored = stored_name(self._schema.field(value), written)
         if stored is not None and self._is_key(name) and KEY_PREFIX + stored in found.names:

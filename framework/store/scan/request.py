@@ -36,7 +36,8 @@ class ReadRequest:
     state before the first one), `tag` or `between` (what a range of snapshots added; of a key, the newest of
     these rows) is given. With `order`, files are left out that cannot hold one of the first `limit` rows. A
     `strict` read refuses masks. `principal` is who asks, None for the one who acts now. A snapshot that is
-    named is read with its own schema, or with that of the table if not `own_schema`.
+    named is read with its own schema, or with that of the table if not `own_schema`. With `read_optimized`
+    only files of a key table are read that need no merge, which leaves out the newest rows.
 
     Raises InputError for a negative limit and for two answers to the question which snapshot.
     """
@@ -51,6 +52,7 @@ class ReadRequest:
     strict: bool = False
     principal: Principal | None = None
     own_schema: bool = True
+    read_optimized: bool = False
 
     def __post_init__(self) -> None:
         if self.columns is not None:

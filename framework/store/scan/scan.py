@@ -42,7 +42,7 @@ from lockgate.framework.store.scan.split import (
     sections_of,
 )
 from lockgate.framework.store.scan.topn import Buckets, extents_of, first_of_order, limited, places_of
-from lockgate.framework.store.scan.visible_files import visible_files
+from lockgate.framework.store.scan.visible_files import merged_files, visible_files
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import Kind
 from lockgate.pushdown import (
@@ -182,6 +182,8 @@ def plan_scan(
     )
     with paused_collector():
         files = files_of(table, snapshot, request.between, schema)
+        if request.read_optimized:
+            files = merged_files(files, schema)
         splits = funnel.run(files)
     report = replace(
         _report(table, schema, snapshot, funnel, push_down, columns, request.limit),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lockgate.framework.options.table_options import MERGE_ENGINE
+from lockgate.framework.options.table_options import MERGE_ENGINE, NUM_LEVELS
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorPlace
 from lockgate.framework.store.merge.merge_plan import FIRST_ROW
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 POSTPONED = -2
 """The number of buckets of tables whose rows wait for a compaction to give them a bucket."""
 
+# Paimon's: one level more than the sorted runs by which a compaction begins, unless it is said.
+_SORTED_RUNS = "num-sorted-run.compaction-trigger"
 _MERGE_ON_READ = "deletion-vectors.merge-on-read"
 
 
@@ -34,6 +36,27 @@ def visible_files(table: TableHandle, snapshot: Snapshot, schema: TableSchema) -
     vectors = _vectors(table, snapshot, files)
     hidden = _hidden(files, schema, snapshot)
     return files.with_vectors(vectors, hidden) if vectors or hidden.any() else files
+
+
+def merged_files(files: FileTable, schema: TableSchema) -> FileTable:
+    """Return those of a snapshot's files whose rows need no merge: of a key table the top level's.
+
+    Rows that a deletion vector takes from them are missing, as in Paimon, also where a file below has newer
+    ones. Source: Paimon's `ReadOptimizedTable`.
+    """
+    if not schema.has_primary_key:
+        return files
+    top = top_level(schema)
+    below = np.fromiter((entry.file.level < top for entry in files.entries), np.bool_, len(files))
+    return files.with_vectors({}, below)
+
+
+def top_level(schema: TableSchema) -> int:
+    """Return the number of the highest level of a key table."""
+    levels, runs = schema.options.get(NUM_LEVELS.key), schema.options.get(_SORTED_RUNS)
+    if levels is None and runs is not None and runs.strip().isdecimal():
+        return int(runs)
+    return schema.table_options.get_option(NUM_LEVELS) - 1
 
 
 def visible_entries(table: TableHandle, snapshot: Snapshot) -> list[ManifestEntry]:

@@ -1,0 +1,123 @@
+"""The system tables of a table, read as `t$<name>`: which there are, their columns and their rows.
+
+Those in `METADATA` are made of metadata alone; those in `ROWS` are read from data files, as the table is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockgate.errors import InputError, NotFoundError, nearest
+from lockgate.framework.access import Action
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
+from lockgate.framework.store.system import files, history
+from lockgate.framework.store.system.batches import batches_of
+from lockgate.framework.store.system.columns import TABLE_COLUMNS, as_arrays, with_row_kind
+from lockgate.framework.store.system.rows import (
+    ROW_TRACKING_COLUMNS,
+    audit_log,
+    binlog,
+    check_row_tracking,
+    read_optimized,
+    row_tracking,
+)
+from lockgate.framework.types import DataField, arrow_schema
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store.metadata.snapshot import Snapshot
+
+_Rows = Iterator[tuple[Any, ...]]
+
+# What metadata says of the table as it is now, and of one of its snapshots.
+_OF_NOW: dict[str, Callable[[TableHandle], _Rows]] = {
+    "snapshots": history.snapshots,
+    "schemas": history.schemas,
+    "options": history.options,
+    "tags": history.tags,
+    "branches": history.branches,
+    "consumers": history.consumers,
+    "aggregation_fields": history.aggregation_fields,
+}
+_OF_SNAPSHOTS: dict[str, Callable[[TableHandle, Snapshot | None], _Rows]] = {
+    "files": files.files,
+    "file_key_ranges": files.file_key_ranges,
+    "manifests": files.manifests,
+    "partitions": files.partitions,
+    "buckets": files.buckets,
+    "table_indexes": files.table_indexes,
+    "statistics": history.statistics,
+}
+_OF_ROWS: dict[str, Callable[[TableHandle, ReadRequest], Iterator[pa.RecordBatch]]] = {
+    "ro": read_optimized,
+    "audit_log": audit_log,
+    "binlog": binlog,
+    "row_tracking": row_tracking,
+}
+
+METADATA = frozenset({*_OF_NOW, *_OF_SNAPSHOTS})
+ROWS = frozenset(_OF_ROWS)
+
+
+def columns_of_system(table: TableHandle, name: str) -> tuple[DataField, ...]:
+    """Return the columns of `t$<name>`; NotFoundError offers the nearest names.
+
+    Raises UnsupportedError for `row_tracking` of tables without the option `row-tracking.enabled`.
+    """
+    if name in TABLE_COLUMNS:
+        return TABLE_COLUMNS[name]
+    fields = table.schema.fields
+    if name == "ro":
+        return fields
+    if name == "audit_log":
+        return with_row_kind(fields)
+    if name == "binlog":
+        return as_arrays(fields)
+    if name == "row_tracking":
+        check_row_tracking(table)
+        return (*fields, *ROW_TRACKING_COLUMNS)
+    raise NotFoundError(
+        f"there is no system table ${name}{nearest(name, sorted(METADATA | ROWS))}; table {table.identifier}"
+    )
+
+
+def system_batches(
+    table: TableHandle, name: str, request: ReadRequest | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `t$<name>` piece by piece, by default of the newest snapshot.
+
+    Tables of metadata are read whole: InputError for columns, a predicate or a range of snapshots then.
+    Raises as `columns_of_system` and `ReadRequest.resolve`; AccessDeniedError where rows or values of the
+    table are hidden from the one who asks.
+    """
+    columns = columns_of_system(table, name)
+    request = request or ReadRequest()
+    if name in _OF_ROWS:
+        return _OF_ROWS[name](table, request)
+    if request != ReadRequest(snapshot_id=request.snapshot_id, tag=request.tag):
+        raise InputError(f"${name} of table {table.identifier} is read whole: name a snapshot or a tag alone")
+    decision = grant(table, Action.SELECT, table.schema.field_names)
+    if name in _OF_NOW:
+        return batches_of(arrow_schema(columns), _OF_NOW[name](table))
+    require_unrestricted(table, decision, f"${name}")
+    return batches_of(arrow_schema(columns), _OF_SNAPSHOTS[name](table, request.snapshot(table)))
+
+
+def read_system(table: TableHandle, name: str, request: ReadRequest | None = None) -> pa.Table:
+    """Return the rows of `t$<name>`; raises as `system_batches`."""
+    batches = list(system_batches(table, name, request))
+    if batches:
+        return pa.Table.from_batches(batches)
+    return _empty(table, name, request)
+
+
+def _empty(table: TableHandle, name: str, request: ReadRequest | None) -> pa.Table:
+    fields = columns_of_system(table, name)
+    wanted = None if request is None or request.columns is None else set(request.columns)
+    beside = {field.name for field in fields} - set(table.schema.field_names)
+    shown = [field for field in fields if wanted is None or field.name in wanted | beside]
+    return arrow_schema(tuple(shown)).empty_table()

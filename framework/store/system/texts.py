@@ -1,0 +1,81 @@
+"""How Paimon spells values in its system tables.
+
+Partitions as SQL casts them to text, keys and bounds as Java prints its internal values (days for DATE).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lockgate.errors import UnsupportedFormatError
+from lockgate.framework.store.metadata.paths import partition_text
+from lockgate.framework.types import DataField, DataType, Kind
+
+_NULL = "null"
+
+
+def partition_row(types: Sequence[DataType], values: Sequence[Any]) -> str:
+    """Return `{2024-01-01, 3}`."""
+    pairs = zip(types, values, strict=True)
+    return "{" + ", ".join(_NULL if value is None else cast_text(kind, value) for kind, value in pairs) + "}"
+
+
+def partition_name(fields: Sequence[DataField], values: Sequence[Any], null: str) -> str:
+    """Return `day=2024-01-01/hour=3`, empty without partition columns; `null` stands for None."""
+    pairs = zip(fields, values, strict=True)
+    return "/".join(
+        f"{field.name}={null if value is None else cast_text(field.type, value)}" for field, value in pairs
+    )
+
+
+def key_text(types: Sequence[DataType], values: Sequence[Any]) -> str | None:
+    """Return `[1, a]`; None for files without a key."""
+    if not values:
+        return None
+    return "[" + ", ".join(internal_text(*pair) for pair in zip(types, values, strict=True)) + "]"
+
+
+def map_text(values: Mapping[str, str]) -> str:
+    """Return `{a=1, b=null}`, sorted by name."""
+    return "{" + ", ".join(f"{name}={values[name]}" for name in sorted(values)) + "}"
+
+
+def internal_text(kind: DataType, value: Any) -> str:
+    """Return what Java prints of a value as Paimon holds it; bytes are in hexadecimal digits."""
+    if value is None:
+        return _NULL
+    return value.hex() if kind.is_binary else partition_text(kind, value, legacy=True)
+
+
+def cast_text(kind: DataType, value: Any) -> str:
+    """Return what CAST(value AS STRING) gives; an instant is in the time zone of this computer."""
+    if kind.is_binary:
+        return bytes(value).decode("utf-8", "replace")
+    if kind.kind is Kind.TIMESTAMP_LTZ:
+        wall = value.astimezone().replace(tzinfo=None)
+        return partition_text(DataType(Kind.TIMESTAMP, precision=kind.precision), wall, legacy=False)
+    try:
+        return partition_text(kind, value, legacy=False)
+    except UnsupportedFormatError:
+        return str(value)
+
+
+def sql_type(kind: DataType) -> str:
+    """Return a type as Paimon's `asSQLString` does: as `str`, with names of fields in backticks."""
+    if kind.kind is Kind.ARRAY:
+        text = f"ARRAY<{sql_type(kind.element_type())}>"
+    elif kind.kind is Kind.MAP:
+        text = f"MAP<{sql_type(kind.key_type())}, {sql_type(kind.value_type())}>"
+    elif kind.kind is Kind.ROW:
+        text = f"ROW<{', '.join(f'`{field.name}` {sql_type(field.type)}' for field in kind.fields)}>"
+    else:
+        return str(kind)
+    return text if kind.nullable else f"{text} NOT NULL"
+
+
+def wall_clock(millis: int) -> datetime.datetime:
+    """Return a time since 1970 in milliseconds as the clocks of this computer's zone show it."""
+    seconds, rest = divmod(millis, 1000)
+    return datetime.datetime.fromtimestamp(seconds) + datetime.timedelta(milliseconds=rest)

@@ -1,0 +1,152 @@
+"""System tables of a whole warehouse, read as `lake.sys.<name>`: its options, tables and partitions."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockgate.errors import (
+    AccessDeniedError,
+    NamespaceNotFoundError,
+    NotFoundError,
+    TableNotFoundError,
+    UnsupportedFormatError,
+    nearest,
+)
+from lockgate.framework.access import Action
+from lockgate.framework.options.table_options import ON_PLAINTEXT, PARTITION_DEFAULT_NAME
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.identifier import Identifier
+from lockgate.framework.store.metadata.trust import EXTERNAL_ROOTS
+from lockgate.framework.store.system.batches import batches_of
+from lockgate.framework.store.system.columns import WAREHOUSE_COLUMNS
+from lockgate.framework.store.system.files import FileSums, live_files, sums_by
+from lockgate.framework.store.system.texts import partition_name
+from lockgate.framework.types import DataField, arrow_schema, timestamp_of
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
+
+Rows = Iterator[tuple[Any, ...]]
+
+_log = logging.getLogger("lockgate.store")
+
+_TYPE = "type"
+# An option of a file system may be a secret, whatever its name.
+_HIDDEN = "*********(redacted)"
+_SHOWN = frozenset({EXTERNAL_ROOTS, ON_PLAINTEXT.key})
+
+
+def warehouse_columns(name: str) -> tuple[DataField, ...]:
+    """Return the columns of `sys.<name>`; NotFoundError offers the nearest names."""
+    if name not in WAREHOUSE_COLUMNS:
+        raise NotFoundError(f"there is no system table sys.{name}{nearest(name, WAREHOUSE_COLUMNS)}")
+    return WAREHOUSE_COLUMNS[name]
+
+
+def warehouse_batches(catalog: Catalog, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `sys.<name>` piece by piece; raises as `warehouse_columns`."""
+    columns = warehouse_columns(name)
+    return batches_of(arrow_schema(columns), _ROWS[name](catalog))
+
+
+def read_warehouse(catalog: Catalog, name: str) -> pa.Table:
+    """Return the rows of `sys.<name>`; raises as `warehouse_columns`."""
+    schema = arrow_schema(warehouse_columns(name))
+    return pa.Table.from_batches(warehouse_batches(catalog, name), schema)
+
+
+def _names(catalog: Catalog) -> Iterator[Identifier]:
+    for namespace in catalog.list_namespaces():
+        with suppress(NamespaceNotFoundError):
+            yield from (Identifier(namespace, name) for name in catalog.list_tables(namespace))
+
+
+def _readable(catalog: Catalog) -> Iterator[tuple[Identifier, Table | None]]:
+    """Yield the tables that the one who asks may read, without those that are dropped meanwhile.
+
+    None stands for a table of a kind that cannot be opened here.
+    """
+    for name in _names(catalog):
+        with suppress(TableNotFoundError, AccessDeniedError):
+            try:
+                table = catalog.load_table(name)
+            except UnsupportedFormatError as error:
+                _log.warning("table %s is listed by its name alone: %s", name, error)
+                yield name, None
+                continue
+            grant(table, Action.SELECT, table.schema.partition_keys)
+            yield name, table
+
+
+def _opened(catalog: Catalog) -> Iterator[Table]:
+    yield from (table for _, table in _readable(catalog) if table is not None)
+
+
+def _all_table_options(catalog: Catalog) -> Rows:
+    for table in _opened(catalog):
+        for key, value in table.schema.options.items():
+            yield table.identifier.namespace, table.identifier.name, key, value
+
+
+def _catalog_options(catalog: Catalog) -> Rows:
+    yield "warehouse", catalog.file_system.uri(catalog.warehouse)
+    for key, value in catalog.options.items():
+        yield key, value if key in _SHOWN else _HIDDEN
+
+
+def _tables(catalog: Catalog) -> Rows:
+    for name, table in _readable(catalog):
+        if table is None:
+            yield (name.namespace, name.name, *(None,) * 12)
+            continue
+        schema, snapshot = table.schema, table.latest_snapshot()
+        total = FileSums()
+        for entry in live_files(table, snapshot):
+            total.add(entry.file)
+        counts = (None,) * 4 if snapshot is None else (total.rows, total.size, total.files, _epoch(total))
+        yield (
+            *(table.identifier.namespace, table.identifier.name, schema.options.get(_TYPE, "table")),
+            *(bool(schema.partition_keys), schema.has_primary_key),
+            *(schema.options.get("owner"), _number(schema.options.get("createdAt"))),
+            *(schema.options.get("createdBy"), _number(schema.options.get("updatedAt"))),
+            *(schema.options.get("updatedBy"), *counts),
+        )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _epoch(sums: FileSums) -> int | None:
+    """Return when the newest file was written; manifests hold what the clock on the wall showed."""
+    if sums.newest is None:
+        return None
+    wall: datetime.datetime = timestamp_of(sums.newest * 1000, utc=False)
+    return round(wall.astimezone().timestamp() * 1000)
+
+
+def _partitions(catalog: Catalog) -> Rows:
+    for table in _opened(catalog):
+        fields = [table.schema.field(name) for name in table.schema.partition_keys]
+        null = table.options.get_option(PARTITION_DEFAULT_NAME)
+        sums = sums_by(live_files(table, table.latest_snapshot()), bucket=False)
+        for (partition,), found in sums.items() if fields else ():
+            yield (
+                *(table.identifier.namespace, table.identifier.name, partition_name(fields, partition, null)),
+                *(found.rows, found.size, found.files, _epoch(found), False),
+            )
+
+
+_ROWS = {
+    "all_table_options": _all_table_options,
+    "catalog_options": _catalog_options,
+    "tables": _tables,
+    "partitions": _partitions,
+}
