@@ -1,4 +1,4 @@
-"""System tables that show the rows of a table: as it was compacted last, with their kinds, or with their ids.
+"""System tables that show the rows of a table: as it was compacted last, with their kinds, or their ids.
 
 Rows are read lazily, split by split. Source: Paimon's `ReadOptimizedTable`, `AuditLogTable`, `BinlogTable` and
 `RowTrackingTable`.
