@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME
-from lockgate.framework.store.manifests.binary_row import decode_row
+from lockgate.framework.store.codec.binary_row import decode_row
 from lockgate.framework.store.manifests.index_manifest import DELETION_VECTORS, read_index_manifest
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource, ManifestEntry
 from lockgate.framework.store.schema.secret_columns import secrets_in_history

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store.history.branches import branch_names
-from lockgate.framework.store.manifests.tag_files import load_tags
+from lockgate.framework.store.metadata.tag_files import load_tags
 from lockgate.framework.store.schema.schema import load_json
 from lockgate.framework.store.schema.secret_columns import secrets_in_history
 from lockgate.framework.store.system.texts import sql_type, wall_clock

@@ -1,7 +1,7 @@
 """System tables that show the rows of a table: as it was compacted last, with their kinds, or their ids.
 
-Rows are read lazily, split by split. Source: Paimon's `ReadOptimizedTable`, `AuditLogTable`, `BinlogTable` and
-`RowTrackingTable`.
+Rows are read lazily, split by split. Source: Paimon's `ReadOptimizedTable`, `AuditLogTable`, `BinlogTable`
+and `RowTrackingTable`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import CorruptFileError, InputError, UnsupportedError
-from lockgate.framework.store.rows.merge import SEQUENCE_NUMBER, VALUE_KIND, merge_tables
-from lockgate.framework.store.rows.merge_plan import RowKind
+from lockgate.framework.store.merge.merge import SEQUENCE_NUMBER, VALUE_KIND, merge_tables
+from lockgate.framework.store.merge.merge_plan import RowKind
 from lockgate.framework.store.scan.read import ROW_ID, FileReader, SplitReader, read_batches
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
