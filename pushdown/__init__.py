@@ -53,6 +53,7 @@ from lockgate.pushdown.predicates import (
     conjuncts,
     literal,
 )
+from lockgate.pushdown.pruning import Funnel, Pruner
 from lockgate.pushdown.statistics import ColumnStatistics, may_match
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "FieldPath",
     "FilterPushDown",
     "Function",
+    "Funnel",
     "LimitPushDown",
     "Not",
     "Op",
@@ -76,6 +78,7 @@ __all__ = [
     "Predicate",
     "PredicateVisitor",
     "ProjectionPushDown",
+    "Pruner",
     "Remaining",
     "RemainingAggregate",
     "ScanReport",

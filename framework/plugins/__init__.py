@@ -1,11 +1,14 @@
 """The SDK for plugins: the hooks, the types they use, and the manager that finds and checks plugins."""
 
 from lockgate.framework.plugins.authorization import acting_as, authorize, current_principal
+from lockgate.framework.plugins.checks import STEPS
 from lockgate.framework.plugins.contracts import (
     BridgeContext,
     BridgeOperation,
+    CandidateFile,
     CommandMaker,
     CommitParticipant,
+    FilePruner,
     KeyProviderFactory,
     LakeMethod,
     MaskFactory,
@@ -26,13 +29,16 @@ from lockgate.framework.plugins.manager import PluginManager, plugins, publish, 
 from lockgate.framework.plugins.observers import EventCounts
 
 __all__ = [
+    "STEPS",
     "BridgeContext",
     "BridgeOperation",
+    "CandidateFile",
     "CommandMaker",
     "CommitParticipant",
     "Denied",
     "Event",
     "EventCounts",
+    "FilePruner",
     "KeyProviderFactory",
     "KeyUnwrapped",
     "LakeMethod",

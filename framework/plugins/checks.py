@@ -5,11 +5,16 @@ The manager adds to the message which plugin answered it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from lockgate.framework.plugins.contracts import CommitParticipant, SystemTable
+from lockgate.framework.plugins.contracts import CommitParticipant, FilePruner, SystemTable
 
+# The steps of every scan that leave files out, and the line of a scan without any.
+STEPS = ("partitions", "buckets", "keys", "statistics", "limit", "order")
+_TAKEN = frozenset({*STEPS, "snapshot"})
+_STEP_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
 
 
@@ -64,11 +69,34 @@ def system_tables(answer: object) -> dict[str, Any]:
     return values
 
 
-def participants(answer: object) -> list[CommitParticipant]:
-    """Return the participants of a commit."""
-    if not isinstance(answer, list | tuple):
-        raise TypeError(f"a list of participants is wanted, not {type(answer).__name__}")
-    for each in answer:
-        if isinstance(each, type) or not isinstance(each, CommitParticipant):
-            raise TypeError(f"{each!r} lacks prepare(), committed() or aborted()")
-    return list(answer)
+def _listed(protocol: Any, lacks: str) -> Callable[[object], list[Any]]:
+    """Return a check for lists of instances of a protocol; `lacks` names its methods."""
+
+    def check(answer: object) -> list[Any]:
+        if not isinstance(answer, list | tuple):
+            raise TypeError(f"a list is wanted, not {type(answer).__name__}")
+        for each in answer:
+            if isinstance(each, type) or not isinstance(each, protocol):
+                raise TypeError(f"{each!r} lacks {lacks}")
+        return list(answer)
+
+    return check
+
+
+participants: Callable[[object], list[CommitParticipant]] = _listed(
+    CommitParticipant, "prepare(), committed() or aborted()"
+)
+_pruners: Callable[[object], list[FilePruner]] = _listed(FilePruner, "name or keeps()")
+
+
+def pruners(answer: object) -> list[FilePruner]:
+    """Return pruners of files, whose names are words and none of Lockgate's own steps."""
+    found = _pruners(answer)
+    for each in found:
+        if not isinstance(each.name, str) or not _STEP_NAME.fullmatch(each.name):
+            raise ValueError(
+                f"{each.name!r} is no name of a pruner: give up to 40 lower-case letters, digits and _"
+            )
+        if each.name in _TAKEN:
+            raise ValueError(f"{each.name!r} is a step of every scan: give the pruner another name")
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
     from lockgate.framework.types import DataField
+    from lockgate.pushdown import Predicate
 
 
 @runtime_checkable
@@ -59,6 +61,40 @@ LakeMethod: TypeAlias = Callable[..., Any]
 CommandMaker: TypeAlias = Callable[["argparse.ArgumentParser"], None]
 """Adds arguments to the parser of a command, and sets `run`: a function of the parsed options that returns
 the exit code, 0 for success."""
+
+
+@dataclass(frozen=True)
+class CandidateFile:
+    """A data file that a scan has not left out yet.
+
+    `rows` counts what is stored, deleted rows included; `size` is in bytes. `partition` holds values by
+    column name. `schema_id` is the schema that the file was written with. `extra_files` are names of files in
+    its folder, `embedded_index` is Paimon's file index where that is small enough for the manifest.
+    """
+
+    path: str
+    partition: Mapping[str, Any]
+    bucket: int
+    rows: int
+    size: int
+    schema_id: int
+    extra_files: tuple[str, ...] = ()
+    embedded_index: bytes | None = None
+
+
+@runtime_checkable
+class FilePruner(Protocol):
+    """A step of pruning that a plugin adds; `name` is its word in explain and in Spark's metrics."""
+
+    @property
+    def name(self) -> str:
+        """A word of lower-case letters, digits and `_` that no other step has."""
+
+    def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> Sequence[bool]:
+        """Return for each file whether one of its stored rows may match; True where nothing is known.
+
+        `predicate` is without NOT but before some text operators. What is raised ends the query.
+        """
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         BridgeOperation,
         CommandMaker,
         CommitParticipant,
+        FilePruner,
         KeyProviderFactory,
         LakeMethod,
         MaskFactory,
@@ -74,6 +75,11 @@ def lockgate_principal(caller: Caller) -> Principal | None:
 @hookspec
 def lockgate_authorize(request: AccessRequest) -> Decision | None:
     """Return whether an action is allowed and which rows and values are hidden, or None for no opinion."""
+
+
+@hookspec
+def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:  # type: ignore[empty-body]
+    """Return the steps that this plugin adds to the pruning of a table's files."""
 
 
 @hookspec

@@ -18,6 +18,7 @@ from lockgate.framework.plugins.contracts import (
     BridgeOperation,
     CommandMaker,
     CommitParticipant,
+    FilePruner,
     KeyProviderFactory,
     LakeMethod,
     MaskFactory,
@@ -229,18 +230,39 @@ class PluginManager:
         """Return what all plugins decide together; the caller of a denied action is not told by this."""
         return combined(self._checked("lockgate_authorize", Decision, request=request))
 
-    # --- what takes part in commits ---
+    # --- what takes part in scans and commits ---
+
+    def pruners(self, table: TableHandle) -> list[tuple[str, FilePruner]]:
+        """Return the pruners of a table, each with its plugin; PluginError if two have one name."""
+        found = self._listed("lockgate_pruners", checks.pruners, table=table)
+        owner: dict[str, str] = {}
+        for plugin, pruner in found:
+            if pruner.name in owner:
+                raise PluginError(
+                    f"plugin {plugin!r} and plugin {owner[pruner.name]!r} both add pruner {pruner.name!r}: "
+                    f"leave one out by {DISABLE_VARIABLE}={plugin}",
+                    plugin,
+                )
+            owner[pruner.name] = plugin
+        return found
 
     def commit_participants(self, table: TableHandle) -> list[CommitParticipant]:
         """Return what takes part in a commit to a table."""
-        if not self._has("lockgate_commit_participants"):
+        found = self._listed("lockgate_commit_participants", checks.participants, table=table)
+        return [participant for _, participant in found]
+
+    def _listed(
+        self, hook: str, check: Callable[[object], list[T]], **arguments: object
+    ) -> list[tuple[str, T]]:
+        """Call a hook that answers lists, and return their items in order, each with its plugin."""
+        if not self._has(hook):
             return []
-        found: list[CommitParticipant] = []
-        for plugin, answer in self._answers("lockgate_commit_participants", table=table):
+        found: list[tuple[str, T]] = []
+        for plugin, answer in self._answers(hook, **arguments):
             try:
-                found += checks.participants(answer)
-            except TypeError as error:
-                raise self._failed(plugin, "lockgate_commit_participants", error) from error
+                found += [(plugin, each) for each in check(answer)]
+            except Exception as error:  # what a plugin answers may be anything
+                raise self._failed(plugin, hook, error) from error
         return found
 
     # --- what plugins observe ---

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from lockgate.framework.plugins import hookimpl, plugins
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,6 +71,34 @@ def test_the_ui_shows_them(spark: SparkSession, parts: str, event_log: Path) -> 
         "SparkListenerDriverAccumUpdates",
     ):
         assert shown in text
+
+
+class Oddly:
+    """Leaves out the files that the figures of no other step count: the last two."""
+
+    name = "oddly"
+
+    def keeps(self, predicate: object, files: Sequence[object]) -> list[bool]:
+        return [number < len(files) - 2 for number, _ in enumerate(files)]
+
+
+def test_a_plugins_step_is_a_figure_of_its_own(spark: SparkSession, parts: str, event_log: Path) -> None:
+    @hookimpl
+    def lockgate_pruners(table: object) -> list[object]:
+        return [Oddly()]
+
+    plugins().register(types.SimpleNamespace(lockgate_pruners=lockgate_pruners), "oddly")
+    try:
+        frame = spark.table(parts).where("id > 0")
+        assert len(frame.collect()) == 2
+        metrics = leaf(frame).metrics()
+    finally:
+        plugins().unregister("oddly")
+    assert metrics.apply("skipped_by_oddly").value() == 2
+    assert metrics.apply("skipped_by_statistics").value() == 0
+    spark.sql("SELECT 'after it'").collect()
+    text = "".join(path.read_text() for path in event_log.rglob("*") if path.is_file())
+    assert "files skipped by oddly" in text
 
 
 def test_statistics_count_what_is_left_after_skipping(spark: SparkSession, parts: str) -> None:

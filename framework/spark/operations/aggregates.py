@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.scan_metrics import skipped_by
 from lockgate.framework.spark.operations.scans import selected_by
 from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
 from lockgate.pushdown import Aggregate, Function, Predicate, all_of, describe_json, from_json
@@ -42,7 +43,7 @@ def aggregates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             "manifests": answer.report.manifests,
             "files": 0,
             "bytes": 0,
-            "skipped_by_partitions": answer.report.total.files - answer.report.kept.files,
+            skipped_by("partitions"): answer.report.total.files - answer.report.kept.files,
             "answered_from_metadata": answer.report.kept.files,
         },
     }

@@ -20,6 +20,7 @@ from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
+from lockgate.framework.spark.operations.scan_metrics import scan_metrics
 from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.rename import is_hidden
@@ -190,6 +191,7 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
             "is_managed_location": "true",
         },
         "location": table.location,
+        "scan_metrics": scan_metrics(table),
         "target_file_size": table.options.get_option(TARGET_FILE_SIZE),
         "snapshot_id": snapshot_id,
         "commit_id": held_snapshot(table, snapshot_id).commit_id if snapshot_id else None,

@@ -12,6 +12,7 @@ from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.catalogs import system_table
 from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.spark.operations.file_formats import check_formats
+from lockgate.framework.spark.operations.scan_metrics import metrics_of
 from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.store.visibility import masked_columns, require_keys, usable_keys
 from lockgate.framework.types import Kind, to_spark_type, value_to_json
@@ -92,7 +93,7 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     reply["bucketing"] = _bucketing(planned)
     if request.get("estimates"):
         reply["columns"] = _estimates(planned, request["columns"])
-    return {**reply, "metrics": _metrics(planned, time.monotonic() - started)}
+    return {**reply, "metrics": metrics_of(planned, time.monotonic() - started)}
 
 
 def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -151,21 +152,6 @@ def _bucketing(planned: ScanPlan) -> dict[str, Any] | None:
         return None
     keys = list(planned.schema.partition_keys)
     return {"column": found.column, "count": found.count, "partition_columns": keys}
-
-
-def _metrics(planned: ScanPlan, seconds: float) -> dict[str, int]:
-    """Return what Spark's UI shows of a plan, by the names of the connector's metrics."""
-    skipped: dict[str, int] = {}
-    for step in planned.report.steps:
-        name = f"skipped_by_{step.name}"
-        skipped[name] = skipped.get(name, 0) + step.before.files - step.after.files
-    return {
-        "planning_ms": round(seconds * 1000),
-        "manifests": planned.report.manifests,
-        "files": sum(len(split.files) for split in planned.splits),
-        "bytes": planned.total_bytes,
-        **skipped,
-    }
 
 
 def _plan(

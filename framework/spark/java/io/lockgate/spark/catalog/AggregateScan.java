@@ -22,6 +22,7 @@ import org.apache.spark.sql.types.StructType;
 final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
   private final String scanId;
   private final String table;
+  private final JsonNode metrics;
   private final Aggregation aggregation;
   private final JsonNode answer;
   private final StructType schema;
@@ -29,6 +30,7 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
   AggregateScan(String scanId, LockgateTable table, Aggregation aggregation, JsonNode answer) {
     this.scanId = scanId;
     this.table = table.name();
+    this.metrics = table.metrics();
     this.aggregation = aggregation;
     this.answer = answer;
     this.schema =
@@ -85,12 +87,12 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return ScanMetrics.all();
+    return ScanMetrics.of(metrics);
   }
 
   @Override
   public CustomTaskMetric[] reportDriverMetrics() {
-    return ScanMetrics.values(answer.path("metrics"));
+    return ScanMetrics.values(metrics, answer.get("metrics"));
   }
 
   @Override

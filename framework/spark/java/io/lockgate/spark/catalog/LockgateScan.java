@@ -281,12 +281,12 @@ public final class LockgateScan
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return ScanMetrics.all();
+    return ScanMetrics.of(table.metrics());
   }
 
   @Override
   public CustomTaskMetric[] reportDriverMetrics() {
-    return ScanMetrics.values(plan().path("metrics"));
+    return ScanMetrics.values(table.metrics(), plan().get("metrics"));
   }
 
   @Override

@@ -102,6 +102,11 @@ public abstract class LockgateTable
     return names("sequence_fields");
   }
 
+  /** The metrics of scans of this table, each with its name and description. */
+  JsonNode metrics() {
+    return spec.get("scan_metrics");
+  }
+
   /** Tells whether rows are deleted where they lie, by deletion vectors. */
   boolean marksRows() {
     return spec.path("marks_rows").asBoolean();

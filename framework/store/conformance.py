@@ -1,0 +1,109 @@
+"""Suites for authors of plugins of the store: subclass one in your tests, and pytest runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from lockgate.framework.plugins import CandidateFile, FilePruner, hookimpl, plugins
+from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.table import Table
+from lockgate.pushdown import Predicate, Step, describe, to_arrow_expression
+
+
+class PrunerConformance:
+    """What every pruner of files must do: a pruned scan finds the rows that a full scan and a filter find.
+
+    Implement `pruner`, `table` and `predicates`.
+    """
+
+    def pruner(self) -> FilePruner:
+        """Return the pruner."""
+        raise NotImplementedError
+
+    def table(self) -> Table:
+        """Return a table of several files; one with a primary key shows most."""
+        raise NotImplementedError
+
+    def predicates(self) -> Sequence[Predicate]:
+        """Return filters of the table; by at least one of them the pruner leaves a file out."""
+        raise NotImplementedError
+
+    def test_it_has_a_name_of_its_own(self) -> None:
+        """The name is accepted, and it is the line in the report of a scan."""
+        predicate = self.predicates()[0]
+        with _pruning(self.pruner()) as pruner:
+            steps = self.table().scan(predicate=predicate).report.steps
+        assert [step.name for step in steps].count(pruner.name) == 1
+
+    def test_a_pruned_scan_finds_what_a_full_scan_finds(self) -> None:
+        """No row that matches is lost, and none comes back that a newer one has replaced."""
+        table = self.table()
+        every = table.read()
+        for predicate in self.predicates():
+            wanted = every.filter(to_arrow_expression(predicate, every.schema))
+            with _pruning(self.pruner()):
+                found = table.read(predicate=predicate)
+            assert _rows(found) == _rows(wanted), f"rows that match {describe(predicate)} differ"
+
+    def test_it_leaves_something_out(self) -> None:
+        """At least one filter leaves out a file that metadata alone would keep."""
+        with _pruning(self.pruner()) as pruner:
+            left_out = [
+                step.before.files - step.after.files
+                for predicate in self.predicates()
+                for step in _steps(self.table(), predicate, pruner.name)
+            ]
+        assert max(left_out, default=0) > 0, "no file was left out: give a filter that the pruner can use"
+
+    def test_files_are_judged_each_by_itself(self) -> None:
+        """The answer for a file does not depend on the files that are asked about with it."""
+        asked = _Recorded(self.pruner())
+        with _pruning(asked):
+            for predicate in self.predicates():
+                self.table().scan(predicate=predicate)
+        for predicate, files, answers in asked.calls:
+            assert len(answers) == len(files)
+            for file, answer in zip(files, answers, strict=True):
+                assert list(asked.pruner.keeps(predicate, [file])) == [answer], file.path
+
+
+class _Recorded:
+    """A pruner that writes down what it is asked."""
+
+    def __init__(self, pruner: FilePruner) -> None:
+        self.pruner = pruner
+        self.name = pruner.name
+        self.calls: list[tuple[Predicate, Sequence[CandidateFile], list[bool]]] = []
+
+    def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> list[bool]:
+        answers = list(self.pruner.keeps(predicate, files))
+        self.calls.append((predicate, files, answers))
+        return answers
+
+
+@contextlib.contextmanager
+def _pruning(pruner: FilePruner) -> Iterator[FilePruner]:
+    """Let scans of this process ask `pruner`."""
+
+    @hookimpl
+    def lockgate_pruners(table: TableHandle) -> list[FilePruner]:
+        return [pruner]
+
+    name = f"{pruner.name} under test"
+    plugins().register(types.SimpleNamespace(lockgate_pruners=lockgate_pruners), name)
+    try:
+        yield pruner
+    finally:
+        plugins().unregister(name)
+
+
+def _steps(table: Table, predicate: Predicate, name: str) -> list[Step]:
+    return [step for step in table.scan(predicate=predicate).report.steps if step.name == name]
+
+
+def _rows(table: pa.Table) -> list[str]:
+    return sorted(repr(row) for row in table.to_pylist())

@@ -1,0 +1,51 @@
+"""Pruning: steps that leave out what a query cannot need, and the funnel that runs and counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, Protocol, TypeVar
+
+from lockgate.pushdown.explain import Count, Step
+
+T = TypeVar("T")
+
+
+class Pruner(Protocol[T]):
+    """One step of pruning.
+
+    `name` is its line in explain, and names its metric `skipped_by_<name>`. `by` says what it prunes by.
+    """
+
+    @property
+    def name(self) -> str:
+        """The word for the step."""
+
+    @property
+    def by(self) -> str:
+        """What the step prunes by, for people; empty if there is nothing to say."""
+
+    def prune(self, kept: T) -> T | None:
+        """Return what is left of `kept`, which no earlier step has left out.
+
+        None says that the step does not apply; then it is not reported.
+        """
+
+
+class Funnel(Generic[T]):
+    """Runs pruners in order and counts by `count` what each leaves; `steps` are those that applied."""
+
+    def __init__(self, count: Callable[[T], Count]) -> None:
+        self._count = count
+        self.steps: tuple[Step, ...] = ()
+
+    def run(self, kept: T, pruners: Iterable[Pruner[T]]) -> T:
+        """Return what all pruners leave of `kept`."""
+        before = self._count(kept)
+        for pruner in pruners:
+            left = pruner.prune(kept)
+            if left is None:
+                continue
+            after = self._count(left)
+            self.steps += (Step(pruner.name, before, after, pruner.by),)
+            kept, before = left, after
+        return kept
