@@ -9,8 +9,9 @@ one by one. A cache that outgrows mapped files while a stream runs is still answ
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions
@@ -21,14 +22,13 @@ from lockgate.lookup.spec.options import CACHE, IN_JVM, MEMORY_MAX
 from lockgate.lookup.spec.spec import cached_layout
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import DataType
 
     from lockgate.framework.options.table_options import TableOptions
     from lockgate.framework.store.table import Table
     from lockgate.lookup.spec.spec import CacheLayout, LookupSpec
 
-_FUNCTION = "lookup"
 _WORD_BYTES = 8
 # Of a row's hash, key and ends of both, and of a string, as a guess.
 _OVERHEAD_WORDS = 5
@@ -76,7 +76,9 @@ def _kind(kind: pa.DataType) -> str | None:
     return "bytes" if is_variable(kind) else None
 
 
+@contextmanager
 def jvm_function(
+    spark: SparkSession,
     catalog: str,
     place: str,
     layout: CacheLayout,
@@ -85,11 +87,13 @@ def jvm_function(
     wait_seconds: float,
     *,
     everywhere: bool,
-) -> Callable[..., Column]:
-    """The function of the batch's pin and mark and the key columns that gives a cache's answer to them.
+) -> Iterator[Callable[..., Column]]:
+    """Offer `spark` the function of the batch's pin and mark and the key columns that gives a cache's answer.
 
     `place` is a folder, or, with `everywhere`, what each host turns into a folder of its own (see
-    `cache_paths`)."""
+    `cache_paths`). No statement can name it: the session finds the function by an unguessable name, and only
+    inside the `with` block, in which a plan with the function must be made.
+    """
     how = {
         "place": place,
         "everywhere": everywhere,
@@ -98,15 +102,20 @@ def jvm_function(
         "columns": [_kind(kind) for kind in layout.row_schema.types],
         "answered": [layout.row_schema.get_field_index(name) for name in layout.columns],
     }
+    session: Any = spark
+    offers = session._jvm.io.lockgate.spark.lookup.OfferedLookups
+    name = offers.offer(session._jsparkSession, json.dumps(how))
 
     def ask(pin: Column, mark: Column, *keys: Column) -> Column:
         return functions.call_function(
-            f"`{catalog}`.{_FUNCTION}",
-            functions.lit(json.dumps(how)),
+            f"`{catalog}`.{name}",
             functions.lit(None).cast(answer_type),
             pin,
             mark,
             *(key.cast(kind) for key, kind in zip(keys, key_types, strict=True)),
         )
 
-    return ask
+    try:
+        yield ask
+    finally:
+        offers.withdraw(name)

@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -126,13 +127,11 @@ def by_cache(join: Join) -> DataFrame:
         stream = _by_group(join, buckets, groups, group)
     options = lookup_options(join.dimension.options, join.spec.options)
     retried = retry_of(options) is not None
-    lookup = (
-        _jvm_function(join, options) if _in_jvm(join, options, groups) else _function(join, options, groups)
-    )
     columns = [column_named(key) for key in ([group] if groups else []) + list(join.keys)]
     pin = pin_of(join, by_spark=False, groups=groups)
     rows = stream.withColumns({pinned: pin[SNAPSHOT_MEMBER], marked: pin[MARK_MEMBER]})
-    rows = rows.withColumn(matched, lookup(functions.col(pinned), functions.col(marked), *columns))
+    with _asking(join, options, groups) as lookup:
+        rows = rows.withColumn(matched, lookup(functions.col(pinned), functions.col(marked), *columns))
     # Its values are not those of the key, which may be of an encrypted column.
     rows = rows.withMetadata(matched, {_LOOKED_UP: True})
     snapshot = functions.col(pinned).bitwiseAND(functions.lit(SNAPSHOT_MASK))
@@ -225,6 +224,14 @@ def _folder_of(dimension: Table, spec: LookupSpec) -> str:
     return str(directory_for(dimension, spec).path)
 
 
+def _asking(
+    join: Join, options: TableOptions, groups: int | None
+) -> AbstractContextManager[Callable[..., Column]]:
+    if _in_jvm(join, options, groups):
+        return _jvm_function(join, options)
+    return nullcontext(_function(join, options, groups))
+
+
 def _in_jvm(join: Join, options: TableOptions, groups: int | None) -> bool:
     return (
         groups is None
@@ -233,11 +240,12 @@ def _in_jvm(join: Join, options: TableOptions, groups: int | None) -> bool:
     )
 
 
-def _jvm_function(join: Join, options: TableOptions) -> Callable[..., Column]:
+def _jvm_function(join: Join, options: TableOptions) -> AbstractContextManager[Callable[..., Column]]:
     REPORTS.counter(join.stream.sparkSession.sparkContext)  # which takes over what the JVM counts
     struct = _struct_type(join.names, join.fields())
     by_executors = executors_keep(join.stream.sparkSession)
     return jvm_function(
+        join.stream.sparkSession,
         join.name[0],
         _finder(by_executors)(join.dimension, join.spec),
         join.layout,

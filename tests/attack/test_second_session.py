@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 import uuid
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
+
+from lockgate import lookup
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,3 +85,64 @@ def test_no_plan_conf_or_error_shows_a_handle_that_opens(lake: Lake, secrets: st
     text = frame._jdf.queryExecution().toString()
     assert "session:" not in text
     assert "keys-" not in text
+
+
+# --- caches of lookups -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cached(lake: Lake, table: Named, options: dict[str, str], lookups_end: None) -> dict[str, Any]:
+    """What a join of the usual session tells its tasks about its cache, and the batch's snapshot."""
+    name = table("dim")
+    lake.spark.sql(
+        f"CREATE TABLE {name} (id BIGINT, v STRING) TBLPROPERTIES ('primary-key'='id', 'bucket'='1')"
+    )
+    lake.spark.sql(f"INSERT INTO {name} VALUES (1, '{SECRET}')")
+    joined = lookup.lookup_join(lake.spark.range(3), name, on="id", options=options)
+    assert [row.v for row in joined.where("id = 1").collect()] == [SECRET]
+    assert re.search(r"lookup_[0-9a-f]{32}", joined._jdf.queryExecution().toString()) is None
+    status = lookup.status(name)
+    assert status.directory not in joined._jdf.queryExecution().toString()
+    return {
+        "snapshot": status.served_snapshot,
+        "how": json.dumps(
+            {
+                "place": status.directory,
+                "everywhere": False,
+                "wait_seconds": 0.2,
+                "keys": ["int64"],
+                "columns": ["text"],
+                "answered": [0],
+            }
+        ),
+    }
+
+
+ANSWER = "cast(null AS STRUCT<v: STRING>), {snapshot}L, 0L, 1L"
+
+
+def test_no_statement_names_the_folder_of_a_cache(lake: Lake, cached: dict[str, Any]) -> None:
+    stranger, catalog = mounted(lake, None)
+    arguments = ANSWER.format(**cached)
+    for session, name in ((stranger, catalog), (lake.spark, lake.name)):
+        for given in (f"'{cached['how']}', {arguments}", arguments):
+            with pytest.raises(AnalysisException, match="lookup"):
+                session.sql(f"SELECT {name}.lookup({given})").collect()
+
+
+def test_only_the_session_that_plans_a_join_finds_its_function(lake: Lake, cached: dict[str, Any]) -> None:
+    stranger, catalog = mounted(lake, None)
+    jvm: Any = lake.spark._jvm
+    offers = jvm.io.lockgate.spark.lookup.OfferedLookups
+    session: Any = lake.spark
+    name = offers.offer(session._jsparkSession, cached["how"])
+    arguments = ANSWER.format(**cached)
+    assert lake.spark.sql(f"SELECT {lake.name}.{name}({arguments}).v AS v").collect() == [(SECRET,)]
+    for thief in (f"{catalog}.{name}", f"{lake.name}.{name}"):
+        with pytest.raises(AnalysisException, match="UNRESOLVED_ROUTINE"):
+            stranger.sql(f"SELECT {thief}({arguments})").collect()
+    planned = lake.spark.sql(f"SELECT {lake.name}.{name}({arguments}).v AS v")
+    offers.withdraw(name)
+    assert planned.collect() == [(SECRET,)]
+    with pytest.raises(AnalysisException, match="UNRESOLVED_ROUTINE"):
+        lake.spark.sql(f"SELECT {lake.name}.{name}({arguments})").collect()

@@ -8,14 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.functions import col, lit
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 from same_frames import same as same_tuples
 
 from lockgate import lookup
 from lockgate.lookup import lookup_join
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.join import plan
+from lockgate.lookup.join.jvm import jvm_function
+from lockgate.lookup.spec.spec import CacheLayout, Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -210,17 +215,24 @@ def test_removed_states_are_let_go(spark: SparkSession, table: MakeName, options
 # --- the function by itself --------------------------------------------------------------------------
 
 
+LAYOUT = CacheLayout(
+    Kind.PRIMARY_KEY,
+    pa.schema([("id", pa.int64())]),
+    pa.schema([("v", pa.string())]),
+    None,
+    ("v",),
+    ("id", "v"),
+)
+
+
 def ask(spark: SparkSession, place: Path, pin: int, wait_seconds: float = 0.2) -> list[Any]:
-    how = {
-        "place": str(place),
-        "everywhere": False,
-        "wait_seconds": wait_seconds,
-        "keys": ["int64"],
-        "columns": ["text"],
-        "answered": [0],
-    }
-    answer = f"lake.lookup('{json.dumps(how)}', cast(null AS STRUCT<v: STRING>), {pin}L, 0L, id)"
-    return [row[0] for row in spark.range(3).selectExpr(answer).collect()]
+    answer = StructType([StructField("v", StringType())])
+    asking = jvm_function(
+        spark, "lake", str(place), LAYOUT, [LongType()], answer, wait_seconds, everywhere=False
+    )
+    with asking as function:
+        asked = spark.range(3).select(function(lit(pin).cast("long"), lit(0).cast("long"), col("id")))
+    return [row[0] for row in asked.collect()]
 
 
 def test_a_state_that_never_comes_is_an_error_and_none_has_no_rows(

@@ -13,7 +13,7 @@ import io.lockgate.spark.catalog.StagedReplacement;
 import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.catalog.TableChanges;
 import io.lockgate.spark.files.BucketFunction;
-import io.lockgate.spark.lookup.LookupFunction;
+import io.lockgate.spark.lookup.OfferedLookups;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -429,8 +429,9 @@ public final class LockgateCatalog
     if (identifier.name().equals(BucketFunction.NAME)) {
       return new BucketFunction();
     }
-    if (identifier.name().equals(LookupFunction.NAME)) {
-      return new LookupFunction();
+    UnboundFunction lookup = OfferedLookups.find(SparkSession.active(), identifier.name());
+    if (lookup != null) {
+      return lookup;
     }
     throw new NoSuchFunctionException(identifier);
   }

@@ -15,24 +15,23 @@ import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.TaskCompletionListener;
 
 /**
- * {@code lookup(how, type, pin, mark, key, ...)}: the answer of a cache to a key, inside the JVM of
- * the task. Joins plan with it where the cache is in mapped files; it is not for users.
+ * {@code lookup(type, pin, mark, key, ...)}: the answer of a cache to a key, inside the JVM of the
+ * task. Joins plan with it where the cache is in mapped files; users get it by no name ({@link
+ * OfferedLookups}).
  *
- * <p>{@code how} is a JSON text ({@code lockgate.lookup.mapped}), {@code type} a null of the
- * answer's type, {@code pin} the batch's snapshot and token, {@code mark} what tells the snapshot
- * from others of its number.
+ * <p>{@code type} is a null of the answer's type, {@code pin} the batch's snapshot and token,
+ * {@code mark} what tells the snapshot from others of its number. Which cache answers, and how its
+ * rows are kept, is no argument: the text of a statement must not name a folder.
  */
 public final class LookupFunction implements UnboundFunction {
-  public static final String NAME = "lookup";
-  private static final int HOW = 0;
-  private static final int TYPE = 1;
-  private static final int PIN = 2;
-  private static final int MARK = 3;
-  private static final int FIRST_KEY = 4;
+  private static final String NAME = "lookup";
+  private static final int TYPE = 0;
+  private static final int PIN = 1;
+  private static final int MARK = 2;
+  private static final int FIRST_KEY = 3;
   private static final long NO_PIN = -1;
 
   /** As {@code counting.pack} puts the two together. */
@@ -41,21 +40,26 @@ public final class LookupFunction implements UnboundFunction {
   /** One in so many lookups is timed, for to look at the clock takes as long as some of them. */
   private static final int TIMED = 64;
 
+  private final String how;
+
+  /** {@code how} is a JSON text of {@code lockgate.lookup.join.jvm}. */
+  LookupFunction(String how) {
+    this.how = how;
+  }
+
   @Override
   public BoundFunction bind(StructType input) {
     if (input.length() <= FIRST_KEY) {
-      throw new UnsupportedOperationException(
-          "lookup takes how, type, pin, mark and at least one key");
+      throw new UnsupportedOperationException("lookup takes type, pin, mark and at least one key");
     }
     DataType[] types =
         Arrays.stream(input.fields()).map(StructField::dataType).toArray(DataType[]::new);
-    return new Bound(types, LookupCounts.of(SparkContext.getOrCreate()));
+    return new Bound(how, types, LookupCounts.of(SparkContext.getOrCreate()));
   }
 
   @Override
   public String description() {
-    return "lookup(how, type, pin, mark, key, ...): the answer of a lookup cache to a key; used by"
-        + " lookup joins";
+    return "lookup(type, pin, mark, key, ...): the answer of a lookup cache to a key";
   }
 
   @Override
@@ -64,11 +68,13 @@ public final class LookupFunction implements UnboundFunction {
   }
 
   private static final class Bound implements ScalarFunction<Object> {
+    private final String how;
     private final DataType[] types;
     private final LookupCounts counts;
     private transient Asking asking;
 
-    Bound(DataType[] types, LookupCounts counts) {
+    Bound(String how, DataType[] types, LookupCounts counts) {
+      this.how = how;
       this.types = types;
       this.counts = counts;
     }
@@ -108,7 +114,7 @@ public final class LookupFunction implements UnboundFunction {
     @Override
     public Object produceResult(InternalRow input) {
       if (asking == null) {
-        asking = new Asking(input.getUTF8String(HOW), types, counts);
+        asking = new Asking(how, types, counts);
       }
       return asking.answer(input);
     }
@@ -132,8 +138,8 @@ public final class LookupFunction implements UnboundFunction {
     private long timedNanos;
     private long timedRows;
 
-    Asking(UTF8String how, DataType[] types, LookupCounts counts) {
-      JsonNode said = parse(how.toString());
+    Asking(String how, DataType[] types, LookupCounts counts) {
+      JsonNode said = parse(how);
       String place = said.get("place").asText();
       this.cache = said.get("everywhere").asBoolean() ? CachePlaces.local(place) : Path.of(place);
       this.waitSeconds = said.get("wait_seconds").asDouble();
