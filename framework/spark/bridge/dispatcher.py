@@ -24,6 +24,7 @@ from lockgate.framework.spark.operations import keys as key_operations
 from lockgate.framework.spark.operations import partitions as partition_operations
 from lockgate.framework.spark.operations import replacements as replace_operations
 from lockgate.framework.spark.operations import scans as scan_operations
+from lockgate.framework.spark.operations import system_tables as system_operations
 from lockgate.framework.spark.operations import writes as write_operations
 from lockgate.framework.spark.operations.context import Context
 
@@ -43,6 +44,7 @@ _OWN: dict[str, Handler] = {
     **partition_operations.OPERATIONS,
     **replace_operations.OPERATIONS,
     **scan_operations.OPERATIONS,
+    **system_operations.OPERATIONS,
     **aggregate_operations.OPERATIONS,
     **write_operations.OPERATIONS,
     **flow_operations.OPERATIONS,

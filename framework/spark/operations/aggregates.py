@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.scan_metrics import skipped_by
 from lockgate.framework.spark.operations.scans import selected_by
+from lockgate.framework.spark.operations.system_tables import view_of
 from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
 from lockgate.pushdown import Aggregate, Function, Predicate, all_of, describe_json, from_json
 
@@ -70,7 +71,11 @@ def _answer(
         reason = "remains because a range of snapshots is read"
         return tuple((str(each), reason) for each in known), None
     wanted = ReadRequest(
-        columns=(), predicate=_joined(filters), snapshot_id=selected.snapshot_id, own_schema=False
+        columns=(),
+        predicate=_joined(filters),
+        snapshot_id=selected.snapshot_id,
+        own_schema=False,
+        read_optimized=view_of(request) == "ro",
     )
     answer = answer_aggregates(table, known, group_by, wanted)
     return answer.report.aggregates, answer

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import (
     InputError,
     NamespaceNotFoundError,
-    NotFoundError,
     TableNotFoundError,
-    nearest,
 )
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.orc.encryption.plaintext import MARK
-from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.spark.operations.scan_metrics import scan_metrics
+from lockgate.framework.spark.operations.system_tables import (
+    SYSTEM_NAMESPACE,
+    describe_of_warehouse,
+    describe_system,
+    describe_view,
+    dotted_name,
+)
 from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.rename import is_hidden
@@ -29,16 +33,14 @@ from lockgate.framework.store.scan.selection import snapshot_at, snapshot_called
 from lockgate.framework.store.schema.defaults import default_sql
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.store.system.columns import WAREHOUSE_COLUMNS
+from lockgate.framework.store.system.tables import ROWS
 from lockgate.framework.store.visibility import column_marks, masked_columns
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.plugins import SystemTable
     from lockgate.framework.store.table import Table
-
-# Procedures live here; it holds no tables and cannot be dropped.
-SYSTEM_NAMESPACE = "sys"
 
 # What Spark adds to the properties of every table it creates.
 _SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_managed_location", "type"})
@@ -114,28 +116,38 @@ def drop_namespace(context: Context, request: dict[str, Any]) -> bool:
 
 def list_tables(context: Context, request: dict[str, Any]) -> list[str]:
     """List the tables of a database."""
-    if request["namespace"] in ([], [SYSTEM_NAMESPACE]):
+    if not request["namespace"]:
         return []
+    if request["namespace"] == [SYSTEM_NAMESPACE]:
+        return sorted(WAREHOUSE_COLUMNS)
     return context.requested_catalog().list_tables(context.namespace())
 
 
 def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Describe a table at its newest snapshot, or at the one that a time travel names."""
+    if request["namespace"] == [SYSTEM_NAMESPACE]:
+        return describe_of_warehouse(context)
+    named = dotted_name(context)
+    if named is not None:
+        return {**load_table(context.about(named), {**request, **named}), "named": named}
     try:
         table = context.table()
     except (TableNotFoundError, NamespaceNotFoundError) as error:
         return {"missing": str(error)}
     suffix = split_name(request["name"])[1]
-    if suffix:
-        made = system_table(suffix)
-        return {
-            "system": True,
-            "name": context.full_name(),
-            "schema": to_spark_json(made.schema(context, table)),
-            "single_row": getattr(made, "single_row", False),
-        }
+    travels = "version" in request or "timestamp" in request
+    if suffix and suffix not in ROWS:
+        asked = _wanted_snapshot(table, request) if travels else None
+        return describe_system(context, table, suffix, asked)
+    spec = _describe_at(context, table, request, travels=travels)
+    return describe_view(table, suffix, spec) if suffix else spec
+
+
+def _describe_at(
+    context: Context, table: Table, request: Mapping[str, Any], *, travels: bool
+) -> dict[str, Any]:
     snapshot_id = _wanted_snapshot(table, request)
-    if "version" not in request and "timestamp" not in request:
+    if not travels:
         return describe(context, table, snapshot_id)
     check_readable(table.schema)
     table = table.with_schema(held_snapshot(table, snapshot_id).schema_id)
@@ -282,17 +294,6 @@ def drop_table(context: Context, request: dict[str, Any]) -> bool:
         return False
     catalog.drop_table(context.identifier())
     return True
-
-
-# --- system tables -------------------------------------------------------------------------------
-
-
-def system_table(suffix: str) -> SystemTable:
-    """Return the system table that a plugin adds under `suffix`; NotFoundError offers the nearest names."""
-    known = plugins().system_tables()
-    if suffix not in known:
-        raise NotFoundError(f"there is no system table ${suffix}{nearest(suffix, known)}")
-    return known[suffix]
 
 
 OPERATIONS = {

@@ -38,6 +38,10 @@ class Context:
         self._request = request
         self._asker = asker or dispatcher.sessions.asker(None)
 
+    def about(self, named: Mapping[str, Any]) -> Context:
+        """Return the context of the same request about another table, named by `named`."""
+        return Context(self.dispatcher, {**self._request, **named}, self._asker, self.session)
+
     @property
     def request(self) -> Mapping[str, Any]:
         """The request as the connector sent it."""

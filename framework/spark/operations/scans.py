@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
 from lockgate.framework.spark.catalogs import strict
-from lockgate.framework.spark.operations.catalogs import system_table
-from lockgate.framework.spark.operations.context import Context, split_name
+from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.file_formats import check_formats
 from lockgate.framework.spark.operations.scan_metrics import metrics_of
+from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, system_table, view_of
 from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.store.visibility import masked_columns, require_keys, usable_keys
-from lockgate.framework.types import Kind, to_spark_type, value_to_json
+from lockgate.framework.types import to_spark_type, value_to_json
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from lockgate.framework.store.scan.split import Split
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
-    from lockgate.framework.types import DataField, DataType
 
 _ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
 # Paimon's: data files keep keys in their value columns only.
@@ -87,6 +86,8 @@ def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
     context.dispatcher.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
     reply = _reply(context, table, planned, is_strict=is_strict)
+    if view_of(request) in KEEP_DELETES and reply["merge_plan"]:
+        reply["merge_plan"]["keep_deletes"] = True
     sizes = _split_sizes(table, request["options"])
     reply["split_sizes"] = sizes
     reply["on_driver"] = _suits_driver(planned, sizes["driver_max_size"])
@@ -174,6 +175,7 @@ def _plan(
         order=order,
         strict=bool(request.get("strict")),
         own_schema=False,
+        read_optimized=view_of(request) == "ro",
     )
     if snapshot_id == 0:
         wanted.resolve(table)
@@ -336,6 +338,8 @@ def _split(context: Context, table: Table, schema: TableSchema, split: Split) ->
                 "size": file.file_size,
                 "rows": file.row_count,
                 "schema_id": file.schema_id,
+                "first_row_id": file.first_row_id,
+                "sequence": file.max_sequence_number,
                 "vector": None if vector is None else _vector(context, table, vector),
             }
             for file, path, vector in zip(split.files, split.paths, split.vectors, strict=True)
@@ -360,30 +364,8 @@ def _value_text(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value).translate(_ESCAPED)
 
 
-def system_rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
-    made = system_table(split_name(request["name"])[1])
-    table = context.table()
-    fields = made.schema(context, table)
-    rows = made.rows(context, table, request["options"], request["properties"]).to_pylist()
-    return {
-        "rows": [_members_to_json(fields, row) for row in rows],
-    }
-
-
-def _members_to_json(fields: Sequence[DataField], row: Mapping[str, Any]) -> list[Any]:
-    return [_to_json(field.type, row[field.name]) for field in fields]
-
-
-def _to_json(data_type: DataType, value: Any) -> Any:
-    if data_type.kind is Kind.ROW and value is not None:
-        return _members_to_json(data_type.fields, value)
-    return value_to_json(data_type, value)
-
-
 OPERATIONS = {
     "scan.filters": filters,
     "scan.plan": plan,
     "scan.selective": selective,
-    "system.rows": system_rows,
 }

@@ -12,6 +12,7 @@ import io.lockgate.spark.catalog.Procedures;
 import io.lockgate.spark.catalog.StagedReplacement;
 import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.catalog.TableChanges;
+import io.lockgate.spark.catalog.ViewTable;
 import io.lockgate.spark.files.BucketFunction;
 import io.lockgate.spark.lookup.OfferedLookups;
 import java.util.HashMap;
@@ -191,11 +192,15 @@ public final class LockgateCatalog
    */
   private Table table(Identifier identifier, JsonNode spec, JsonNode privileges) {
     ObjectNode request = at(identifier);
+    spec.path("named").properties().forEach(each -> request.set(each.getKey(), each.getValue()));
     if (privileges != null) {
       request.set("privileges", privileges);
     }
     if (spec.path("system").asBoolean()) {
       return new SystemTable(request, spec);
+    }
+    if (spec.has("view")) {
+      return new ViewTable(request, spec);
     }
     return spec.get("primary_key").isEmpty()
         ? new AppendTable(request, spec)

@@ -53,7 +53,9 @@ public final class LockgateScan
 
   private final LockgateTable table;
   private final String scanId;
+  private final StructType shown;
   private final StructType columns;
+  private final RowView view;
   private final Predicate[] offered;
   private final Predicate[] accepted;
   private final ObjectNode request;
@@ -80,7 +82,9 @@ public final class LockgateScan
       boolean wholeFiles) {
     this.table = table;
     this.scanId = scanId;
-    this.columns = columns;
+    this.shown = columns;
+    this.view = table instanceof ViewTable other ? other.view() : null;
+    this.columns = view == null ? columns : view.stored(columns, table.structType());
     this.offered = offered;
     this.accepted = accepted;
     this.request = request.deepCopy();
@@ -88,7 +92,7 @@ public final class LockgateScan
     this.request.put("offered", offered.length);
     this.wholeFiles = wholeFiles;
     ArrayNode names = this.request.putArray("columns");
-    for (String name : columns.fieldNames()) {
+    for (String name : this.columns.fieldNames()) {
       if (!FileColumns.has(name, table.structType())) {
         names.add(name);
       }
@@ -215,7 +219,7 @@ public final class LockgateScan
 
   @Override
   public StructType readSchema() {
-    return columns;
+    return shown;
   }
 
   @Override
@@ -263,7 +267,7 @@ public final class LockgateScan
    */
   @Override
   public Partitioning outputPartitioning() {
-    if (wholeFiles || table.bucketKey().size() != 1) {
+    if (wholeFiles || view != null || table.bucketKey().size() != 1) {
       return new UnknownPartitioning(0); // Spark knows transforms of one column only
     }
     return packing().partitioning(Distributing.places(table), packing().partitions(plan()).length);
@@ -276,7 +280,8 @@ public final class LockgateScan
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return OrcScans.readerFactory(SparkSession.active(), spec());
+    PartitionReaderFactory readers = OrcScans.readerFactory(SparkSession.active(), spec());
+    return view == null ? readers : view.show(readers, columns, shown);
   }
 
   @Override
@@ -305,7 +310,9 @@ public final class LockgateScan
 
       @Override
       public Map<NamedReference, ColumnStatistics> columnStats() {
-        return ColumnEstimates.of(planned.path("columns"), table.structType());
+        return view != null
+            ? Map.of()
+            : ColumnEstimates.of(planned.path("columns"), table.structType());
       }
     };
   }
@@ -341,7 +348,7 @@ public final class LockgateScan
     if (wholeFiles) {
       return LockgateTable.references(choosesFiles ? List.of(FileColumns.PATH) : List.of());
     }
-    return LockgateTable.references(selective());
+    return LockgateTable.references(view == null ? selective() : List.of());
   }
 
   private synchronized List<String> selective() {
@@ -385,7 +392,7 @@ public final class LockgateScan
   public boolean equals(Object other) {
     return other instanceof LockgateScan scan
         && scan.request.equals(request)
-        && scan.columns.equals(columns)
+        && scan.shown.equals(shown)
         && scan.wholeFiles == wholeFiles
         && Objects.equals(scan.files, files)
         && Arrays.equals(scan.runtime, runtime);
@@ -393,6 +400,6 @@ public final class LockgateScan
 
   @Override
   public int hashCode() {
-    return 31 * request.hashCode() + columns.hashCode();
+    return 31 * request.hashCode() + shown.hashCode();
   }
 }

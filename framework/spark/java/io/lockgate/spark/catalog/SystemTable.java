@@ -29,12 +29,14 @@ public final class SystemTable implements SupportsRead {
   private final String name;
   private final StructType schema;
   private final boolean single;
+  private final JsonNode selects;
 
   public SystemTable(ObjectNode request, JsonNode spec) {
     this.request = request;
     this.name = spec.get("name").asText();
     this.schema = Values.schemaFromJson(spec.get("schema"));
-    this.single = spec.get("single_row").asBoolean();
+    this.single = spec.path("single_row").asBoolean();
+    this.selects = spec.path("selects");
   }
 
   /**
@@ -65,7 +67,10 @@ public final class SystemTable implements SupportsRead {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     ObjectNode ask = request.deepCopy();
-    ask.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    ObjectNode given = Bridge.JSON.valueToTree(options.asCaseSensitiveMap());
+    // VERSION AS OF, as the option that says the same.
+    selects.properties().forEach(option -> given.set(option.getKey(), option.getValue()));
+    ask.set("options", given);
     return () -> new Rows(name, schema, ask, single);
   }
 

@@ -22,8 +22,29 @@ public final class FileColumns {
   /** Of a table with a primary key: what its writer numbered the row with. Files hold it. */
   public static final String SEQUENCE_NUMBER = "_SEQUENCE_NUMBER";
 
+  /** What the row does to its key, as a number; null in files of tables without keys. */
+  public static final String VALUE_KIND = "_VALUE_KIND";
+
+  /** The row's id where the file holds it, of rows that lay in another file before; else null. */
+  public static final String ROW_ID = "_ROW_ID";
+
+  /** The id of the file's first row, and the number of the snapshot that added the file. */
+  public static final String FIRST_ROW_ID = "_FIRST_ROW_ID";
+
+  public static final String FILE_SEQUENCE = "_FILE_SEQUENCE";
+
   private static final Set<String> NAMES =
-      Set.of(PATH, ROW_INDEX, PARTITION, BUCKET, SEQUENCE_NUMBER);
+      Set.of(
+          PATH,
+          ROW_INDEX,
+          PARTITION,
+          BUCKET,
+          SEQUENCE_NUMBER,
+          VALUE_KIND,
+          ROW_ID,
+          FIRST_ROW_ID,
+          FILE_SEQUENCE);
+  private static final Set<String> STORED = Set.of(SEQUENCE_NUMBER, VALUE_KIND, ROW_ID);
 
   private FileColumns() {}
 
@@ -33,5 +54,10 @@ public final class FileColumns {
    */
   public static boolean has(String column, org.apache.spark.sql.types.StructType tableSchema) {
     return NAMES.contains(column) && !tableSchema.getFieldIndex(column).isDefined();
+  }
+
+  /** Tells whether files hold such a column, or may. */
+  public static boolean isStored(String column) {
+    return STORED.contains(column);
   }
 }

@@ -18,15 +18,18 @@ public interface KeyRule {
     if (plan.engine().equals(MergePlan.FIRST_ROW)) {
       return (rows, batch) -> pickFirst(plan, rows, batch);
     } else if (plan.picksRows()) {
-      return plan.ignoreDelete() ? KeyRule::pickNewestLeft : KeyRule::pickNewest;
+      boolean kept = plan.keepDeletes();
+      return plan.ignoreDelete()
+          ? KeyRule::pickNewestLeft
+          : (rows, batch) -> pickNewest(rows, batch, kept);
     }
     RowEngine engine = RowEngine.of(plan, types, places);
-    return (rows, batch) -> compose(engine, rows, batch);
+    return (rows, batch) -> compose(engine, rows, batch, plan.keepDeletes());
   }
 
-  private static void pickNewest(KeyRows rows, MergeBatch batch) {
+  private static void pickNewest(KeyRows rows, MergeBatch batch, boolean kept) {
     int last = rows.size() - 1;
-    if (!rows.page(last).isGone(rows.row(last))) {
+    if (kept || !rows.page(last).isGone(rows.row(last))) {
       batch.pick(rows.page(last), rows.row(last));
     }
   }
@@ -57,12 +60,12 @@ public interface KeyRule {
     }
   }
 
-  private static void compose(RowEngine engine, KeyRows rows, MergeBatch batch) {
+  private static void compose(RowEngine engine, KeyRows rows, MergeBatch batch, boolean kept) {
     engine.reset();
     for (int i = 0; i < rows.size(); i++) {
       engine.add(rows.page(i).lasting(rows.row(i)), rows.page(i).kind(rows.row(i)));
     }
-    if (!engine.isDeleted()) {
+    if (kept || !engine.isDeleted()) {
       batch.make(engine);
     }
   }

@@ -56,12 +56,12 @@ public final class MergeBatch {
   }
 
   /**
-   * Adds the rows of a page from {@code row} to before {@code end} that are no deletions; there
-   * must be room for all.
+   * Adds the rows of a page from {@code row} to before {@code end}, deletions only if they are
+   * {@code kept}; there must be room for all.
    */
-  void pickAll(MergePage page, int row, int end) {
+  void pickAll(MergePage page, int row, int end, boolean kept) {
     for (int i = row; i < end; i++) {
-      if (!page.isGone(i)) {
+      if (kept || !page.isGone(i)) {
         pick(page, i);
       }
     }

@@ -13,6 +13,7 @@ import java.util.Set;
  * reads it.
  *
  * <p>{@code descending} are those columns of {@code sequence} of which the smaller value is newer.
+ * {@code keepDeletes}: a key whose rows become a deletion has that as its row.
  */
 public record MergePlan(
     String engine,
@@ -23,7 +24,8 @@ public record MergePlan(
     List<Column> columns,
     List<Group> groups,
     boolean ignoreDelete,
-    boolean removeOnDelete)
+    boolean removeOnDelete,
+    boolean keepDeletes)
     implements Serializable {
   public static final String SEQUENCE_NUMBER = "_SEQUENCE_NUMBER";
   public static final String DEDUPLICATE = "deduplicate";
@@ -109,13 +111,19 @@ public record MergePlan(
         columns,
         groups,
         plan.path("ignore_delete").asBoolean(),
-        plan.path("remove_on_delete").asBoolean());
+        plan.path("remove_on_delete").asBoolean(),
+        plan.path("keep_deletes").asBoolean());
   }
 
   private static List<String> names(JsonNode array) {
     List<String> names = new ArrayList<>();
     array.forEach(name -> names.add(name.asText()));
     return names;
+  }
+
+  /** Tells whether a deletion that is alone with its key stays. */
+  public boolean keepsAlone() {
+    return keepDeletes && !(ignoreDelete && picksRows());
   }
 
   /** Tells whether what is left of a key is one of its rows; else it is put together of several. */

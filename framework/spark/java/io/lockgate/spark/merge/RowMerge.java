@@ -59,12 +59,26 @@ public final class RowMerge implements BatchSource {
   private final List<Input> inputs;
   private final Cursor[] heap;
   private final List<RetiredPage> passed = new ArrayList<>();
+  private final boolean keepsAlone;
   private int size;
 
-  /** {@code ages} orders rows of one key from old to new. */
+  /** Deletions vanish; {@code ages} orders rows of one key from old to new. */
   public RowMerge(
       List<? extends Input> inputs, RowOrder keys, RowOrder ages, KeyRule rule, MergeBatch batch)
       throws IOException {
+    this(inputs, keys, ages, rule, batch, false);
+  }
+
+  /** {@code keepsAlone}: a deletion that is alone with its key stays. */
+  public RowMerge(
+      List<? extends Input> inputs,
+      RowOrder keys,
+      RowOrder ages,
+      KeyRule rule,
+      MergeBatch batch,
+      boolean keepsAlone)
+      throws IOException {
+    this.keepsAlone = keepsAlone;
     this.inputs = new ArrayList<>(inputs);
     this.keys = keys;
     this.ages = ages;
@@ -116,7 +130,7 @@ public final class RowMerge implements BatchSource {
     if (end == first.row) {
       return false;
     }
-    batch.pickAll(page, first.row, end);
+    batch.pickAll(page, first.row, end, keepsAlone);
     first.moveTo(end);
     siftDown();
     return true;
@@ -133,7 +147,7 @@ public final class RowMerge implements BatchSource {
     if (key.size() > 1) {
       key.sort(ages);
       rule.take(key, batch);
-    } else if (!key.page(0).isGone(key.row(0))) {
+    } else if (keepsAlone || !key.page(0).isGone(key.row(0))) {
       batch.pick(key.page(0), key.row(0));
     }
     key.clear();

@@ -63,7 +63,12 @@ public final class MergeSource {
       KeyRule rule = KeyRule.of(plan, types, places(spec, before));
       RowOrder order = RowOrder.byKey(keyOrdering(types, keys));
       return new RowMerge(
-          inputs, order, RowAges.of(ages), rule, new MergeBatch(types, before, batchRows));
+          inputs,
+          order,
+          RowAges.of(ages),
+          rule,
+          new MergeBatch(types, before, batchRows),
+          plan.keepsAlone());
     } catch (IOException | RuntimeException failure) {
       for (FileInput input : inputs) {
         input.close();
@@ -137,7 +142,7 @@ public final class MergeSource {
       places.put(name, next++);
     }
     for (String name : spec.readSchema().fieldNames()) {
-      if (!spec.isOfFile(name)) {
+      if (!spec.isOfFile(name) || name.equals(spec.mergePlan().kind())) {
         places.put(name, before + spec.readSchema().fieldIndex(name));
       }
     }

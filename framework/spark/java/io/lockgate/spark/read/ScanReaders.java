@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -92,7 +93,7 @@ final class ScanReaders implements PartitionReaderFactory {
       if (split.partition().containsKey(name)) {
         constants[before.size() + i] = constant(fields[i], split.partition());
       } else if (spec.isOfFile(name)) {
-        if (name.equals(FileColumns.SEQUENCE_NUMBER)) {
+        if (FileColumns.isStored(name)) {
           wanted.add(new Columns.Wanted(name, null, fields[i].dataType()));
         } else {
           constants[before.size() + i] = ofFile(fields[i], file);
@@ -132,7 +133,15 @@ final class ScanReaders implements PartitionReaderFactory {
     if (field.name().equals(FileColumns.ROW_INDEX)) {
       return new RowNumbers();
     }
-    return constant(field, Map.of(field.name(), UTF8String.fromString(file.path())));
+    Serializable value =
+        switch (field.name()) {
+          case FileColumns.FIRST_ROW_ID -> file.firstRowId();
+          case FileColumns.FILE_SEQUENCE -> file.sequence();
+          default -> UTF8String.fromString(file.path());
+        };
+    Map<String, Serializable> one = new HashMap<>();
+    one.put(field.name(), value);
+    return constant(field, one);
   }
 
   private ConstantColumnVector constant(StructField field, Map<String, Serializable> partition) {

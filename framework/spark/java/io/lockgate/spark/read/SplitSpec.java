@@ -20,13 +20,20 @@ public record SplitSpec(
     implements Serializable {
 
   /**
-   * A data file: its URI, size in bytes, the id of the schema it was written with, and where its
-   * deleted rows are, or null.
+   * A data file: its URI, size in bytes, the id of the schema it was written with, where its
+   * deleted rows are, or null, and of a table whose rows have ids that of its first row and the
+   * number of its snapshot.
    */
-  public record DataFile(String path, long size, long schemaId, DeletedRows.Place deleted)
+  public record DataFile(
+      String path,
+      long size,
+      long schemaId,
+      DeletedRows.Place deleted,
+      Long firstRowId,
+      Long sequence)
       implements Serializable {
     public DataFile(String path, long size, long schemaId) {
-      this(path, size, schemaId, null);
+      this(path, size, schemaId, null, null, null);
     }
   }
 
@@ -59,8 +66,14 @@ public record SplitSpec(
                     file.get("path").asText(),
                     file.get("size").asLong(),
                     file.path("schema_id").asLong(0),
-                    deleted(file))));
+                    deleted(file),
+                    number(file, "first_row_id"),
+                    number(file, "sequence"))));
     return all;
+  }
+
+  private static Long number(JsonNode file, String name) {
+    return file.hasNonNull(name) ? file.get(name).asLong() : null;
   }
 
   private static DeletedRows.Place deleted(JsonNode file) {

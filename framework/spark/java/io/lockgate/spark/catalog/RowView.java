@@ -1,0 +1,215 @@
+package io.lockgate.spark.catalog;
+
+import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.files.PlainVector;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * How {@code t$audit_log}, {@code t$binlog} and {@code t$row_tracking} show the rows of a table:
+ * with their kinds, each column in an array, or with their ids. Values stay where they lie.
+ */
+record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializable {
+  static final String ROW_KIND = "rowkind";
+  private static final UTF8String[] KINDS = {
+    UTF8String.fromString("+I"),
+    UTF8String.fromString("-U"),
+    UTF8String.fromString("+U"),
+    UTF8String.fromString("-D")
+  };
+
+  /** The view of a name, null for tables whose rows are shown as they are. */
+  static RowView of(String name) {
+    return switch (name) {
+      case "audit_log" -> new RowView(true, false, false);
+      case "binlog" -> new RowView(true, true, false);
+      case "row_tracking" -> new RowView(false, false, true);
+      default -> null;
+    };
+  }
+
+  private boolean isKind(String column) {
+    return kinds && column.equals(ROW_KIND);
+  }
+
+  private boolean isId(String column) {
+    return ids && (column.equals(FileColumns.ROW_ID) || column.equals(FileColumns.SEQUENCE_NUMBER));
+  }
+
+  /** Tells whether a column of the view has the values of the table's column of that name. */
+  boolean isOfTable(String column) {
+    return !arrays && !isKind(column) && !isId(column);
+  }
+
+  /** What must be read to show columns of the view. */
+  StructType stored(StructType shown, StructType table) {
+    Set<String> names = new LinkedHashSet<>();
+    StructType stored = new StructType();
+    for (String name : shown.fieldNames()) {
+      if (isKind(name)) {
+        stored = stored.add(FileColumns.VALUE_KIND, DataTypes.ByteType, true);
+      } else if (!isId(name) && names.add(name)) {
+        stored = stored.add(table.apply(name));
+      }
+    }
+    if (ids && names.size() < shown.length()) {
+      for (String number :
+          List.of(
+              FileColumns.ROW_ID,
+              FileColumns.SEQUENCE_NUMBER,
+              FileColumns.ROW_INDEX,
+              FileColumns.FIRST_ROW_ID,
+              FileColumns.FILE_SEQUENCE)) {
+        stored = stored.add(number, DataTypes.LongType, true);
+      }
+    }
+    return stored;
+  }
+
+  PartitionReaderFactory show(
+      PartitionReaderFactory readers, StructType stored, StructType columns) {
+    return new Readers(this, readers, stored, columns);
+  }
+
+  /** Makes readers that show what others read. */
+  private record Readers(
+      RowView view, PartitionReaderFactory readers, StructType stored, StructType shown)
+      implements PartitionReaderFactory {
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+      return true;
+    }
+
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+      throw new UnsupportedOperationException("all files are read as columns");
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+      PartitionReader<ColumnarBatch> reader = readers.createColumnarReader(partition);
+      return new PartitionReader<>() {
+        @Override
+        public boolean next() throws IOException {
+          return reader.next();
+        }
+
+        @Override
+        public ColumnarBatch get() {
+          return view.shown(reader.get(), stored, shown);
+        }
+
+        @Override
+        public void close() throws IOException {
+          reader.close();
+        }
+      };
+    }
+  }
+
+  private ColumnarBatch shown(ColumnarBatch read, StructType stored, StructType shown) {
+    List<ColumnVector> columns = new ArrayList<>();
+    for (String name : shown.fieldNames()) {
+      columns.add(shown(name, read, stored));
+    }
+    return new ColumnarBatch(columns.toArray(ColumnVector[]::new), read.numRows());
+  }
+
+  private ColumnVector shown(String name, ColumnarBatch read, StructType stored) {
+    if (isKind(name)) {
+      return new Kinds(column(FileColumns.VALUE_KIND, read, stored));
+    }
+    if (isId(name)) {
+      boolean id = name.equals(FileColumns.ROW_ID);
+      String ofFile = id ? FileColumns.FIRST_ROW_ID : FileColumns.FILE_SEQUENCE;
+      ColumnVector places = id ? column(FileColumns.ROW_INDEX, read, stored) : null;
+      return new Numbers(column(name, read, stored), column(ofFile, read, stored), places);
+    }
+    ColumnVector column = column(name, read, stored);
+    return arrays ? new Wrapped(column) : column;
+  }
+
+  private static ColumnVector column(String name, ColumnarBatch read, StructType stored) {
+    return read.column(stored.fieldIndex(name));
+  }
+
+  /** Kinds of rows as text. */
+  private static final class Kinds extends PlainVector {
+    private final ColumnVector kinds;
+
+    Kinds(ColumnVector kinds) {
+      super(DataTypes.StringType);
+      this.kinds = kinds;
+    }
+
+    @Override
+    public UTF8String getUTF8String(int row) {
+      int kind = kinds.isNullAt(row) ? 0 : kinds.getByte(row);
+      if (kind < 0 || kind >= KINDS.length) {
+        throw new IllegalStateException("a data file has a row of the unknown kind " + kind);
+      }
+      return KINDS[kind];
+    }
+  }
+
+  /** Numbers of rows: those in the file, or else those that follow from the file's own. */
+  private static final class Numbers extends PlainVector {
+    private final ColumnVector stored;
+    private final ColumnVector ofFile;
+    private final ColumnVector places;
+
+    Numbers(ColumnVector stored, ColumnVector ofFile, ColumnVector places) {
+      super(DataTypes.LongType);
+      this.stored = stored;
+      this.ofFile = ofFile;
+      this.places = places;
+    }
+
+    @Override
+    public long getLong(int row) {
+      if (!stored.isNullAt(row)) {
+        return stored.getLong(row);
+      }
+      if (ofFile.isNullAt(row)) {
+        throw new IllegalStateException(
+            "a data file has rows without an id, and its manifest says none");
+      }
+      return ofFile.getLong(row) + (places == null ? 0 : places.getLong(row));
+    }
+  }
+
+  /** Each value as an array of it alone. */
+  private static final class Wrapped extends PlainVector {
+    private final ColumnVector values;
+
+    Wrapped(ColumnVector values) {
+      super(arrayOf(values.dataType()));
+      this.values = values;
+    }
+
+    private static DataType arrayOf(DataType element) {
+      return new ArrayType(element, true);
+    }
+
+    @Override
+    public ColumnarArray getArray(int row) {
+      return new ColumnarArray(values, row, 1);
+    }
+  }
+}

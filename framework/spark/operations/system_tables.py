@@ -1,0 +1,136 @@
+"""Operations on system tables: their columns when a query is analysed, their rows when it is planned.
+
+Tables of metadata are few rows that the driver makes; those that show rows of a table, such as
+`t$audit_log`, are described like the table and read by its scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import NotFoundError, OptionError, nearest
+from lockgate.framework.plugins import plugins
+from lockgate.framework.spark.operations.context import Context, split_name
+from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.selection import SNAPSHOT_ID, selection_of
+from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system, read_system
+from lockgate.framework.store.system.warehouse import read_warehouse, warehouse_columns
+from lockgate.framework.types import Kind, to_spark_json, value_to_json
+
+if TYPE_CHECKING:
+    from lockgate.framework.plugins import SystemTable
+    from lockgate.framework.store.table import Table
+    from lockgate.framework.types import DataField, DataType
+
+# Procedures live here, and tables of the whole warehouse; it cannot be dropped.
+SYSTEM_NAMESPACE = "sys"
+
+# Tables that show each row with its kind, deletions too, so that a merge must keep these.
+KEEP_DELETES = frozenset({"audit_log", "binlog"})
+
+
+def system_table(suffix: str) -> SystemTable:
+    """Return the system table that a plugin adds under `suffix`; NotFoundError offers the nearest names."""
+    known = plugins().system_tables()
+    if suffix not in known:
+        hint = nearest(suffix, sorted({*known, *METADATA, *ROWS}))
+        raise NotFoundError(f"there is no system table ${suffix}{hint}")
+    return known[suffix]
+
+
+def view_of(request: Mapping[str, Any]) -> str | None:
+    """Return the system table by which rows of a table are shown; None for the table itself."""
+    suffix = split_name(request["name"])[1]
+    return suffix if suffix in ROWS else None
+
+
+def dotted_name(context: Context) -> dict[str, Any] | None:
+    """Return `lake.db.t.suffix` as `` lake.db.`t$suffix` ``, in the words of a request.
+
+    None unless the name has three parts and the first two are those of a table.
+    """
+    namespace = list(context.request["namespace"])
+    if len(namespace) != 2 or not context.requested_catalog().table_exists(".".join(namespace)):
+        return None
+    return {"namespace": namespace[:1], "name": f"{namespace[1]}${context.request['name']}"}
+
+
+def describe_of_warehouse(context: Context) -> dict[str, Any]:
+    """Describe a table of the whole warehouse, such as `lake.sys.tables`."""
+    try:
+        columns = warehouse_columns(context.request["name"])
+    except NotFoundError as error:
+        return {"missing": str(error)}
+    return {"system": True, "name": context.full_name(), "schema": to_spark_json(columns)}
+
+
+def describe_system(context: Context, table: Table, suffix: str, snapshot_id: int | None) -> dict[str, Any]:
+    """Describe a system table of few rows, at a snapshot that time travel names."""
+    spec = {"system": True, "name": context.full_name()}
+    if suffix in METADATA and suffix not in plugins().system_tables():
+        selects = {} if snapshot_id is None else {SNAPSHOT_ID.key: str(snapshot_id)}
+        return {**spec, "schema": to_spark_json(columns_of_system(table, suffix)), "selects": selects}
+    made = system_table(suffix)
+    single = getattr(made, "single_row", False)
+    return {**spec, "schema": to_spark_json(made.schema(context, table)), "single_row": single}
+
+
+def describe_view(table: Table, suffix: str, described: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a system table that shows rows of a table, which is described already."""
+    check_readable(table.schema)
+    known = {field["name"]: field for field in described["schema"]["fields"]}
+    shown = to_spark_json(columns_of_system(table, suffix))
+    for field in shown["fields"]:
+        # Marks of decrypted columns, and masks that may be null, go along with the values.
+        of_table = known.get(field["name"], {})
+        field["metadata"] = {**field["metadata"], **of_table.get("metadata", {})}
+        field["nullable"] = field["nullable"] or of_table.get("nullable", False)
+    return {**described, "view": suffix, "view_schema": shown}
+
+
+def rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
+    if request["namespace"] == [SYSTEM_NAMESPACE]:
+        name = request["name"]
+        return _answer(warehouse_columns(name), read_warehouse(context.requested_catalog(), name))
+    suffix, table = split_name(request["name"])[1], context.table()
+    if suffix in METADATA and suffix not in plugins().system_tables():
+        wanted = ReadRequest(snapshot_id=_selected(context, table, request))
+        return _answer(columns_of_system(table, suffix), read_system(table, suffix, wanted))
+    made = system_table(suffix)
+    return _answer(
+        made.schema(context, table), made.rows(context, table, request["options"], request["properties"])
+    )
+
+
+def _selected(context: Context, table: Table, request: Mapping[str, Any]) -> int | None:
+    options = request["options"]
+    timed = any("timestamp" in key.lower() for key in options)
+    zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
+    selected = selection_of(table, options, zone)
+    if selected.between is not None:
+        raise OptionError(f"{context.full_name()} shows one snapshot, not what a range of them changed")
+    return selected.snapshot_id
+
+
+def _answer(fields: Sequence[DataField], found: Any) -> dict[str, Any]:
+    return {"rows": [_members_to_json(fields, row) for row in found.to_pylist()]}
+
+
+def _members_to_json(fields: Sequence[DataField], row: Mapping[str, Any]) -> list[Any]:
+    return [_to_json(field.type, row[field.name]) for field in fields]
+
+
+def _to_json(data_type: DataType, value: Any) -> Any:
+    if value is None:
+        return None
+    if data_type.kind is Kind.ROW:
+        return _members_to_json(data_type.fields, value)
+    if data_type.kind is Kind.ARRAY:
+        return [_to_json(data_type.element_type(), item) for item in value]
+    return value_to_json(data_type, value)
+
+
+OPERATIONS = {"system.rows": rows}
