@@ -170,6 +170,10 @@ class PlaintextError(LockgateError):
     """Raised when values of an encrypted column would be stored in the clear, which an option refuses."""
 
 
+class LineageError(LockgateError):
+    """Raised when lineage cannot be kept or compacted, or has readers that an option protects."""
+
+
 class UnprotectedKeysWarning(UserWarning):
     """Warns that keys of files travel over a network that is not encrypted."""
 

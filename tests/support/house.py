@@ -19,7 +19,7 @@ FLOORS = (
     {"framework.keys", "framework.orc"},
     {"framework.store"},
     {"framework.spark"},
-    {"procedures", "lookup"},
+    {"procedures", "lookup", "framework.lineage"},
     {"keys", "orc", "plugins", "tables"},
     {"cli", ""},
 )
@@ -28,6 +28,7 @@ BESIDE = {
     ("framework.options", "framework.types"),
     ("framework.plugins", "framework.access"),
     ("framework.orc", "framework.keys"),
+    ("framework.lineage", "procedures"),
     ("cli", ""),
 }
 # Within a part: each room may import the rooms before it. What stands beside the rooms, in the part's own
@@ -62,6 +63,7 @@ ROOMS = {
         "system",
     ),
     "framework.spark": ("operations", "bridge"),
+    "framework.lineage": ("model", "store", "questions", "export"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
     "procedures.builtin": ("compact", "history", "migrate"),
     "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""The figures of lineage: ingest of edges in any order, and traces of ten hops over a large graph.
+
+Each is one JSON line on standard output. `--tables` makes the graph smaller: 20 layers of so many tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median, quantiles
+
+from harness import describe_machine, emit, note
+
+from lockgate.framework.io import LocalFileSystem
+from lockgate.framework.lineage import Dataset, Run, Shape
+from lockgate.framework.lineage.model.kinds import DIRECT
+from lockgate.framework.lineage.questions.trace import trace
+from lockgate.framework.lineage.store.index import Index
+from lockgate.framework.lineage.store.journal import lines_of
+from lockgate.framework.lineage.store.segments import Segments
+
+LAYERS, COLUMNS, HOPS = 20, 20, 10
+SHAPES_A_SEGMENT = 500
+STARTS = 100
+
+
+def main() -> int:
+    """Measure everything."""
+    parser = argparse.ArgumentParser(prog="./dev bench lineage", description=__doc__)
+    parser.add_argument("--tables", type=int, default=1100, help="tables in each of 20 layers (default 1100)")
+    arguments = parser.parse_args()
+    describe_machine()
+    folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-lineage-"))
+    try:
+        chance = random.Random(7)
+        segments = Segments(LocalFileSystem(), str(folder / "lake"))
+        edges = _write(segments, chance, arguments.tables)
+        index = Index(segments, folder / "index" / "index.db")
+        started = time.perf_counter()
+        index.refresh()
+        emit("lineage", "ingest_edges_per_s", edges / (time.perf_counter() - started), "edges/s", 50_000)
+        emit("lineage", "index_bytes", (folder / "index" / "index.db").stat().st_size, "bytes")
+        _trace(index, chance, arguments.tables)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _write(segments: Segments, chance: random.Random, tables: int) -> int:
+    """Write the statements in a random order; return the number of edges."""
+    order = [(layer, number) for layer in range(1, LAYERS) for number in range(tables)]
+    chance.shuffle(order)
+    shapes = [_shape(chance, layer, number, tables) for layer, number in order]
+    for at in range(0, len(shapes), SHAPES_A_SEGMENT):
+        part = shapes[at : at + SHAPES_A_SEGMENT]
+        segments.write(lines_of((shape, [Run(at, at + 1, rows=1)]) for shape in part))
+    edges = sum(len(shape.edges) for shape in shapes)
+    note(f"{edges:,} edges of {len(shapes):,} statements")
+    return edges
+
+
+def _shape(chance: random.Random, layer: int, number: int, tables: int) -> Shape:
+    inputs = tuple(
+        _table(chance.randrange(max(0, layer - 2), layer), chance.randrange(tables)) for _ in range(3)
+    )
+    edges = {
+        (f"c{column}", chance.randrange(3), f"c{chance.randrange(COLUMNS)}", 1)
+        for column in range(COLUMNS)
+        for _ in range(chance.choices((1, 2, 12), (70, 20, 10))[0])
+    }
+    return Shape("INSERT", _table(layer, number), inputs, tuple(edges))
+
+
+def _table(layer: int, number: int) -> Dataset:
+    return Dataset.table(f"l{layer}", f"t{number}")
+
+
+def _trace(index: Index, chance: random.Random, tables: int) -> None:
+    with index.reading() as database:
+        for direction, layers in (("back", (18, 19)), ("forward", (0, 1))):
+            names = [f"l{chance.choice(layers)}.t{chance.randrange(tables)}" for _ in range(STARTS)]
+            starts = [row[0] for name in names for row in database.execute(_ONE, (name,))]
+            times, sizes = [], []
+            for start in starts:
+                started = time.perf_counter()
+                found = trace(database, [start], direction, kinds=int(DIRECT), depth=HOPS)
+                times.append((time.perf_counter() - started) * 1000)
+                sizes.append(len(found.fields))
+            note(f"{direction}: vertices at the median {median(sizes):.0f}, at most {max(sizes):,}")
+            prefix = "trace" if direction == "back" else "trace_forward"
+            emit("lineage", f"{prefix}_p50_ms", median(times), "ms", 10)
+            emit("lineage", f"{prefix}_p95_ms", quantiles(times, n=20)[-1], "ms", 60)
+
+
+_ONE = "SELECT f.id FROM field f JOIN dataset d ON d.id = f.dataset WHERE d.name = ? AND f.name = 'c7'"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

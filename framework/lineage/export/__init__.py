@@ -1,0 +1,1 @@
+"""Lineage as others want it: pictures, graphs, events and entities."""

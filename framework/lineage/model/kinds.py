@@ -1,0 +1,58 @@
+"""Kinds of edges between columns: how a value, or the choice of rows, depends on a source column."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+
+from lockgate.errors import InputError, nearest
+
+
+class Kind(IntFlag):
+    """A set of kinds, as the connector sends it: its numbers are in `tests/fixtures/lineage_kinds.json`.
+
+    A value depends directly on a column (identity, transformation, aggregation) or indirectly (all others).
+    A masked kind is a direct one that no longer shows the value, such as a hash or a count.
+    """
+
+    IDENTITY = 1
+    TRANSFORMATION = 2
+    AGGREGATION = 4
+    MASKED_IDENTITY = 8
+    MASKED_TRANSFORMATION = 16
+    MASKED_AGGREGATION = 32
+    CONDITIONAL = 64
+    WINDOW = 128
+    FILTER = 256
+    JOIN = 512
+    GROUP_BY = 1024
+    SORT = 2048
+    OPAQUE = 4096
+
+
+PLAIN = Kind.IDENTITY | Kind.TRANSFORMATION | Kind.AGGREGATION
+MASKED = Kind.MASKED_IDENTITY | Kind.MASKED_TRANSFORMATION | Kind.MASKED_AGGREGATION
+DIRECT = PLAIN | MASKED
+OF_ROWS = Kind.FILTER | Kind.JOIN | Kind.GROUP_BY | Kind.SORT
+INDIRECT = OF_ROWS | Kind.CONDITIONAL | Kind.WINDOW
+EVERY = DIRECT | INDIRECT | Kind.OPAQUE
+
+_GROUPS = {"direct": DIRECT, "plain": PLAIN, "masked": MASKED, "indirect": INDIRECT, "all": EVERY}
+
+
+def parse_kinds(text: str) -> Kind:
+    """Return the kinds that a comma-separated list names: groups (`direct`, `all`) or single kinds.
+
+    Raises InputError, with the nearest names, for an unknown one.
+    """
+    known = {**_GROUPS, **{each.name.lower(): each for each in Kind if each.name}}
+    found = Kind(0)
+    for name in (part.strip().lower() for part in text.split(",")):
+        if name not in known:
+            raise InputError(f"there is no kind of edge {name!r}{nearest(name, known)}")
+        found |= known[name]
+    return found
+
+
+def kind_names(kinds: int) -> list[str]:
+    """Return the names of the kinds in a set, in lower case."""
+    return [each.name.lower() for each in Kind if each & kinds and each.name]

@@ -1,0 +1,1 @@
+"""Questions to the index: traces, readers of a column, places of plaintext."""

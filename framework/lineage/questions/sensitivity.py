@@ -1,0 +1,89 @@
+"""Places of plaintext: everything that holds values of an encrypted column and is not encrypted alike."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lockgate.framework.lineage.model.kinds import DIRECT, PLAIN
+from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.questions.trace import trace
+from lockgate.framework.lineage.questions.vertices import Vertex, vertices
+
+Secrets = Mapping[str, Mapping[str, str]]
+"""The key of each encrypted column, by the name of its table (as the lineage has it) and its own, in lower
+case."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column (or a whole dataset) that holds values of columns encrypted under `key`.
+
+    `how` is `plain` where values can be read, `masked` where only hashes, counts and the like are left.
+    `processes` are the numbers of those that wrote it.
+    """
+
+    key: str
+    vertex: Vertex
+    how: Literal["plain", "masked"]
+    processes: tuple[int, ...]
+
+
+def plaintext(database: sqlite3.Connection, secrets: Secrets, key: str | None = None) -> list[Place]:
+    """Return every place outside the encrypted columns themselves, sorted by key, kind and name.
+
+    Results of queries, which nothing keeps, and dropped tables are left out.
+    """
+    keys = sorted({each for columns in secrets.values() for each in columns.values()} & _wanted(secrets, key))
+    return [place for each in keys for place in _of_key(database, secrets, each)]
+
+
+def _wanted(secrets: Secrets, key: str | None) -> set[str]:
+    return {key} if key is not None else {each for columns in secrets.values() for each in columns.values()}
+
+
+def _of_key(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[Place]:
+    starts = _fields(database, secrets, key)
+    plain = _reached(database, starts, int(PLAIN))
+    direct = _reached(database, starts, int(DIRECT))
+    names = vertices(database, {*plain, *direct})
+    found = []
+    for number, processes in direct.items():
+        vertex = names[number]
+        if not _is_safe(vertex, secrets, key):
+            how: Literal["plain", "masked"] = "plain" if number in plain else "masked"
+            found.append(Place(key, vertex, how, tuple(sorted(plain.get(number, processes)))))
+    return sorted(found, key=lambda place: (place.key, place.how != "plain", place.vertex.qualified))
+
+
+def _reached(database: sqlite3.Connection, starts: Collection[int], kinds: int) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
+    for step, _ in trace(database, starts, "forward", kinds=kinds).steps:
+        found.setdefault(step.target, set()).add(step.process)
+    return found
+
+
+def _fields(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[int]:
+    rows = database.execute("SELECT f.id, d.name, f.name FROM field f JOIN dataset d ON d.id = f.dataset "
+                            "WHERE d.namespace = ''")  # fmt: skip
+    return [number for number, table, column in rows if _key_of(secrets, table, column) == key]
+
+
+def _is_safe(vertex: Vertex, secrets: Secrets, key: str) -> bool:
+    if vertex.is_dropped or vertex.type == "result":
+        return True
+    return not vertex.namespace and _key_of(secrets, vertex.name, vertex.column or WHOLE) == key
+
+
+def _key_of(secrets: Secrets, table: str, column: str) -> str | None:
+    """Return the key of a column: its own, that of the struct it is in, or that of a member of it."""
+    columns = secrets.get(table, {})
+    wanted = column.lower()
+    while wanted:
+        if wanted in columns:
+            return columns[wanted]
+        wanted = wanted.rpartition(".")[0]
+    inside = {key for name, key in columns.items() if name.startswith(f"{column.lower()}.")}
+    return inside.pop() if len(inside) == 1 else None

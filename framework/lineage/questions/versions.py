@@ -1,0 +1,97 @@
+"""Traces over snapshots: a table at one snapshot comes only from runs that had written it by then.
+
+Between names lineage has circles, between snapshots it has none: each step back leads to a snapshot that was
+read, so the walk ends by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from lockgate.framework.lineage.questions.graph import Direction, Graph, Step
+
+# A column, and the snapshot of its table up to which (or forward: from which on) runs count; None: any.
+State = tuple[int, int | None]
+
+
+def steps_of_versions(
+    graph: Graph,
+    starts: Collection[int],
+    direction: Direction,
+    *,
+    kinds: int,
+    depth: int | None,
+    snapshot: int,
+) -> list[tuple[Step, int]]:
+    """Return the edges that runs made of these snapshots, each with the level at which it was found first."""
+    runs = _Runs(graph)
+    near, far = (0, 1) if direction == "back" else (1, 0)
+    front: set[State] = {(start, snapshot) for start in starts}
+    seen = set(front)
+    found: dict[Step, int] = {}
+    level = 0
+    while front and (depth is None or level < depth):
+        level += 1
+        by_column: dict[int, list[int | None]] = {}
+        for column, bound in front:
+            by_column.setdefault(column, []).append(bound)
+        following: set[State] = set()
+        for step in graph.steps(by_column, direction, kinds):
+            for bound in by_column.get(step[near], [None]):
+                passed, beyond = runs.beyond(step, bound, direction)
+                if passed:
+                    found.setdefault(step, level)
+                    following.add((step[far], beyond))
+        front = following - seen
+        seen |= front
+    return list(found.items())
+
+
+class _Runs:
+    """The snapshots that the runs of processes read and wrote, as far as details are kept."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._database = graph.database
+        self._known: dict[int, list[tuple[dict[int, int], int | None]]] = {}
+        self._inputs: dict[tuple[int, int], list[int]] = {}
+
+    def beyond(self, step: Step, bound: int | None, direction: Direction) -> tuple[bool, int | None]:
+        """Say whether a run fits the bound, and which bound holds at the other end of the step."""
+        pairs = [(self._read(step, reads), written) for reads, written in self._of(step.process)]
+        if bound is None or not pairs:
+            return True, None
+        if direction == "back":
+            fit = [read for read, written in pairs if written is None or written <= bound]
+            known = [read for read in fit if read is not None]
+            return bool(fit), max(known) if known else None
+        fit_writes = [written for read, written in pairs if read is None or read >= bound]
+        known = [written for written in fit_writes if written is not None]
+        return bool(fit_writes), min(known) if known else None
+
+    def _of(self, process: int) -> list[tuple[dict[int, int], int | None]]:
+        if process not in self._known:
+            rows = self._database.execute("SELECT run FROM run WHERE process = ?", (process,))
+            runs = [json.loads(text) for (text,) in rows]
+            self._known[process] = [
+                ({int(key): value for key, value in run.get("reads", {}).items()}, run.get("written"))
+                for run in runs
+                if run.get("failed", 0) < run.get("count", 1)
+            ]
+        return self._known[process]
+
+    def _read(self, step: Step, reads: dict[int, int]) -> int | None:
+        found = [reads[number] for number in self._numbers(step) if number in reads]
+        return max(found) if found else None
+
+    def _numbers(self, step: Step) -> list[int]:
+        """Return under which numbers the process has the dataset of the step's source as an input."""
+        key = (step.process, step.source)
+        if key not in self._inputs:
+            rows = self._database.execute(
+                "SELECT i.number FROM input i WHERE i.process = ? AND i.dataset = "
+                "coalesce((SELECT dataset FROM field WHERE id = ?), ?)",
+                (step.process, step.source, -step.source),
+            )
+            self._inputs[key] = [number for (number,) in rows]
+        return self._inputs[key]

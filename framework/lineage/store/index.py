@@ -1,0 +1,202 @@
+"""The index of one warehouse's lineage: a private SQLite file on this host, brought up to date from segments.
+
+Several processes share it. A file that is damaged, of another format or behind a compaction is made again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from lockgate.errors import CorruptFileError
+from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
+from lockgate.framework.lineage.store.merge import Merger
+from lockgate.framework.lineage.store.segments import Segments, is_compacted
+from lockgate.framework.lineage.store.tables import FORMAT, NAMES, TABLES
+
+ROOT_VARIABLE = "LOCKGATE_LINEAGE_DIR"
+_ADVICE = f"remove it if it is not yours, or choose another folder with {ROOT_VARIABLE}"
+_WAIT_SECONDS = 30.0
+# Edges that are merged in one transaction: many, for they are sorted first.
+_EDGES_A_MERGE = 500_000
+
+_log = logging.getLogger("lockgate.lineage")
+
+
+def index_path(warehouse: str) -> Path:
+    """Return where the index of a warehouse, given by its address, is on this host."""
+    root = os.environ.get(ROOT_VARIABLE) or str(
+        Path(tempfile.gettempdir()) / f"lockgate-lineage-{os.getuid()}"
+    )
+    return (
+        Path(root).expanduser().absolute()
+        / blake2b(warehouse.encode(), digest_size=12).hexdigest()
+        / "index.db"
+    )
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """The number of segments that were merged, and the damaged ones with what is wrong with them."""
+
+    merged: int
+    damaged: tuple[tuple[str, str], ...]
+
+
+class Index:
+    """The index of the segments of one warehouse.
+
+    Raises UnsafePathError if its folder could be another user's.
+    """
+
+    def __init__(self, segments: Segments, path: Path) -> None:
+        self._segments = segments
+        self._path = make_private_folder(path.parent, _ADVICE) / path.name
+
+    @classmethod
+    def of(cls, segments: Segments) -> Index:
+        """Return the index of the warehouse that the segments are in, at its usual place."""
+        return cls(segments, index_path(segments.file_system.uri(segments.folder)))
+
+    @contextmanager
+    def reading(self, *, refresh: bool = True) -> Iterator[sqlite3.Connection]:
+        """Open the index, by default with all that has been written by now."""
+        if refresh:
+            self.refresh()
+        with closing(self._open()) as database:
+            yield database
+
+    def refresh(self) -> Refreshed:
+        """Merge the segments that are new; a file that SQLite cannot use is made again."""
+        try:
+            return self._refresh()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise
+            _log.warning(
+                "the index of the lineage at %s is damaged (%s): it is made again", self._path, error
+            )
+            self.remove()
+            return self._refresh()
+
+    def remove(self) -> None:
+        """Delete the file; the next reader makes it again."""
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    # --- opening ---
+
+    def _open(self) -> sqlite3.Connection:
+        check_private_folder(self._path.parent, _ADVICE)
+        os.close(open_private_file(self._path, os.O_RDWR | os.O_CREAT))
+        database = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None)
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = NORMAL")
+            database.execute("PRAGMA cache_size = -65536")
+            database.execute("PRAGMA mmap_size = 1073741824")
+            if database.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
+                self._make(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _make(self, database: sqlite3.Connection) -> None:
+        with _transaction(database):
+            if database.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
+                return  # another process was faster
+            for name in NAMES:
+                database.execute(f"DROP TABLE IF EXISTS {name}")
+            for statement in TABLES.split(";"):
+                if statement.strip():
+                    database.execute(statement)
+            database.execute(f"PRAGMA user_version = {FORMAT}")
+
+    # --- merging ---
+
+    def _refresh(self) -> Refreshed:
+        with closing(self._open()) as database:
+            listed = self._segments.all_names()
+            known = dict(database.execute("SELECT name, damage FROM segment"))
+            new = [name for name in listed if name not in known]
+            merged = self._merge_all(database, new) if new else 0
+            damaged = database.execute("SELECT name, damage FROM segment WHERE damage IS NOT NULL").fetchall()
+        return Refreshed(merged, tuple(sorted((name, text) for name, text in damaged)))
+
+    def _merge_all(self, database: sqlite3.Connection, new: Sequence[str]) -> int:
+        """Merge what is new; what a compacted segment replaces is not merged a second time."""
+        replaced = {name: self._replaced_by(name) for name in new if is_compacted(name)}
+        left_out = set().union(*replaced.values())
+        order = [name for name in new if name not in left_out]
+        if any(self._is_partly_merged(database, replaced[name]) for name in order if name in replaced):
+            self.remove_rows(database)
+            return self._merge_all(database, self._segments.all_names())
+        merged = at = 0
+        while at < len(order):
+            with _transaction(database):
+                merger, edges = Merger(database), 0
+                while at < len(order) and edges < _EDGES_A_MERGE:
+                    edges += self._merge_one(database, merger, order[at], replaced.get(order[at], ()))
+                    merged, at = merged + 1, at + 1
+                merger.finish()
+        return merged
+
+    def _replaced_by(self, name: str) -> tuple[str, ...]:
+        try:
+            return self._segments.read(name).replaces
+        except (FileNotFoundError, CorruptFileError):
+            return ()  # said when it is merged
+
+    def _is_partly_merged(self, database: sqlite3.Connection, replaced: Sequence[str]) -> bool:
+        known = [_knows(database, name) for name in replaced]
+        return any(known) and not all(known)
+
+    def remove_rows(self, database: sqlite3.Connection) -> None:
+        """Empty the index: some of what a compacted segment holds is in it, and cannot be told apart."""
+        with _transaction(database):
+            for name in NAMES:
+                database.execute(f"DELETE FROM {name}")
+
+    def _merge_one(
+        self, database: sqlite3.Connection, merger: Merger, name: str, replaced: Sequence[str]
+    ) -> int:
+        if _knows(database, name):
+            return 0  # another process was faster
+        damage, edges = None, 0
+        is_there = any(_knows(database, each) for each in replaced)
+        try:
+            segment = self._segments.read(name)
+            for line in () if is_there else segment.lines:
+                merger.add(line)
+                edges += len(line["shape"].get("edges", ()))
+        except FileNotFoundError:
+            return 0  # compacted just now; the new one is merged by the next refresh
+        except CorruptFileError as error:
+            damage = str(error)
+            _log.warning("%s", error)
+        names = [(name, damage), *((each, None) for each in replaced)]
+        database.executemany("INSERT OR IGNORE INTO segment VALUES (?, ?)", names)
+        return edges
+
+
+def _knows(database: sqlite3.Connection, name: str) -> bool:
+    return database.execute("SELECT 1 FROM segment WHERE name = ?", (name,)).fetchone() is not None
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[None]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
