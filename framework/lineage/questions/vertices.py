@@ -76,8 +76,16 @@ def vertices(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int
 
 
 def _vertex(row: Sequence[Any]) -> Vertex:
-    *known, column, version, created, creator, dropped = row
-    return Vertex(*known, None if column == WHOLE else column, version, created, creator, bool(dropped))
+    dataset, namespace, name, kind, column, *rest, dropped = row
+    version, created, creator = rest
+    whole = column is None or column == WHOLE
+    return Vertex(
+        *(dataset, namespace, name, kind, None if whole else column),
+        version=version,
+        created=created,
+        creator=creator,
+        is_dropped=bool(dropped),
+    )
 
 
 def processes(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int, dict[str, Any]]:
