@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lockgate.framework.plugins.contracts import CommitParticipant, FilePruner, SystemTable
+from lockgate.framework.plugins.contracts import CommitParticipant, FileCollector, FilePruner, SystemTable
 
 # The steps of every scan that leave files out, and the line of a scan without any.
 STEPS = ("partitions", "buckets", "keys", "statistics", "limit", "order")
@@ -86,6 +86,7 @@ def _listed(protocol: Any, lacks: str) -> Callable[[object], list[Any]]:
 participants: Callable[[object], list[CommitParticipant]] = _listed(
     CommitParticipant, "prepare(), committed() or aborted()"
 )
+collectors: Callable[[object], list[FileCollector]] = _listed(FileCollector, "name, columns or begin()")
 _pruners: Callable[[object], list[FilePruner]] = _listed(FilePruner, "name or keeps()")
 
 

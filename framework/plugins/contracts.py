@@ -97,6 +97,35 @@ class FilePruner(Protocol):
         """
 
 
+class FileCollection(Protocol):
+    """What a collector makes of one file."""
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in rows of the file in order; they have the columns that the collector wants."""
+
+    def finish(self) -> bytes:
+        """Return what was made, once the file is complete; of a file that is given up nobody asks."""
+
+
+@runtime_checkable
+class FileCollector(Protocol):
+    """A plugin's view on the rows of each new data file; `name` tells its output from that of others.
+
+    `columns` are the columns that it wants, None for all.
+    """
+
+    @property
+    def name(self) -> str:
+        """A name that no other collector has."""
+
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """The columns it wants."""
+
+    def begin(self) -> FileCollection:
+        """Return the collection of a file that is begun; what it or the collection raises ends the write."""
+
+
 @runtime_checkable
 class CommitParticipant(Protocol):
     """What takes part in one commit."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         BridgeOperation,
         CommandMaker,
         CommitParticipant,
+        FileCollector,
         FilePruner,
         KeyProviderFactory,
         LakeMethod,
@@ -80,6 +81,11 @@ def lockgate_authorize(request: AccessRequest) -> Decision | None:
 @hookspec
 def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:  # type: ignore[empty-body]
     """Return the steps that this plugin adds to the pruning of a table's files."""
+
+
+@hookspec
+def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:  # type: ignore[empty-body]
+    """Return what sees the rows of each new data file of a table, and hands its output to participants."""
 
 
 @hookspec

@@ -18,6 +18,7 @@ from lockgate.framework.plugins.contracts import (
     BridgeOperation,
     CommandMaker,
     CommitParticipant,
+    FileCollector,
     FilePruner,
     KeyProviderFactory,
     LakeMethod,
@@ -235,15 +236,13 @@ class PluginManager:
     def pruners(self, table: TableHandle) -> list[tuple[str, FilePruner]]:
         """Return the pruners of a table, each with its plugin; PluginError if two have one name."""
         found = self._listed("lockgate_pruners", checks.pruners, table=table)
-        owner: dict[str, str] = {}
-        for plugin, pruner in found:
-            if pruner.name in owner:
-                raise PluginError(
-                    f"plugin {plugin!r} and plugin {owner[pruner.name]!r} both add pruner {pruner.name!r}: "
-                    f"leave one out by {DISABLE_VARIABLE}={plugin}",
-                    plugin,
-                )
-            owner[pruner.name] = plugin
+        _check_names("pruner", [(plugin, pruner.name) for plugin, pruner in found])
+        return found
+
+    def file_collectors(self, table: TableHandle) -> list[tuple[str, FileCollector]]:
+        """Return the collectors of a table, each with its plugin; PluginError if two have one name."""
+        found = self._listed("lockgate_file_collectors", checks.collectors, table=table)
+        _check_names("file collector", [(plugin, collector.name) for plugin, collector in found])
         return found
 
     def commit_participants(self, table: TableHandle) -> list[CommitParticipant]:
@@ -290,6 +289,18 @@ class PluginManager:
                     f"with @lockgate.framework.plugins.hookimpl",
                     name,
                 )
+
+
+def _check_names(what: str, named: Iterable[tuple[str, str]]) -> None:
+    owner: dict[str, str] = {}
+    for plugin, name in named:
+        if name in owner:
+            raise PluginError(
+                f"plugin {plugin!r} and plugin {owner[name]!r} both add {what} {name!r}: "
+                f"leave one out by {DISABLE_VARIABLE}={plugin}",
+                plugin,
+            )
+        owner[name] = plugin
 
 
 def _not_of(kind: type, answer: object) -> TypeError:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
+import types
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as f
 
+from lockgate.framework.plugins import hookimpl, plugins
+
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from lockgate import Lake
@@ -259,3 +263,54 @@ def test_options_of_a_write_are_checked(
     with pytest.raises(AnalysisException, match=message):
         spark.range(3).writeTo(full(table)).options(**options).append()
     assert not on_disk(table)
+
+
+def test_file_collectors_see_the_rows_of_tasks(spark: SparkSession, table: Callable[[str], str]) -> None:
+    seen: list[dict[str, bytes]] = []
+
+    class Ids:
+        name = "ids"
+        columns = ("id", "secret")
+
+        def begin(self) -> Ids:
+            self.found: list[str] = []
+            return self
+
+        def add(self, rows: pa.Table) -> None:
+            self.found += [f"{row['id']}{row['secret']}" for row in rows.to_pylist()]
+
+        def finish(self) -> bytes:
+            return ",".join(sorted(self.found)).encode()
+
+    class Hearing:
+        def prepare(self, request: Any) -> None:
+            seen.extend(dict(made) for made in request.collected.values())
+
+        def committed(self, snapshot: object) -> None: ...
+
+        def aborted(self) -> None: ...
+
+    @hookimpl
+    def lockgate_file_collectors(table: object) -> list[Any]:
+        return [Ids()]
+
+    @hookimpl
+    def lockgate_commit_participants(table: object) -> list[Any]:
+        return [Hearing()]
+
+    name = table("collected")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, secret STRING, day INT) PARTITIONED BY (day) "
+        "TBLPROPERTIES ('orc.encrypt' = 'pii:secret')"
+    )
+    plugin = types.SimpleNamespace(
+        lockgate_file_collectors=lockgate_file_collectors,
+        lockgate_commit_participants=lockgate_commit_participants,
+    )
+    plugins().register(plugin, "ids")
+    try:
+        spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (2, 'b', 1), (3, 'c', 2)")
+    finally:
+        plugins().unregister("ids")
+    assert sorted(part for made in seen for part in made["ids"].split(b",")) == [b"1a", b"2b", b"3c"]
+    assert len(seen) >= 2

@@ -34,6 +34,7 @@ from lockgate.framework.store.commit.conflicts import (
     check_rewritten,
     check_schema,
 )
+from lockgate.framework.store.commit.file_collectors import collected
 from lockgate.framework.store.commit.participants import with_participants
 from lockgate.framework.store.commit.read_basis import Basis, BasisCheck
 from lockgate.framework.store.commit.streams import (
@@ -99,7 +100,7 @@ def commit_messages(
     """
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
     request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked)
-    request = dataclasses.replace(request, replaces=replaces)
+    request = dataclasses.replace(request, replaces=replaces, collected=collected(table, messages))
     return with_participants(table, request, _Attempts(table, request).run)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lockgate.errors import InputError, nearest
@@ -26,7 +26,10 @@ Overwrite: TypeAlias = Mapping[str, Any] | Callable[[Partition], bool]
 
 @dataclass(frozen=True)
 class CommitRequest:
-    """A commit that is asked for: what changes, what is replaced, and what it was computed from."""
+    """A commit that is asked for: what changes, what is replaced, and what it was computed from.
+
+    `collected` is what file collectors made of each added file, by name of the file and of the collector.
+    """
 
     kind: CommitKind
     user: str
@@ -36,6 +39,7 @@ class CommitRequest:
     basis: Basis | None
     replaces: bool = False
     marked: tuple[MarkedRows, ...] = ()
+    collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
 
     @property
     def deletes(self) -> bool:

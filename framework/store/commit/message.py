@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from lockgate.errors import InputError
@@ -19,7 +21,8 @@ from lockgate.framework.types import DataType, value_from_json, value_to_json
 class CommitMessage:
     """Files added to and deleted from one bucket; `partition` holds the partition's values in order.
 
-    `vectors` are those by which deleted files were read, by name of the file.
+    `vectors` are those by which deleted files were read, by name of the file. `collected` is what collectors
+    made of added files, by name of the file and of the collector (see `file_collectors`).
     """
 
     partition: tuple[Any, ...]
@@ -28,9 +31,15 @@ class CommitMessage:
     added: tuple[DataFileMeta, ...] = ()
     deleted: tuple[DataFileMeta, ...] = ()
     vectors: Mapping[str, VectorPlace] = field(default_factory=dict, hash=False)
+    collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def replacing(cls, entries: Sequence[ManifestEntry], added: Sequence[DataFileMeta] = ()) -> CommitMessage:
+    def replacing(
+        cls,
+        entries: Sequence[ManifestEntry],
+        added: Sequence[DataFileMeta] = (),
+        collected: Mapping[str, Mapping[str, bytes]] = MappingProxyType({}),
+    ) -> CommitMessage:
         """Return what puts `added` in the place of files of one bucket, as they were read."""
         return cls(
             entries[0].partition,
@@ -39,6 +48,7 @@ class CommitMessage:
             tuple(added),
             tuple(entry.file for entry in entries),
             {entry.file.file_name: entry.vector for entry in entries if entry.vector is not None},
+            collected,
         )
 
     def to_json(self, schema: TableSchema) -> dict[str, Any]:
@@ -51,6 +61,10 @@ class CommitMessage:
             "total_buckets": self.total_buckets,
             "added": [_file_to_json(file, schema) for file in self.added],
             "deleted": [_file_to_json(file, schema) for file in self.deleted],
+            "collected": {
+                file: {name: base64.b64encode(output).decode() for name, output in made.items()}
+                for file, made in self.collected.items()
+            },
         }
 
     @classmethod
@@ -68,6 +82,10 @@ class CommitMessage:
                 total_buckets=int(json["total_buckets"]),
                 added=tuple(_file_from_json(file, schema) for file in added),
                 deleted=tuple(_file_from_json(file, schema) for file in json.get("deleted", ())),
+                collected={
+                    file: {name: base64.b64decode(output) for name, output in made.items()}
+                    for file, made in json.get("collected", {}).items()
+                },
             )
         except KeyError as missing:
             raise InputError(f"a commit message lacks {missing}") from None

@@ -12,6 +12,7 @@ from lockgate.errors import InputError, LockgateError
 from lockgate.framework.options import table_options as known
 from lockgate.framework.orc import OrcWriter
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
+from lockgate.framework.store.commit.file_collectors import collections_of
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource
 from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lockgate.framework.store.metadata.paths import new_data_file_name
@@ -38,7 +39,8 @@ class BucketWriter:
 
     Rows have the columns of `file_schema`: for key tables with `_KEY_*`, `_SEQUENCE_NUMBER` and
     `_VALUE_KIND`, sorted by key over all calls of `write`. For append tables, `first_sequence` is the number
-    of the first row. Used as a context manager, an error deletes what was written.
+    of the first row. `collected` is what collectors made of each file. Used as a context manager, an error
+    deletes what was written.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class BucketWriter:
         self._target = table.schema.table_options.get_option(known.TARGET_FILE_SIZE)
         self._current: _OneFile | None = None
         self._done: list[DataFileMeta] = []
+        self.collected: dict[str, dict[str, bytes]] = {}
 
     def __enter__(self) -> BucketWriter:
         return self
@@ -120,6 +123,8 @@ class BucketWriter:
         file = current.finish(self._level, self._source, self._sequence)
         self._sequence += file.row_count
         self._done.append(file)
+        if current.collected:
+            self.collected[file.file_name] = current.collected
 
 
 class _Counting:
@@ -154,6 +159,8 @@ class _OneFile:
         self._key_values = FileStatistics(
             kinds, {key: modes.get(key, kept) for key in schema.trimmed_primary_keys} if self._keys else {}
         )
+        self._collections = collections_of(table)
+        self.collected: dict[str, bytes] = {}
         self._rows = 0
         self._deletes = 0
         self._bounds: list[tuple[Any, ...]] = []
@@ -186,6 +193,8 @@ class _OneFile:
         """Write rows and take in their statistics."""
         try:
             self._writer.write(rows)
+            if self._collections is not None:
+                self._collections.add(rows)
         except BaseException:
             self.abort()
             raise
@@ -205,6 +214,8 @@ class _OneFile:
     def finish(self, level: int, source: FileSource, first_sequence: int) -> DataFileMeta:
         """Complete the file and describe it."""
         try:
+            if self._collections is not None:
+                self.collected = self._collections.finish()
             self._writer.close()
         except BaseException:
             self.abort()

@@ -197,6 +197,7 @@ class _Writer:
         self._table = table
         self._schema = table.schema
         self._sequences: dict[Where, int] | None = None
+        self._collected: dict[str, dict[str, bytes]] = {}
 
     def _next_sequence(self, where: Where, rows: int) -> int:
         """Take `rows` sequence numbers for a bucket, and return the first."""
@@ -225,7 +226,9 @@ class _Writer:
             yield (partition, buckets[first].as_py()), positions
 
     def _message(self, where: Where, files: Sequence[DataFileMeta]) -> CommitMessage:
-        return CommitMessage(where[0], where[1], self._schema.bucket_count, tuple(files))
+        names = [file.file_name for file in files]
+        collected = {name: self._collected[name] for name in names if name in self._collected}
+        return CommitMessage(where[0], where[1], self._schema.bucket_count, tuple(files), collected=collected)
 
 
 class _KeyWriter(_Writer):
@@ -258,6 +261,7 @@ class _KeyWriter(_Writer):
             with BucketWriter(self._table, *where) as writer:
                 writer.write(sort_by_key(laid_out, self._keys))
                 self._done.setdefault(where, []).extend(writer.close())
+                self._collected |= writer.collected
 
     def _by_age(self, rows: pa.Table, codes: Codes, count: int) -> Codes | None:
         fields = self._schema.sequence_fields
@@ -299,6 +303,7 @@ class _AppendWriter(_Writer):
         writer = self._open.pop(where)
         try:
             self._done.setdefault(where, []).extend(writer.close())
+            self._collected |= writer.collected
         except BaseException:
             writer.abort()
             raise

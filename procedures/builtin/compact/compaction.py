@@ -57,7 +57,7 @@ def rewrite(table: Table, job: BucketJob) -> CommitMessage:
         for part in _rows(table, job):
             writer.write(part)
         added = writer.close()
-    return CommitMessage.replacing(old, added)
+    return CommitMessage.replacing(old, added, writer.collected)
 
 
 def _rows(table: Table, job: BucketJob) -> Iterator[pa.Table]:
