@@ -135,6 +135,10 @@ class AccessDeniedError(LockgateError, PermissionError):
         self.apply_for = apply_for
 
 
+class PolicyError(LockgateError):
+    """Raised when policies cannot be used as they are: nothing is allowed by a part of them."""
+
+
 # --- keys ----------------------------------------------------------------------------------------
 
 

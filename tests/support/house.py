@@ -19,7 +19,7 @@ FLOORS = (
     {"framework.keys", "framework.orc"},
     {"framework.store"},
     {"framework.spark"},
-    {"procedures", "lookup", "framework.lineage"},
+    {"procedures", "lookup", "framework.governance", "framework.lineage"},
     {"keys", "orc", "plugins", "tables"},
     {"cli", ""},
 )
@@ -64,6 +64,7 @@ ROOMS = {
     ),
     "framework.spark": ("operations", "bridge"),
     "framework.lineage": ("model", "store", "questions", "export"),
+    "framework.governance.ranger": ("matching", "conditions", "policies", "engine"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
     "procedures.builtin": ("compact", "history", "migrate"),
     "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),

@@ -1,0 +1,3 @@
+"""Governance: who may see what, decided in Python by policies."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Conditions of policies: scripts, macros, schedules and the other evaluators that Ranger ships."""
+
+__all__: list[str] = []

@@ -1,0 +1,276 @@
+"""Evaluators of conditions, by the name of Ranger's class for each.
+
+A condition whose evaluator or script is not understood never holds; `unreadable` says why, and the policies
+that would let something through for that reason are refused (see `policies.strictness`).
+Not done: the evaluators that ask for geolocation, and those of data shares (GDS).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from json import JSONDecodeError, loads
+from typing import Any, Protocol
+
+from lockgate.errors import InputError
+from lockgate.framework.governance.ranger.conditions.environment import KNOWN, Environment
+from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.conditions.schedule import applies
+from lockgate.framework.governance.ranger.conditions.script import compiled
+from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
+from lockgate.framework.governance.ranger.conditions.values import text_of
+from lockgate.framework.governance.ranger.matching import Hierarchies, PolicyResource
+
+_log = logging.getLogger("lockgate.governance")
+_RUNTIME = (ScriptError, TypeError, ValueError, AttributeError, KeyError, ZeroDivisionError, InputError)
+_CLOCK = re.compile(r" *(\d{1,2})(?::(\d{1,2}))? *([ap])\.?m\.? *", re.IGNORECASE)
+_MACRO = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+Holds = Callable[[Asked], bool]
+
+
+class Condition:
+    """A condition of a policy or an item; `unreadable` is why it can't be understood, None if it can."""
+
+    def __init__(self, holds: Holds, unreadable: str | None = None) -> None:
+        self.holds, self.unreadable = holds, unreadable
+
+
+class Defined(Protocol):
+    """What a condition needs of its service."""
+
+    @property
+    def conditions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The definitions of conditions, by their names."""
+
+    @property
+    def resources(self) -> Hierarchies:
+        """The levels of resources."""
+
+
+def condition_of(said: Mapping[str, Any], service: Defined) -> Condition | None:
+    """Return a condition of a policy; None if Ranger skips it, as one that the service does not define."""
+    definition = service.conditions.get(said.get("type") or "")
+    if definition is None:
+        if said.get("type") != "_expression":
+            return None
+        definition = {"evaluator": "RangerScriptConditionEvaluator"}
+    kind = str(definition.get("evaluator") or "").rpartition(".")[2]
+    values = [str(value) for value in said.get("values") or ()]
+    make = _EVALUATORS.get(kind)
+    if make is None:
+        return _unreadable(f"its evaluator {kind!r} is not known")
+    return make(values, definition.get("evaluatorOptions") or {}, service)
+
+
+def _never(asked: Asked) -> bool:
+    return False
+
+
+def _unreadable(reason: str) -> Condition:
+    _log.warning("a condition of a policy never holds: %s", reason)
+    return Condition(_never, reason)
+
+
+def _script(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    return _of_script(values[0] if values else "", True)
+
+
+def _template(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition | None:
+    if not values:
+        return None
+    return _of_script(
+        str(options.get("scriptTemplate") or "").strip(), values[0].lower() not in ("false", "no")
+    )
+
+
+def _of_script(text: str, wanted: bool) -> Condition:
+    try:
+        script = compiled(text, KNOWN)
+    except ScriptError as error:
+        return _unreadable(str(error))
+
+    def holds(asked: Asked) -> bool:
+        try:
+            return script.holds(Environment(asked)) == wanted
+        except _RUNTIME as error:
+            _log.warning(
+                "a script of a policy failed, so its condition does not hold: %s", type(error).__name__
+            )
+            return False
+
+    return Condition(holds)
+
+
+def resolved(template: str, asked: Asked) -> str:
+    """Return a text with the values of its `${{...}}`; one that cannot be computed is empty."""
+    environment = Environment(asked)
+    return _MACRO.sub(lambda match: _value(match[1], environment), template)
+
+
+def _value(script: str, environment: Environment) -> str:
+    try:
+        value = compiled(script, KNOWN).value(environment)
+    except _RUNTIME as error:
+        _log.warning(
+            "an expression of a policy failed, so nothing is put in its place: %s", type(error).__name__
+        )
+        return ""
+    return "" if value is None else text_of(value)
+
+
+def _ip(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    return Condition(lambda asked: _is_from(values, asked.client_ip))
+
+
+def _is_from(values: Sequence[str], address: str | None) -> bool:
+    if not values or "*" in values or address is None:
+        return True
+    return any(_is_address(value.lower(), address.lower()) for value in values)
+
+
+def _is_address(wanted: str, address: str) -> bool:
+    mark = "." if "." in wanted else ":"
+    head = wanted
+    while head.endswith(f"{mark}*"):
+        head = head[:-2]
+    if head in ("", "*"):
+        return True
+    return address == wanted if head == wanted else address.startswith(head + mark)
+
+
+def _simple(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    name = options.get("CONTEXT_NAME")
+
+    def holds(asked: Asked) -> bool:
+        if not values or not name:
+            return True
+        found = asked.context.get(name)
+        return bool(found) and any(fnmatchcase(str(found), value) for value in values)
+
+    return Condition(holds)
+
+
+def _context_value(inside: bool) -> Maker:
+    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+        name = str(options.get("attributeName") or "")
+
+        def holds(asked: Asked) -> bool:
+            found = asked.context.get(name)
+            return found is None or (str(found) in values) is inside
+
+        return Condition(holds)
+
+    return make
+
+
+def _cluster(attribute: str, inside: bool) -> Maker:
+    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+        def holds(asked: Asked) -> bool:
+            found = getattr(asked, attribute)
+            if not values:
+                return True
+            return not inside if found is None else (found in values) is inside
+
+        return Condition(holds)
+
+    return make
+
+
+def _action(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    return Condition(
+        lambda asked: not values or any(fnmatchcase(asked.action or "", value) for value in values)
+    )
+
+
+def _tags(test: Callable[[set[str], set[str]], bool]) -> Maker:
+    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+        wanted = {name.strip() for value in values for name in value.split(",")}
+        return Condition(lambda asked: test(wanted, {tag["type"] for tag in asked.tags}))
+
+    return make
+
+
+def _time_of_day(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    periods = [_period(value) for value in values if value]
+    if None in periods:
+        return _unreadable("a time of day is not understood: write it as 9:30am - 5pm")
+
+    def holds(asked: Asked) -> bool:
+        minute = asked.now.hour * 60 + asked.now.minute
+        return not periods or any(_is_within(period, minute) for period in periods if period)
+
+    return Condition(holds)
+
+
+def _period(text: str) -> tuple[int, int] | None:
+    ends = [_CLOCK.fullmatch(part) for part in text.split("-")]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        return None
+    return _minute(ends[0]), _minute(ends[1])
+
+
+def _minute(match: re.Match[str]) -> int:
+    hour = int(match[1]) % 12 + (12 if match[3].lower() == "p" else 0)
+    return hour * 60 + int(match[2] or 0)
+
+
+def _is_within(period: tuple[int, int], minute: int) -> bool:
+    start, end = period
+    return start <= minute <= end if start < end else start <= minute or minute <= end
+
+
+def _schedules(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+    try:
+        found = [loads(value) for value in values]
+    except JSONDecodeError:
+        return _unreadable("a validity schedule is not JSON")
+    return Condition(lambda asked: not found or any(applies(each, asked.now) for each in found))
+
+
+def _together(wanted: bool) -> Maker:
+    """Columns of Hive that are read by one query, such as `db.people.name`."""
+
+    def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
+        matchers = [_column(value, service.resources) for value in values]
+        return Condition(lambda asked: _are_together(matchers, asked) is wanted)
+
+    return make
+
+
+def _column(text: str, resources: Hierarchies) -> PolicyResource:
+    parts = text.strip().split(".")
+    named = zip(("database", "table", "column"), [*parts, "*", "*"], strict=False)
+    return PolicyResource(resources, {level: {"values": [value]} for level, value in named})
+
+
+def _are_together(matchers: Sequence[PolicyResource], asked: Asked) -> bool:
+    requested = (asked.context.get("REQUESTED_RESOURCES") or {}).get("requestedResources")
+    if requested is None or len(requested) < 2:
+        return False
+    found = sum(matcher.match(each["elements"]).is_whole for each in requested for matcher in matchers)
+    return found > 1
+
+
+Maker = Callable[[Sequence[str], Mapping[str, Any], Defined], Condition | None]
+_EVALUATORS: dict[str, Maker] = {
+    "RangerScriptConditionEvaluator": _script,
+    "RangerScriptTemplateConditionEvaluator": _template,
+    "RangerIpMatcher": _ip,
+    "RangerSimpleMatcher": _simple,
+    "RangerActionMatcher": _action,
+    "RangerTimeOfDayMatcher": _time_of_day,
+    "RangerValidityScheduleConditionEvaluator": _schedules,
+    "RangerAccessedFromClusterCondition": _cluster("cluster_name", True),
+    "RangerAccessedNotFromClusterCondition": _cluster("cluster_name", False),
+    "RangerAccessedFromClusterTypeCondition": _cluster("cluster_type", True),
+    "RangerAccessedNotFromClusterTypeCondition": _cluster("cluster_type", False),
+    "RangerContextAttributeValueInCondition": _context_value(True),
+    "RangerContextAttributeValueNotInCondition": _context_value(False),
+    "RangerHiveResourcesAccessedTogetherCondition": _together(True),
+    "RangerHiveResourcesNotAccessedTogetherCondition": _together(False),
+    "RangerAnyOfExpectedTagsPresentConditionEvaluator": _tags(lambda wanted, have: bool(wanted & have)),
+    "RangerNoneOfExpectedTagsPresentConditionEvaluator": _tags(lambda wanted, have: not wanted & have),
+    "RangerTagsAllPresentConditionEvaluator": _tags(lambda wanted, have: wanted <= have),
+}

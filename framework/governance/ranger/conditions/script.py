@@ -1,0 +1,339 @@
+"""Scripts: the part of JavaScript that Ranger's conditions and macros are written in, without an engine.
+
+Expressions: literals, names, calls, members, indexes, lists, `! - && || ?:`, comparisons, `in`, `+ - * / %`.
+Statements: expressions, `var x = ...`, `x = ...`, `ctx.result = ...`, `if`, blocks. All else raises
+ScriptError when the script is compiled, so that a policy can be refused before it decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from lockgate.framework.governance.ranger.conditions.tokens import ScriptError, Token, tokens_of
+from lockgate.framework.governance.ranger.conditions.values import (
+    added,
+    is_member,
+    is_true,
+    less,
+    loosely_equal,
+    member,
+    number_of,
+    strictly_equal,
+)
+
+RESULT = "ctx.result"
+_CONSTANTS: Mapping[str, object] = {"true": True, "false": False, "null": None, "undefined": None}
+_RESERVED = frozenset(
+    ("function", "new", "while", "for", "return", "try", "throw", "class", "delete", "typeof", "do", "switch")
+)
+
+
+class Names:
+    """The names of one run: what the request gives, and what the script has set itself."""
+
+    def __init__(self, given: Callable[[str], object]) -> None:
+        self._given = given
+        self.own: dict[str, object] = {}
+
+    def __getitem__(self, name: str) -> object:
+        return self.own[name] if name in self.own else self._given(name)
+
+
+Run = Callable[[Names], object]
+_BINARY: tuple[dict[str, Callable[[Any, Any], object]], ...] = (
+    {
+        "==": loosely_equal,
+        "!=": lambda one, other: not loosely_equal(one, other),
+        "===": strictly_equal,
+        "!==": lambda one, other: not strictly_equal(one, other),
+    },
+    {
+        "<": less,
+        ">": lambda one, other: less(other, one),
+        "<=": lambda one, other: less(one, other) or loosely_equal(one, other),
+        ">=": lambda one, other: less(other, one) or loosely_equal(one, other),
+        "in": is_member,
+    },
+    {"+": added, "-": lambda one, other: number_of(one) - number_of(other)},
+    {
+        "*": lambda one, other: number_of(one) * number_of(other),
+        "/": lambda one, other: number_of(one) / number_of(other),
+        "%": lambda one, other: number_of(one) % number_of(other),
+    },
+)
+
+
+class Script:
+    """A compiled script, which runs as often as it is asked."""
+
+    def __init__(self, text: str, known: frozenset[str]) -> None:
+        """Compile; raises ScriptError for what is not understood, and for names nobody knows."""
+        compiler = _Compiler(tokens_of(text), known)
+        self._statements = compiler.program()
+        self.sets_result = compiler.sets_result
+
+    def value(self, given: Callable[[str], object]) -> object:
+        """Return the value of the last statement."""
+        names = Names(given)
+        value: object = None
+        for statement in self._statements:
+            value = statement(names)
+        return value
+
+    def holds(self, given: Callable[[str], object]) -> bool:
+        """Return what the script set as result, or the truth of its last statement if it sets none."""
+        names = Names(given)
+        value: object = None
+        for statement in self._statements:
+            value = statement(names)
+        return bool(names.own.get(RESULT, False)) if self.sets_result else is_true(value)
+
+
+@lru_cache(maxsize=10_000)
+def compiled(text: str, known: frozenset[str]) -> Script:
+    """Return a script, compiled once."""
+    return Script(text, known)
+
+
+class _Compiler:
+    """A recursive descent, one method a rule, each returning what computes its part."""
+
+    def __init__(self, tokens: list[Token], known: frozenset[str]) -> None:
+        self._tokens, self._place = tokens, 0
+        self._known = set(known)
+        self.sets_result = False
+
+    def program(self) -> list[Run]:
+        statements = []
+        while self._now.kind != "end":
+            statements.append(self._statement())
+        return [each for each in statements if each is not _nothing]
+
+    # --- tokens ---
+
+    @property
+    def _now(self) -> Token:
+        return self._tokens[self._place]
+
+    def _next(self) -> Token:
+        token = self._now
+        self._place = min(self._place + 1, len(self._tokens) - 1)
+        return token
+
+    def _take(self, *texts: str) -> str | None:
+        token = self._now
+        if token.kind in ("sign", "name") and token.text in texts:
+            self._next()
+            return token.text
+        return None
+
+    def _need(self, text: str) -> None:
+        if not self._take(text):
+            raise ScriptError(f"{text!r} is expected at character {self._now.place} of the script")
+
+    def _name(self) -> str:
+        token = self._next()
+        if token.kind != "name":
+            raise ScriptError(f"a name is expected at character {token.place} of the script")
+        return token.text
+
+    # --- statements ---
+
+    def _statement(self) -> Run:
+        if self._take(";"):
+            return _nothing
+        if self._take("{"):
+            return self._block()
+        if self._take("if"):
+            return self._condition()
+        statement = self._assignment()
+        if self._now.kind != "end" and self._now.text != "}":
+            self._need(";")
+        return statement
+
+    def _block(self) -> Run:
+        inside = []
+        while not self._take("}"):
+            if self._now.kind == "end":
+                raise ScriptError("the script ends within { }")
+            inside.append(self._statement())
+        return _one_by_one(inside)
+
+    def _condition(self) -> Run:
+        self._need("(")
+        test = self._expression()
+        self._need(")")
+        then = self._statement()
+        other = self._statement() if self._take("else") else _nothing
+        return lambda names: then(names) if is_true(test(names)) else other(names)
+
+    def _assignment(self) -> Run:
+        if self._take("var", "let", "const"):
+            name = self._name()
+            value = self._expression() if self._take("=") else _nothing
+            return self._set(name, value)
+        if [token.text for token in self._tokens[self._place : self._place + 4]] == [
+            "ctx",
+            ".",
+            "result",
+            "=",
+        ]:
+            self._place += 4
+            self.sets_result = True
+            value = self._expression()
+            return _setting(RESULT, lambda names: is_true(value(names)))
+        if self._now.kind == "name" and self._tokens[self._place + 1].text == "=":
+            name = self._name()
+            self._need("=")
+            return self._set(name, self._expression())
+        return self._expression()
+
+    def _set(self, name: str, value: Run) -> Run:
+        self._known.add(name)
+        return _setting(name, value)
+
+    # --- expressions ---
+
+    def _expression(self) -> Run:
+        test = self._either()
+        if not self._take("?"):
+            return test
+        then = self._expression()
+        self._need(":")
+        other = self._expression()
+        return lambda names: then(names) if is_true(test(names)) else other(names)
+
+    def _either(self) -> Run:
+        value = self._both()
+        while self._take("||"):
+            value = _or(value, self._both())
+        return value
+
+    def _both(self) -> Run:
+        value = self._binary(0)
+        while self._take("&&"):
+            value = _and(value, self._binary(0))
+        return value
+
+    def _binary(self, rank: int) -> Run:
+        if rank == len(_BINARY):
+            return self._unary()
+        value = self._binary(rank + 1)
+        while sign := self._take(*_BINARY[rank]):
+            value = _operation(_BINARY[rank][sign], value, self._binary(rank + 1))
+        return value
+
+    def _unary(self) -> Run:
+        if self._take("!"):
+            value = self._unary()
+            return lambda names: not is_true(value(names))
+        if self._take("-"):
+            number = self._unary()
+            return lambda names: -number_of(number(names))
+        return self._postfix(self._primary())
+
+    def _postfix(self, value: Run) -> Run:
+        while sign := self._take(".", "[", "("):
+            if sign == ".":
+                value = _member(value, _constant(self._name()))
+            elif sign == "[":
+                value = _member(value, self._expression())
+                self._need("]")
+            else:
+                value = _call(value, self._several(")"))
+        return value
+
+    def _several(self, end: str) -> list[Run]:
+        found: list[Run] = []
+        while not self._take(end):
+            if found:
+                self._need(",")
+            found.append(self._expression())
+        return found
+
+    def _primary(self) -> Run:
+        if self._take("("):
+            value = self._expression()
+            self._need(")")
+            return value
+        if self._take("["):
+            items = self._several("]")
+            return lambda names: [item(names) for item in items]
+        token = self._next()
+        if token.kind == "number":
+            return _constant(float(token.text) if "." in token.text else int(token.text))
+        if token.kind == "text":
+            return _constant(token.text)
+        if token.kind == "name":
+            return self._named(token)
+        raise ScriptError(f"the script cannot be understood at character {token.place}")
+
+    def _named(self, token: Token) -> Run:
+        name = token.text
+        if name in _CONSTANTS:
+            return _constant(_CONSTANTS[name])
+        if name in _RESERVED or name not in self._known:
+            raise ScriptError(f"the name {name!r} at character {token.place} of the script is not known")
+        return lambda names: names[name]
+
+
+def _nothing(names: Names) -> object:
+    return None
+
+
+def _constant(value: object) -> Run:
+    return lambda names: value
+
+
+def _one_by_one(statements: list[Run]) -> Run:
+    def run(names: Names) -> object:
+        value: object = None
+        for statement in statements:
+            value = statement(names)
+        return value
+
+    return run
+
+
+def _setting(name: str, value: Run) -> Run:
+    def run(names: Names) -> object:
+        names.own[name] = value(names)
+        return names.own[name]
+
+    return run
+
+
+def _or(one: Run, other: Run) -> Run:
+    def run(names: Names) -> object:
+        value = one(names)
+        return value if is_true(value) else other(names)
+
+    return run
+
+
+def _and(one: Run, other: Run) -> Run:
+    def run(names: Names) -> object:
+        value = one(names)
+        return other(names) if is_true(value) else value
+
+    return run
+
+
+def _operation(operation: Callable[[Any, Any], object], one: Run, other: Run) -> Run:
+    return lambda names: operation(one(names), other(names))
+
+
+def _member(value: Run, name: Run) -> Run:
+    return lambda names: member(value(names), name(names))
+
+
+def _call(value: Run, given: list[Run]) -> Run:
+    def run(names: Names) -> object:
+        function = value(names)
+        if not callable(function):
+            raise ScriptError("the script calls something that is no function")
+        return function(*(each(names) for each in given))
+
+    return run

@@ -1,0 +1,51 @@
+"""Tokens of scripts: numbers, strings, names and signs of the part of JavaScript that policies use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from lockgate.errors import InputError
+
+_TOKEN = re.compile(
+    r"(?P<space>\s+|//[^\n]*|/\*.*?\*/)"
+    r"|(?P<number>\d+\.?\d*|\.\d+)"
+    r"|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
+    r"|(?P<name>[A-Za-z_$][\w$]*)"
+    r"|(?P<sign>===|!==|==|!=|<=|>=|&&|\|\||[-+!<>=().,;\[\]?:{}*/%])",
+    re.DOTALL,
+)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+class ScriptError(InputError):
+    """Raised for a script that uses more of JavaScript than is understood, or that fails."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token: its kind, its text as meant (strings without quotes), and where it begins."""
+
+    kind: Literal["number", "text", "name", "sign", "end"]
+    text: str
+    place: int
+
+
+def tokens_of(script: str) -> list[Token]:
+    """Return the tokens of a script, the last one of kind `end`; raises ScriptError."""
+    found: list[Token] = []
+    place = 0
+    while place < len(script):
+        match = _TOKEN.match(script, place)
+        if match is None:
+            raise ScriptError(f"the script cannot be read at character {place}")
+        if match.lastgroup in ("number", "text", "name", "sign"):
+            text = _meant(match.group()) if match.lastgroup == "text" else match.group()
+            found.append(Token(match.lastgroup, text, place))  # type: ignore[arg-type]
+        place = match.end()
+    return [*found, Token("end", "", place)]
+
+
+def _meant(quoted: str) -> str:
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), quoted[1:-1], flags=re.DOTALL)

@@ -1,0 +1,8 @@
+"""The engine: one request, decided in Ranger's own order."""
+
+from lockgate.framework.governance.ranger.conditions.request import ADMIN, ANY, SUPER_USER, Asked
+from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
+from lockgate.framework.governance.ranger.engine.result import Result
+from lockgate.framework.governance.ranger.policies.definition import Kind
+
+__all__ = ["ADMIN", "ANY", "SUPER_USER", "Asked", "Engine", "Kind", "Result", "Settings"]

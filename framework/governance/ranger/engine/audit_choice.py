@@ -1,0 +1,79 @@
+"""Audit filters: rules in a service's configuration that say which requests leave a record.
+
+They are JSON with single quotes under `ranger.plugin.audit.filters`; the first that matches a result decides.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.engine.result import Result
+from lockgate.framework.governance.ranger.matching import Match, Names, PolicyResource
+from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
+from lockgate.framework.governance.ranger.policies.item import EVERY_USER, OWNER, PUBLIC
+
+FILTERS = "ranger.plugin.audit.filters"
+_log = logging.getLogger("lockgate.governance")
+
+
+class AuditFilter:
+    """One rule."""
+
+    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
+        resources = said.get("resources")
+        self._resource = PolicyResource(service.resources, resources) if resources else None
+        self._wanted = said.get("accessResult")
+        self._accesses, self._actions = set(said.get("accessTypes") or ()), set(said.get("actions") or ())
+        self._users, self._groups, self._roles = (
+            set(said.get(key) or ()) for key in ("users", "groups", "roles")
+        )
+        self.is_audited = said.get("isAudited")
+
+    def matches(self, asked: Asked, result: Result, names: Names) -> bool:
+        """Say whether the rule is about a request and its result."""
+        return (
+            self._wanted in (None, "", _state(result))
+            and self._is_for(asked)
+            and self._is_for_access(asked)
+            and self._is_about(asked, names)
+        )
+
+    def _is_about(self, asked: Asked, names: Names) -> bool:
+        if self._resource is None:
+            return True
+        match = self._resource.match(asked.resource, asked.scopes, names)
+        return match.is_whole or (asked.is_any and match is Match.DESCENDANT)
+
+    def _is_for(self, asked: Asked) -> bool:
+        everybody = not (self._users or self._groups or self._roles)
+        if everybody or PUBLIC in self._groups or EVERY_USER in self._users:
+            return True
+        owner = OWNER in self._users and asked.user == asked.owner
+        named = asked.user in self._users or owner
+        return named or not (self._groups.isdisjoint(asked.groups) and self._roles.isdisjoint(asked.roles))
+
+    def _is_for_access(self, asked: Asked) -> bool:
+        nothing_named = not self._accesses and not self._actions
+        return nothing_named or asked.action in self._actions or asked.access in self._accesses
+
+
+def _state(result: Result) -> str:
+    if not result.determined:
+        return "NOT_DETERMINED"
+    return "ALLOWED" if result.allowed else "DENIED"
+
+
+def audit_filters(config: Mapping[str, Any], service: ServiceDefinition) -> list[AuditFilter]:
+    """Return the rules of a service's configuration; none if they cannot be read, as in Ranger."""
+    text = config.get(FILTERS)
+    if not text:
+        return []
+    try:
+        return [AuditFilter(each, service) for each in json.loads(text.replace("'", '"'))]
+    except json.JSONDecodeError:
+        _log.warning("%s of the service %s is not JSON: it is not used", FILTERS, service.name)
+        return []

@@ -1,0 +1,205 @@
+"""Ranger's policy engine, immutable: new policies make a new engine.
+
+Not done: data shares (GDS) and conditions on the place of an IP address.
+Order of evaluation: docs/governance.md. Semantics: RangerPolicyEngineImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lockgate.framework.governance.ranger.conditions.request import SUPER_USER, Asked
+from lockgate.framework.governance.ranger.engine import inline
+from lockgate.framework.governance.ranger.engine.audit_choice import audit_filters
+from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
+from lockgate.framework.governance.ranger.engine.search import Search, names_of
+from lockgate.framework.governance.ranger.engine.tag_search import TagPolicies
+from lockgate.framework.governance.ranger.engine.zones import UNZONED, Zone, Zones
+from lockgate.framework.governance.ranger.policies.definition import Kind, ServiceDefinition
+from lockgate.framework.governance.ranger.policies.index import Policies
+from lockgate.framework.governance.ranger.policies.roles import Roles
+from lockgate.framework.governance.ranger.policies.strictness import check_understood
+from lockgate.framework.governance.ranger.policies.tags import TagMap
+
+Said = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a plugin's own configuration says, in addition to the service's."""
+
+    super_users: frozenset[str] = frozenset()
+    super_groups: frozenset[str] = frozenset()
+    unaudited_users: frozenset[str] = frozenset()
+    unaudited_groups: frozenset[str] = frozenset()
+    unaudited_roles: frozenset[str] = frozenset()
+
+    def with_service(self, config: Said) -> Settings:
+        """Return both together."""
+        return Settings(
+            self.super_users | _names(config.get("ranger.plugin.super.users")),
+            self.super_groups | _names(config.get("ranger.plugin.super.groups")),
+            self.unaudited_users | _names(config.get("ranger.plugin.audit.exclude.users")),
+            self.unaudited_groups | _names(config.get("ranger.plugin.audit.exclude.groups")),
+            self.unaudited_roles | _names(config.get("ranger.plugin.audit.exclude.roles")),
+        )
+
+
+def _names(text: str | None) -> frozenset[str]:
+    return frozenset(name for each in (text or "").split(",") if (name := each.strip()))
+
+
+class Engine:
+    """The policies of one service, ready to decide."""
+
+    def __init__(
+        self,
+        policies: Said,
+        *,
+        roles: Iterable[Said] = (),
+        tags: Said | None = None,
+        users: Said | None = None,
+        settings: Settings | None = None,
+        strict: bool = True,
+    ) -> None:
+        """Read policies as Ranger's admin gives them (ServicePolicies), with roles, tags and users.
+
+        Raises PolicyError if a condition that protects something is not understood, unless not `strict`, and
+        InputError for what is no service definition.
+        """
+        config = policies.get("serviceConfig") or {}
+        self.service = ServiceDefinition(policies.get("serviceDef") or {})
+        self.version = int(policies.get("policyVersion") or 0)
+        self.policies = Policies(policies.get("policies") or (), self.service)
+        self.zones = Zones(policies.get("securityZones") or {}, self.service)
+        self.roles = Roles(roles)
+        self.settings = (settings or Settings()).with_service(config)
+        self._audit_mode = policies.get("auditMode") or "audit-default"
+        self._tags = TagMap(tags, self.service) if tags else None
+        self._users = (users or {}).get("userAttrMapping") or {}
+        self._groups = (users or {}).get("groupAttrMapping") or {}
+        said_of_tags = policies.get("tagPolicies") or {}
+        self.tag_policies = (
+            TagPolicies(said_of_tags, self.service) if said_of_tags.get("serviceDef") else None
+        )
+        self._audit_filters = audit_filters(config, self.service)
+        self._tag_audit_filters = (
+            audit_filters(said_of_tags.get("serviceConfig") or {}, self.tag_policies.service)
+            if self.tag_policies
+            else []
+        )
+        if strict:
+            self._check()
+
+    def _check(self) -> None:
+        check_understood((each.said for each in self.policies.all), self.service)
+        for zone in self.zones.by_name.values():
+            check_understood((each.said for each in zone.policies.all), self.service)
+        if self.tag_policies is not None:
+            check_understood(self.tag_policies.said, self.tag_policies.service)
+
+    def evaluate(self, asked: Asked, kind: Kind = Kind.ACCESS) -> Result:
+        """Return the answer to a request, and whether it leaves a record."""
+        asked = self.prepared(asked)
+        result = self._in_zones(asked, kind)
+        if asked.inline:
+            inline.decide(asked, self.service, self.evaluate, result)
+        self._choose_audit(asked, result)
+        return result
+
+    def prepared(self, asked: Asked) -> Asked:
+        """Return a request with roles, attributes, tags and zones, unless they were given."""
+        if not asked.roles:
+            asked = replace(asked, roles=self.roles.of(asked.user, asked.groups))
+        if self._users and not asked.users:
+            asked = replace(asked, users=self._users)
+        if self._groups and not asked.groups_known:
+            asked = replace(asked, groups_known=self._groups)
+        if self._tags is not None and not asked.tags:
+            asked = replace(asked, tags=self._tags.of(asked, names_of(asked)))
+        if self.zones.by_name:
+            asked = replace(asked, zones=self.zones.of(asked.resource, names_of(asked)))
+        return asked
+
+    def _in_zones(self, asked: Asked, kind: Kind) -> Result:
+        if not asked.zones or (len(asked.zones) > 1 and not asked.is_any):
+            result = self._in_zone(asked, kind, UNZONED)
+        else:
+            result = self._first_allowed(asked, kind, sorted(asked.zones))
+        if asked.is_any and not asked.resource and not result.allowed and self.zones.by_name:
+            other = self._first_allowed(asked, kind, self.zones.by_name)
+            result = other if other.allowed else result
+        return result
+
+    def _first_allowed(self, asked: Asked, kind: Kind, zones: Iterable[str]) -> Result:
+        result = Result(kind)
+        for name in zones:
+            result = self._in_zone(asked, kind, name)
+            if result.allowed:
+                break
+        return result
+
+    def _in_zone(self, asked: Asked, kind: Kind, name: str) -> Result:
+        zone = self.zones.by_name.get(name)
+        result = self.fresh(asked, kind)
+        result.zone = name or None
+        if self.is_super(asked) or asked.access == SUPER_USER:
+            result.allowed, result.determined = self.is_super(asked), True
+            result.priority, result.reason = HIGHEST, "superuser"
+        search = Search(asked, kind, self.service.accesses)
+        self._ask_tags(search, zone, name, result)
+        by_tags = result.allowed if result.determined else None
+        result.determined = False
+        policies = (self.policies if zone is None else zone.policies).index(kind)
+        search.walk(policies.likely(asked), result, by_tags is False)
+        if not result.determined and by_tags is not None:
+            result.allowed = by_tags
+        result.determined = True
+        return result
+
+    def _ask_tags(self, search: Search, zone: Zone | None, name: str, result: Result) -> None:
+        if self.tag_policies is not None and search.asked.tags:
+            own_tags = zone is not None and zone.has_own_tags
+            fresh = lambda: self.fresh(search.asked, search.kind)  # noqa: E731
+            self.tag_policies.walk(search, fresh, name, own_tags, result)
+
+    def is_super(self, asked: Asked) -> bool:
+        """Say whether everything is allowed to the one who asks."""
+        return asked.user in self.settings.super_users or not self.settings.super_groups.isdisjoint(
+            asked.groups
+        )
+
+    def fresh(self, asked: Asked, kind: Kind) -> Result:
+        """Return an open result, with what is known of its record beforehand."""
+        if self._is_unaudited(asked):
+            return Result(kind, audited=False, audit_determined=True)
+        settled = self._audit_mode in ("audit-all", "audit-none")
+        nothing = not settled and not self.policies.all and self.tag_policies is None
+        return Result(
+            kind, audited=self._audit_mode == "audit-all" or nothing, audit_determined=settled or nothing
+        )
+
+    def _is_unaudited(self, asked: Asked) -> bool:
+        settings = self.settings
+        if asked.user in settings.unaudited_users:
+            return True
+        groups, roles = settings.unaudited_groups, settings.unaudited_roles
+        return not (groups.isdisjoint(asked.groups) and roles.isdisjoint(asked.roles))
+
+    def _choose_audit(self, asked: Asked, result: Result) -> None:
+        if self._tag_audit_filters:
+            for tag in asked.tags:
+                if self._choose(self._tag_audit_filters, asked.of_tag(tag), result):
+                    return
+        if self._audit_filters:
+            self._choose(self._audit_filters, asked, result)
+
+    def _choose(self, filters: Iterable[Any], asked: Asked, result: Result) -> bool:
+        names = names_of(asked)
+        for each in filters:
+            if each.is_audited is not None and each.matches(asked, result, names):
+                result.audited = each.is_audited
+                return True
+        return False

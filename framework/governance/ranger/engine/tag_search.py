@@ -1,0 +1,81 @@
+"""Policies on tags: asked before those on resources, for every valid tag that the resource carries.
+
+Semantics: RangerPolicyEngineImpl.evaluateTagPolicies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lockgate.framework.governance.ranger.conditions.request import Asked, Tag
+from lockgate.framework.governance.ranger.engine.result import Result
+from lockgate.framework.governance.ranger.engine.search import Search, names_of
+from lockgate.framework.governance.ranger.matching import Match
+from lockgate.framework.governance.ranger.policies.definition import (
+    Kind,
+    ServiceDefinition,
+    of_component,
+    with_component,
+)
+from lockgate.framework.governance.ranger.policies.index import Policies
+from lockgate.framework.governance.ranger.policies.policy import Policy
+from lockgate.framework.governance.ranger.policies.tags import is_valid
+
+
+class TagPolicies:
+    """The policies of a tag service, in the words of the service whose resources carry the tags."""
+
+    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
+        self.service = with_component(ServiceDefinition(said["serviceDef"]), service)
+        self.said = [of_component(each, service.name) for each in said.get("policies") or ()]
+        self._policies = Policies(self.said, self.service)
+
+    def walk(
+        self, search: Search, fresh: Callable[[], Result], zone: str | None, own_tags: bool, result: Result
+    ) -> None:
+        """Ask the policies of the request's tags; `own_tags`: the zone has a tag service of its own."""
+        for policy, tag in self._sorted(search):
+            # Otherwise policies outside zones serve.
+            if policy.zone != ((zone or "") if own_tags else ""):
+                continue
+            self._ask(search, policy, tag, fresh(), result)
+            if result.is_final:
+                break
+        if result.allowed:
+            result.determined = True
+
+    def _ask(self, search: Search, policy: Policy, tag: Tag, own: Result, result: Result) -> None:
+        own.decide_as(result)
+        own.audit_as(result)
+        search.ask(policy, replace(search.asked, tag=tag), own)
+        if own.allowed and not policy.has_deny:
+            own.determined = True
+        if own.audited:
+            result.audit_as(own)
+        if not result.determined and (own.determined or (own.allowed and not result.allowed)):
+            result.decide_as(own)
+
+    def _sorted(self, search: Search) -> list[tuple[Policy, Tag]]:
+        found = list(self._matching(search.asked, search.kind))
+        if search.kind is Kind.ACCESS:
+            return sorted(found, key=lambda pair: pair[0].order)
+        if search.kind is Kind.MASK:
+            return sorted(found, key=lambda pair: (_rank(pair[1]), pair[0].order_by_name))
+        return sorted(found, key=lambda pair: pair[0].order_by_name)
+
+    def _matching(self, asked: Asked, kind: Kind) -> Iterator[tuple[Policy, Tag]]:
+        for tag in asked.tags:
+            if not is_valid(tag, asked):
+                continue
+            of_tag = asked.of_tag(tag)
+            names = names_of(of_tag)
+            for policy in self._policies.index(kind).likely(of_tag):
+                matches = (each.match(of_tag.resource, None, names) for each in policy.resources)
+                if policy.is_valid(of_tag) and any(match is not Match.NONE for match in matches):
+                    yield policy, tag
+
+
+def _rank(tag: Tag) -> int:
+    return Match[tag.get("matchType") or "SELF"].value

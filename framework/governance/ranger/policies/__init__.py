@@ -1,0 +1,3 @@
+"""Policies: the service definition, what policies say, and the index that finds those of a resource."""
+
+__all__: list[str] = []

@@ -1,0 +1,71 @@
+"""Deltas: changes of policies that Ranger's admin sends instead of all policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lockgate.errors import PolicyError
+
+CREATE, UPDATE, DELETE = 0, 1, 2
+Said = Mapping[str, Any]
+
+
+def with_deltas(policies: Iterable[Said], deltas: Iterable[Said]) -> list[Said]:
+    """Return policies with created, changed and deleted ones, told apart by their ids."""
+    by_id = {policy["id"]: policy for policy in policies}
+    for delta in deltas:
+        policy = delta.get("policy") or {}
+        if delta.get("changeType") == DELETE:
+            by_id.pop(policy.get("id"), None)
+        elif delta.get("changeType") in (CREATE, UPDATE):
+            by_id[policy["id"]] = policy
+    return list(by_id.values())
+
+
+def updated(known: Said, change: Said) -> dict[str, Any]:
+    """Return a service's policies with a later download put upon them; one without deltas replaces all.
+
+    Deltas of tag policies have the tag service's type; those of zones are in the zones. Raises PolicyError
+    for deltas that follow nothing.
+    """
+    zones = change.get("securityZones") or {}
+    has_deltas = change.get("policyDeltas") is not None
+    if not has_deltas and not any(zone.get("policyDeltas") is not None for zone in zones.values()):
+        return dict(change)
+    if not known:
+        raise PolicyError("changes of policies arrived before the policies: ask for all of them (version -1)")
+    deltas = [each for each in change.get("policyDeltas") or () if not _zone_of(each)]
+    told = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
+    tags = known.get("tagPolicies") or {}
+    tag_type = (tags.get("serviceDef") or {}).get("name") or "tag"
+    own = [each for each in deltas if each.get("serviceType") != tag_type]
+    of_tags = [each for each in deltas if each.get("serviceType") == tag_type]
+    result = {**known, **told, "policies": with_deltas(known.get("policies") or (), own)}
+    if tags:
+        result["tagPolicies"] = {
+            **tags,
+            **{key: value for key, value in (change.get("tagPolicies") or {}).items() if value is not None},
+            "policies": with_deltas(tags.get("policies") or (), of_tags),
+        }
+    result["securityZones"] = (
+        _zones(known.get("securityZones") or {}, zones) if zones else known.get("securityZones")
+    )
+    return result
+
+
+def _zone_of(delta: Said) -> str | None:
+    return (delta.get("policy") or {}).get("zoneName")
+
+
+def _zones(known: Said, changes: Said) -> dict[str, Any]:
+    """Return the zones of a download: a zone that it does not name is gone."""
+    return {name: _zone(known.get(name) or {}, change) for name, change in changes.items()}
+
+
+def _zone(known: Said, change: Said) -> dict[str, Any]:
+    told = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
+    if change.get("policies") is not None and change.get("policyDeltas") is None:
+        return {**known, **told}
+    policies = change.get("policies") or known.get("policies") or ()
+    return {**known, **told, "policies": with_deltas(policies, change.get("policyDeltas") or ())}

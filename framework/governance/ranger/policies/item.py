@@ -1,0 +1,55 @@
+"""Items of policies: who may do (or must not do) what, under which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lockgate.framework.governance.ranger.conditions.evaluators import Condition, condition_of
+from lockgate.framework.governance.ranger.conditions.request import ADMIN, Asked
+from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
+
+PUBLIC, EVERY_USER, OWNER = "public", "{USER}", "{OWNER}"
+
+
+def conditions_of(said: Any, service: ServiceDefinition) -> list[Condition]:
+    """Return the conditions of a policy or an item, without those that Ranger skips."""
+    made = (condition_of(each, service) for each in said or ())
+    return [each for each in made if each is not None]
+
+
+class Item:
+    """One item of a policy; `mask` and `row_filter` are what it puts on what is read, if anything."""
+
+    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
+        self.users, self.groups, self.roles = (
+            frozenset(said.get(name) or ()) for name in ("users", "groups", "roles")
+        )
+        self.is_for_everybody = PUBLIC in self.groups or EVERY_USER in self.users
+        self._is_admin = bool(said.get("delegateAdmin"))
+        self.accesses = service.granted_by(said)
+        self.conditions = conditions_of(said.get("conditions"), service)
+        self.mask: Mapping[str, Any] = said.get("dataMaskInfo") or {}
+        self.row_filter: str | None = (said.get("rowFilterInfo") or {}).get("filterExpr")
+
+    def is_for(self, asked: Asked) -> bool:
+        """Say whether the item is about the one who asks."""
+        user = asked.user
+        if user is not None and (user in self.users or EVERY_USER in self.users):
+            return True
+        if PUBLIC in self.groups or not self.groups.isdisjoint(asked.groups):
+            return True
+        if not self.roles.isdisjoint(asked.roles):
+            return True
+        return OWNER in self.users and user is not None and user == asked.owner
+
+    def gives(self, access: str) -> bool:
+        """Say whether the item is about an access type."""
+        return self._is_admin if access == ADMIN else access.lower() in self.accesses
+
+    def matches(self, asked: Asked, access: str) -> bool:
+        """Say whether the item is about a request, its conditions included."""
+        if not self.is_for(asked) or not self.gives(access):
+            return False
+        # Who may hand on rights is asked without conditions, as in Ranger.
+        return access == ADMIN or all(each.holds(asked) for each in self.conditions)

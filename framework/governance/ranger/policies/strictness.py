@@ -1,0 +1,43 @@
+"""Strictness: the refusal of policies that would let something through since a condition is not understood.
+
+Such a condition never holds. On an item that allows, that is safe. It is not on an item that denies, on an
+exception to what is allowed, on a mask and on a row filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from lockgate.errors import PolicyError
+from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
+from lockgate.framework.governance.ranger.policies.item import conditions_of
+
+_CLOSING = ("denyPolicyItems", "allowExceptions", "dataMaskPolicyItems", "rowFilterPolicyItems")
+_MOST_NAMED = 5
+
+
+def check_understood(policies: Iterable[Mapping[str, Any]], service: ServiceDefinition) -> None:
+    """Raise PolicyError for policies whose protection would be lost, with the reason for each."""
+    refused = [f"policy {said.get('name')!r}: {why}" for said in policies for why in _reasons(said, service)]
+    if refused:
+        more = "" if len(refused) <= _MOST_NAMED else f" and {len(refused) - _MOST_NAMED} more"
+        raise PolicyError(
+            "conditions that protect something are not understood: "
+            f"{'; '.join(refused[:_MOST_NAMED])}{more}. "
+            f"Rewrite them, or load the policies with strict=False, where these conditions never hold"
+        )
+
+
+def _reasons(said: Mapping[str, Any], service: ServiceDefinition) -> Iterator[str]:
+    protects = bool(said.get("isDenyAllElse")) or any(said.get(name) for name in _CLOSING)
+    if said.get("conditions") and protects:
+        yield from _unread(said, service)
+    for name in _CLOSING:
+        for item in said.get(name) or ():
+            if item.get("conditions"):
+                yield from _unread(item, service)
+
+
+def _unread(said: Mapping[str, Any], service: ServiceDefinition) -> Iterator[str]:
+    return (each.unreadable for each in conditions_of(said["conditions"], service) if each.unreadable)
