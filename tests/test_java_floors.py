@@ -13,10 +13,12 @@ CONNECTOR = Path(__file__).resolve().parent.parent / "framework/spark/java/io/lo
 FLOORS = (
     {"io"},
     {"bridge"},
-    {"files", "keys"},
+    {"batches", "keys"},
+    {"files", "owner"},
     {"integrity", "masks", "merge"},
     {"lookup", "read"},
     {"write"},
+    {"scan"},
     {"catalog"},
     {"rules"},
     {"sql"},

@@ -78,7 +78,7 @@ class DriverSite(LocalSite):
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._gauges: Any = context._jvm.io.lockgate.spark.lookup.Gauges
+        self._gauges: Any = context._jvm.io.lockgate.spark.owner.Gauges
         self._shown: dict[str, dict[str, float]] = {}
 
     def publish(self, status: LookupStatus) -> None:
@@ -133,7 +133,7 @@ class ClusterSite(DriverSite):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self._executors: Any = context._jvm.io.lockgate.spark.lookup.Executors
+        self._executors: Any = context._jvm.io.lockgate.spark.owner.Executors
         # What Spark starts its own Python workers by, which must find Lockgate as well.
         self._python = str(context.pythonExec)
 

@@ -56,7 +56,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 class FakeExecutor:
-    """What `io.lockgate.spark.lookup.OwnerProcesses` does: runs processes, passes on what they say."""
+    """What `io.lockgate.spark.owner.OwnerProcesses` does: runs processes, passes on what they say."""
 
     def __init__(self, number: str, root: Path | None) -> None:
         self.id = number
@@ -128,7 +128,7 @@ class FakeExecutor:
 
 
 class FakeExecutors:
-    """What `io.lockgate.spark.lookup.Executors` is to Python."""
+    """What `io.lockgate.spark.owner.Executors` is to Python."""
 
     def __init__(self) -> None:
         self.members: dict[str, FakeExecutor] = {}

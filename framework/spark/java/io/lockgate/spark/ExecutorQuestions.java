@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Failure;
-import io.lockgate.spark.lookup.Executors;
+import io.lockgate.spark.owner.Executors;
 import java.util.Set;
 import java.util.regex.Pattern;
 

@@ -1,6 +1,8 @@
 package io.lockgate.spark.catalog;
 
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.scan.LockgateScan;
+import io.lockgate.spark.scan.LockgateScanBuilder;
 import java.util.List;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.expressions.NamedReference;

@@ -2,6 +2,7 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.scan.Distributing;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;

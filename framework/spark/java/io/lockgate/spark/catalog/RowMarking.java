@@ -2,6 +2,8 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.scan.Distributing;
+import io.lockgate.spark.scan.LockgateScanBuilder;
 import io.lockgate.spark.write.MarkingWriters;
 import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;

@@ -2,11 +2,11 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.batches.LateRow;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
-import io.lockgate.spark.files.LateRow;
+import io.lockgate.spark.scan.MicroBatch;
 import java.util.Set;
-import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
@@ -37,16 +37,6 @@ public final class SystemTable implements SupportsRead {
     this.schema = Values.schemaFromJson(spec.get("schema"));
     this.single = spec.path("single_row").asBoolean();
     this.selects = spec.path("selects");
-  }
-
-  /**
-   * Adds the streaming query and the number of the micro-batch that this thread plans, null outside
-   * a stream.
-   */
-  static void putBatch(ObjectNode ask, SparkContext context) {
-    ask.putObject("properties")
-        .put("batch_id", context.getLocalProperty("streaming.sql.batchId"))
-        .put("query_id", context.getLocalProperty("sql.streaming.queryId"));
   }
 
   @Override
@@ -96,7 +86,7 @@ public final class SystemTable implements SupportsRead {
 
     private InternalRow[] ask() {
       ObjectNode ask = request.deepCopy();
-      putBatch(ask, SparkSession.active().sparkContext());
+      MicroBatch.put(ask, SparkSession.active().sparkContext());
       return Values.rowsFromJson(Bridge.ask("system.rows", ask).get("rows"), schema);
     }
   }

@@ -1,5 +1,7 @@
 package io.lockgate.spark.catalog;
 
+import io.lockgate.spark.scan.LockgateScanBuilder;
+import io.lockgate.spark.scan.RowView;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
@@ -38,7 +40,8 @@ public final class ViewTable extends LockgateTable {
     this.shown = Values.schemaFromJson(spec.get("view_schema"));
   }
 
-  RowView view() {
+  @Override
+  public RowView view() {
     return view;
   }
 

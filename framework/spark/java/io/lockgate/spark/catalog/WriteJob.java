@@ -8,6 +8,7 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.scan.LockgateScan;
 import io.lockgate.spark.write.FilesWritten;
 import io.lockgate.spark.write.WriteSpec;
 import io.lockgate.spark.write.Writers;

@@ -1,6 +1,6 @@
 package io.lockgate.spark.merge;
 
-import io.lockgate.spark.files.PickedVector;
+import io.lockgate.spark.batches.PickedVector;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.types.DataType;

@@ -1,7 +1,7 @@
 package io.lockgate.spark.read;
 
+import io.lockgate.spark.batches.PickedVector;
 import io.lockgate.spark.files.DeletedRows;
-import io.lockgate.spark.files.PickedVector;
 import java.io.IOException;
 import java.util.Arrays;
 import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;

@@ -1,8 +1,8 @@
 package io.lockgate.spark.read;
 
+import io.lockgate.spark.batches.RowNumbers;
 import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.files.Columns;
-import io.lockgate.spark.files.RowNumbers;
 import io.lockgate.spark.files.Vectors;
 import io.lockgate.spark.integrity.Integrity;
 import io.lockgate.spark.integrity.IntegrityException;

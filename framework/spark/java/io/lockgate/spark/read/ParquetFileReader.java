@@ -1,9 +1,9 @@
 package io.lockgate.spark.read;
 
-import io.lockgate.spark.files.CastVector;
+import io.lockgate.spark.batches.CastVector;
+import io.lockgate.spark.batches.RowNumbers;
+import io.lockgate.spark.batches.VectorCopy;
 import io.lockgate.spark.files.Columns;
-import io.lockgate.spark.files.RowNumbers;
-import io.lockgate.spark.files.VectorCopy;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,7 +1,7 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.catalog.DriverRead;
-import io.lockgate.spark.catalog.LockgateScan;
+import io.lockgate.spark.scan.DriverRead;
+import io.lockgate.spark.scan.LockgateScan;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,7 +1,7 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.catalog.LockgateScan;
 import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.scan.LockgateScan;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;

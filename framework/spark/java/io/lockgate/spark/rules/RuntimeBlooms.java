@@ -1,6 +1,6 @@
 package io.lockgate.spark.rules;
 
-import io.lockgate.spark.catalog.LockgateScan;
+import io.lockgate.spark.scan.LockgateScan;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;

@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 /** A scan that Python has a report of. */
 public interface Reported {

@@ -1,4 +1,4 @@
-package io.lockgate.spark.lookup;
+package io.lockgate.spark.owner;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;

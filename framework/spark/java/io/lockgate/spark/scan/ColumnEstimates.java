@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.HashMap;
@@ -33,7 +33,7 @@ final class ColumnEstimates {
         .forEach(
             entry ->
                 out.put(
-                    LockgateTable.references(java.util.List.of(entry.getKey()))[0],
+                    LoadedTable.references(java.util.List.of(entry.getKey()))[0],
                     new Estimate(entry.getValue(), schema.apply(entry.getKey()).dataType())));
     return out;
   }

@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Values;
@@ -27,7 +27,7 @@ final class AggregateScan implements Batch, SupportsReportStatistics, Reported {
   private final JsonNode answer;
   private final StructType schema;
 
-  AggregateScan(String scanId, LockgateTable table, Aggregation aggregation, JsonNode answer) {
+  AggregateScan(String scanId, LoadedTable table, Aggregation aggregation, JsonNode answer) {
     this.scanId = scanId;
     this.table = table.name();
     this.metrics = table.metrics();

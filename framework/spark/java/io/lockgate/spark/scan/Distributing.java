@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import io.lockgate.spark.files.BucketFunction;
 import java.util.ArrayList;
@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 
 /** How rows come together in the tasks that write them. */
-final class Distributing {
+public final class Distributing {
   private static final int SHUFFLED_PER_STORED = 3;
 
   private Distributing() {}
@@ -21,7 +21,7 @@ final class Distributing {
    * All rows of one bucket meet in one task: so do those of one key, and the task writes one file a
    * bucket.
    */
-  static Distribution of(LockgateTable table) {
+  public static Distribution of(LoadedTable table) {
     Expression[] places = places(table);
     return places.length == 0 ? Distributions.unspecified() : Distributions.clustered(places);
   }
@@ -30,19 +30,19 @@ final class Distributing {
    * What decides where a row lies: the partition columns, and the bucket where there are fixed
    * ones.
    */
-  static Expression[] places(LockgateTable table) {
+  public static Expression[] places(LoadedTable table) {
     List<Expression> expressions =
-        new ArrayList<>(List.of(LockgateTable.references(table.partitionKeys())));
+        new ArrayList<>(List.of(LoadedTable.references(table.partitionKeys())));
     if (table.bucketCount() > 0) {
       expressions.add(bucket(table));
     }
     return expressions.toArray(new Expression[0]);
   }
 
-  private static Expression bucket(LockgateTable table) {
+  private static Expression bucket(LoadedTable table) {
     List<Expression> arguments = new ArrayList<>();
     arguments.add(Expressions.literal(table.bucketCount()));
-    arguments.addAll(List.of(LockgateTable.references(table.bucketKey())));
+    arguments.addAll(List.of(LoadedTable.references(table.bucketKey())));
     return Expressions.apply(BucketFunction.NAME, arguments.toArray(new Expression[0]));
   }
 
@@ -51,13 +51,13 @@ final class Distributing {
    * has no say: as many as make a file of the target size. Rows in a shuffle take a few times the
    * bytes of columns in ORC.
    */
-  static long bytesOfTask(LockgateTable table) {
+  public static long bytesOfTask(LoadedTable table) {
     boolean mayBeSplit = table.primaryKey().isEmpty() && !table.partitionKeys().isEmpty();
     return mayBeSplit ? SHUFFLED_PER_STORED * table.targetFileSize() : 0;
   }
 
   /** More tasks than buckets would be idle; 0 lets Spark choose. */
-  static int tasks(LockgateTable table) {
+  public static int tasks(LoadedTable table) {
     return table.partitionKeys().isEmpty() ? table.bucketCount() : 0;
   }
 
@@ -65,14 +65,14 @@ final class Distributing {
    * Rows of one bucket of a partition arrive together, so that a task has one file open and closes
    * none before it is full.
    */
-  static SortOrder[] ordering(LockgateTable table) {
+  public static SortOrder[] ordering(LoadedTable table) {
     if (!table.primaryKey().isEmpty()) {
       return new SortOrder
           [0]; // the writer sorts by key, and must see the rows of one key in their order of
       // arrival
     }
     List<SortOrder> out = new ArrayList<>();
-    for (NamedReference column : LockgateTable.references(table.partitionKeys())) {
+    for (NamedReference column : LoadedTable.references(table.partitionKeys())) {
       out.add(Expressions.sort(column, SortDirection.ASCENDING));
     }
     if (!out.isEmpty() && table.bucketCount() > 0) {

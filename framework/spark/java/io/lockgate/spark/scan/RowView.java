@@ -1,7 +1,7 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import io.lockgate.spark.files.FileColumns;
-import io.lockgate.spark.files.PlainVector;
+import io.lockgate.spark.batches.PlainVector;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -25,7 +25,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * How {@code t$audit_log}, {@code t$binlog} and {@code t$row_tracking} show the rows of a table:
  * with their kinds, each column in an array, or with their ids. Values stay where they lie.
  */
-record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializable {
+public record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializable {
   static final String ROW_KIND = "rowkind";
   private static final UTF8String[] KINDS = {
     UTF8String.fromString("+I"),
@@ -35,7 +35,7 @@ record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializab
   };
 
   /** The view of a name, null for tables whose rows are shown as they are. */
-  static RowView of(String name) {
+  public static RowView of(String name) {
     return switch (name) {
       case "audit_log" -> new RowView(true, false, false);
       case "binlog" -> new RowView(true, true, false);
@@ -53,7 +53,7 @@ record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializab
   }
 
   /** Tells whether a column of the view has the values of the table's column of that name. */
-  boolean isOfTable(String column) {
+  public boolean isOfTable(String column) {
     return !arrays && !isKind(column) && !isId(column);
   }
 

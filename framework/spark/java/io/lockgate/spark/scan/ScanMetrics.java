@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;

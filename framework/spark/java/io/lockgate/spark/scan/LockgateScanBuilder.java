@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -22,14 +22,14 @@ import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 
 /** Hands filters, columns, aggregates, limit and order to Python, which says what it takes over. */
-class LockgateScanBuilder
+public class LockgateScanBuilder
     implements ScanBuilder,
         SupportsPushDownV2Filters,
         SupportsPushDownRequiredColumns,
         SupportsPushDownAggregates,
         SupportsPushDownLimit,
         SupportsPushDownTopN {
-  private final LockgateTable table;
+  private final LoadedTable table;
   private final ObjectNode request;
   private final String scanId = UUID.randomUUID().toString();
   private StructType columns;
@@ -40,7 +40,7 @@ class LockgateScanBuilder
   private Integer limit;
   private ArrayNode order = Bridge.JSON.createArrayNode();
 
-  LockgateScanBuilder(LockgateTable table, ObjectNode request, boolean strict) {
+  public LockgateScanBuilder(LoadedTable table, ObjectNode request, boolean strict) {
     this.table = table;
     this.request = request.put("snapshot_id", table.snapshotId()).put("strict", strict);
     this.columns = table.structType();
@@ -123,7 +123,7 @@ class LockgateScanBuilder
   }
 
   /** A scan that reads, of each file that may hold wanted rows, every row. */
-  LockgateScan scan(boolean wholeFiles) {
+  public LockgateScan scan(boolean wholeFiles) {
     return new LockgateScan(
         table, request, scanId, columns, offered, accepted, limit, order, wholeFiles);
   }

@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 

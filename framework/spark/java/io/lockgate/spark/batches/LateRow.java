@@ -1,4 +1,4 @@
-package io.lockgate.spark.files;
+package io.lockgate.spark.batches;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.function.Supplier;

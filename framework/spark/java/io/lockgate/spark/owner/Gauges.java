@@ -1,4 +1,4 @@
-package io.lockgate.spark.lookup;
+package io.lockgate.spark.owner;
 
 import com.codahale.metrics.Gauge;
 import com.codahale.metrics.MetricRegistry;

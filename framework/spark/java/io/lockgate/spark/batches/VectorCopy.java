@@ -1,4 +1,4 @@
-package io.lockgate.spark.files;
+package io.lockgate.spark.batches;
 
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.RowToColumnConverter;

@@ -1,4 +1,4 @@
-package io.lockgate.spark.files;
+package io.lockgate.spark.batches;
 
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;

@@ -1,4 +1,4 @@
-package io.lockgate.spark.lookup;
+package io.lockgate.spark.owner;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;

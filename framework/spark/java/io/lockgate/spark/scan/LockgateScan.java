@@ -1,4 +1,4 @@
-package io.lockgate.spark.catalog;
+package io.lockgate.spark.scan;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -51,7 +51,7 @@ public final class LockgateScan
   private static final String LOOKUP_OPTION = "lookup.spec";
   private static final String SPLIT_OPTIONS = "source.split.";
 
-  private final LockgateTable table;
+  private final LoadedTable table;
   private final String scanId;
   private final StructType shown;
   private final StructType columns;
@@ -71,7 +71,7 @@ public final class LockgateScan
   private DriverRead read;
 
   LockgateScan(
-      LockgateTable table,
+      LoadedTable table,
       ObjectNode request,
       String scanId,
       StructType columns,
@@ -83,7 +83,7 @@ public final class LockgateScan
     this.table = table;
     this.scanId = scanId;
     this.shown = columns;
-    this.view = table instanceof ViewTable other ? other.view() : null;
+    this.view = table.view();
     this.columns = view == null ? columns : view.stored(columns, table.structType());
     this.offered = offered;
     this.accepted = accepted;
@@ -118,7 +118,7 @@ public final class LockgateScan
       }
       if (ask.path("options").has(LOOKUP_OPTION)) {
         // The scan of a lookup join reads the snapshot that its micro-batch was given.
-        SystemTable.putBatch(ask, SparkSession.active().sparkContext());
+        MicroBatch.put(ask, SparkSession.active().sparkContext());
       }
       ask.put("estimates", ColumnEstimates.areWanted());
       plan = Bridge.ask("scan.plan", ask);
@@ -134,7 +134,7 @@ public final class LockgateScan
     return offered.clone();
   }
 
-  public LockgateTable table() {
+  public LoadedTable table() {
     return table;
   }
 
@@ -165,7 +165,7 @@ public final class LockgateScan
    * Every file that is read is written anew, without a query first that finds those with rows to
    * change.
    */
-  void choosesNoFiles() {
+  public void choosesNoFiles() {
     choosesFiles = false;
   }
 
@@ -318,7 +318,7 @@ public final class LockgateScan
   }
 
   /** The names of the files that were read, once the query has run. */
-  ArrayNode fileNames() {
+  public ArrayNode fileNames() {
     ArrayNode names = Bridge.JSON.createArrayNode();
     plan()
         .get("splits")
@@ -334,7 +334,7 @@ public final class LockgateScan
     return names;
   }
 
-  long snapshotId() {
+  public long snapshotId() {
     return request.path("snapshot_id").asLong();
   }
 
@@ -346,9 +346,9 @@ public final class LockgateScan
   @Override
   public NamedReference[] filterAttributes() {
     if (wholeFiles) {
-      return LockgateTable.references(choosesFiles ? List.of(FileColumns.PATH) : List.of());
+      return LoadedTable.references(choosesFiles ? List.of(FileColumns.PATH) : List.of());
     }
-    return LockgateTable.references(view == null ? selective() : List.of());
+    return LoadedTable.references(view == null ? selective() : List.of());
   }
 
   private synchronized List<String> selective() {

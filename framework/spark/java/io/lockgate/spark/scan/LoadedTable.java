@@ -1,0 +1,199 @@
+package io.lockgate.spark.scan;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Values;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table as Python described it, at the snapshot that was the newest when it was loaded. */
+public abstract class LoadedTable {
+  private final ObjectNode request;
+  private final JsonNode spec;
+  private final StructType schema;
+  private volatile Long basis;
+  private volatile String basisCommit;
+
+  protected LoadedTable(ObjectNode request, JsonNode spec) {
+    this.request = request;
+    // What is asked later is about this very table, under the schema that the query is analysed
+    // with.
+    if (spec.hasNonNull("table_id")) {
+      request.set("table_id", spec.get("table_id"));
+      request.set("schema_id", spec.get("schema_id"));
+    }
+    this.spec = spec;
+    this.schema = Values.schemaFromJson(spec.get("schema"));
+  }
+
+  /** A request about this table, to be completed. */
+  public ObjectNode request() {
+    return request.deepCopy();
+  }
+
+  public ObjectNode request(CaseInsensitiveStringMap options) {
+    ObjectNode out = request();
+    out.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    return timeTravel() ? out.put("time_travel", true) : out;
+  }
+
+  /**
+   * Notes that rows are written under a later schema of the same columns, which encrypts more of
+   * them.
+   */
+  public void writtenUnder(long schema) {
+    request.put("schema_id", schema);
+  }
+
+  private List<String> names(String property) {
+    List<String> out = new ArrayList<>();
+    spec.path(property).forEach(name -> out.add(name.asText()));
+    return out;
+  }
+
+  public List<String> partitionKeys() {
+    return names("partitioning");
+  }
+
+  public List<String> primaryKey() {
+    return names("primary_key");
+  }
+
+  /** Why a statement (DELETE, UPDATE, MERGE) would not do what it says; null where it does. */
+  public String whyRefused(String statement) {
+    JsonNode reason = spec.path("refused_statements").path(statement);
+    return reason.isTextual() ? reason.asText() : null;
+  }
+
+  public List<String> sequenceFields() {
+    return names("sequence_fields");
+  }
+
+  /** The metrics of scans of this table, each with its name and description. */
+  JsonNode metrics() {
+    return spec.get("scan_metrics");
+  }
+
+  /** How rows are shown; null where they are shown as they are. */
+  public RowView view() {
+    return null;
+  }
+
+  /** Tells whether rows are deleted where they lie, by deletion vectors. */
+  public boolean marksRows() {
+    return spec.path("marks_rows").asBoolean();
+  }
+
+  /** The columns whose values choose the bucket; empty if the table has no fixed buckets. */
+  public List<String> bucketKey() {
+    List<String> out = new ArrayList<>();
+    spec.path("bucket").path("columns").forEach(name -> out.add(name.asText()));
+    return out;
+  }
+
+  /** The number of buckets, or 0 if the table has no fixed buckets. */
+  public int bucketCount() {
+    return spec.path("bucket").path("count").asInt(0);
+  }
+
+  /** The bytes at which a writer starts a new file. */
+  public long targetFileSize() {
+    return spec.path("target_file_size").asLong();
+  }
+
+  public StructType structType() {
+    return schema;
+  }
+
+  /** The snapshot to read: 0 is the state before the first snapshot. */
+  public long snapshotId() {
+    return spec.path("snapshot_id").asLong(0);
+  }
+
+  /** Tells whether a query asked for this state of the table, instead of getting the newest. */
+  public boolean timeTravel() {
+    return spec.path("time_travel").asBoolean();
+  }
+
+  /**
+   * The snapshot that rows written to this table were computed from; null if they do not depend on
+   * the table.
+   */
+  public Long basis() {
+    return basis;
+  }
+
+  /** What tells that snapshot from another one that gets its number after a rollback. */
+  public String basisCommit() {
+    return basisCommit;
+  }
+
+  /**
+   * What tells the snapshot to read from another one of its number; null where there is none yet.
+   */
+  public String snapshotCommit() {
+    return spec.path("commit_id").asText(null);
+  }
+
+  /**
+   * Notes that rows to write are computed from this very table as it was when {@code read} was
+   * loaded; the oldest counts.
+   */
+  public void computedFrom(LoadedTable read) {
+    if (basis == null || read.snapshotId() < basis) {
+      basis = read.snapshotId();
+      basisCommit = read.snapshotCommit();
+    }
+  }
+
+  public static NamedReference[] references(List<String> columns) {
+    // FieldReference parses its argument, so a name with a dot or a space must be quoted.
+    return columns.stream()
+        .map(LoadedTable::quoted)
+        .map(Expressions::column)
+        .toArray(NamedReference[]::new);
+  }
+
+  public static String quoted(String column) {
+    return "`" + column.replace("`", "``") + "`";
+  }
+
+  public String name() {
+    return spec.get("name").asText();
+  }
+
+  // Spark 4.1 and newer compare these two to notice that a table changed under a query.
+  public String id() {
+    return spec.path("table_id").asText(null);
+  }
+
+  /** The tables whose rows decide what is written here, if a query reads them. */
+  public Set<String> ids() {
+    return id() == null ? Set.of() : Set.of(id());
+  }
+
+  public String version() {
+    return Long.toString(snapshotId());
+  }
+
+  public Map<String, String> properties() {
+    Map<String, String> out = new HashMap<>();
+    spec.path("properties")
+        .properties()
+        .forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
+    return out;
+  }
+
+  @Override
+  public String toString() {
+    return name();
+  }
+}
