@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ PYSPARK = {
     *(f"lookup/join/{name}.py" for name in ("join", "jvm", "metrics", "plan", "spark_filter", "spark_join")),
 }
 ROCKSDICT = {"lookup"}
+CONNECTOR = ROOT / "framework" / "spark" / "java"
 
 
 def floor_of(part: str) -> int:
@@ -175,6 +177,14 @@ def test_every_part_says_what_it_exports() -> None:
 def test_modules_stay_small() -> None:
     long = {str(path.relative_to(ROOT)): count for path in sources() if (count := line_count(path)) > 500}
     assert not long, "one idea a module, at most 500 lines"
+
+
+def test_a_folder_holds_few_files() -> None:
+    """A reader finds the file of an idea in the list of its folder; Java's packages count too."""
+    files = [path for path in sources() if path.name != "__init__.py"] + sorted(CONNECTOR.rglob("*.java"))
+    counts = Counter(str(path.parent.relative_to(ROOT)) for path in files)
+    crowded = {folder: count for folder, count in counts.items() if count > 16}
+    assert not crowded, "divide these folders by what their files are about: at most 16 sources each"
 
 
 def line_count(path: Path) -> int:

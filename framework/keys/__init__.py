@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.keys.jceks import JceksKeyProvider
+from lockgate.framework.keys.hadoop.jceks import JceksKeyProvider
 from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, create_key_file
 from lockgate.framework.keys.management import create_key, list_keys, roll_key
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
@@ -12,10 +12,10 @@ from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoK
 from lockgate.framework.keys.spec import provider_from
 
 if TYPE_CHECKING:
-    from lockgate.framework.keys.aws_kms import AwsKmsWrapper
-    from lockgate.framework.keys.envelope import EnvelopeKeyProvider
-    from lockgate.framework.keys.hadoop_kms import HadoopKmsKeyProvider
-    from lockgate.framework.keys.key_wrapper import KeyWrapper, ProviderWrapper, WrappedKey
+    from lockgate.framework.keys.envelopes.aws_kms import AwsKmsWrapper
+    from lockgate.framework.keys.envelopes.envelope import EnvelopeKeyProvider
+    from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, ProviderWrapper, WrappedKey
+    from lockgate.framework.keys.hadoop.hadoop_kms import HadoopKmsKeyProvider
 
 __all__ = [
     "AwsKmsWrapper",
@@ -43,12 +43,12 @@ __all__ = [
 
 # Loaded when first asked for: a reader with a key file needs no HTTP and no TLS.
 _LAZY = {
-    "AwsKmsWrapper": "aws_kms",
-    "EnvelopeKeyProvider": "envelope",
-    "HadoopKmsKeyProvider": "hadoop_kms",
-    "KeyWrapper": "key_wrapper",
-    "ProviderWrapper": "key_wrapper",
-    "WrappedKey": "key_wrapper",
+    "AwsKmsWrapper": "envelopes.aws_kms",
+    "EnvelopeKeyProvider": "envelopes.envelope",
+    "HadoopKmsKeyProvider": "hadoop.hadoop_kms",
+    "KeyWrapper": "envelopes.key_wrapper",
+    "ProviderWrapper": "envelopes.key_wrapper",
+    "WrappedKey": "envelopes.key_wrapper",
 }
 
 

@@ -19,18 +19,18 @@ def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:
 
 
 def _jceks(text: str) -> KeyProvider:
-    from lockgate.framework.keys.jceks import jceks_provider
+    from lockgate.framework.keys.hadoop.jceks import jceks_provider
 
     return jceks_provider(text)
 
 
 def _kms(text: str) -> KeyProvider:
-    from lockgate.framework.keys.hadoop_kms import hadoop_kms_provider
+    from lockgate.framework.keys.hadoop.hadoop_kms import hadoop_kms_provider
 
     return hadoop_kms_provider(text)
 
 
 def _envelope(text: str) -> KeyProvider:
-    from lockgate.framework.keys.envelope import envelope_provider
+    from lockgate.framework.keys.envelopes.envelope import envelope_provider
 
     return envelope_provider(text)

@@ -38,8 +38,8 @@ from lockgate.framework.keys import (
     provider_from,
 )
 from lockgate.framework.keys.conformance import KeyProviderConformance
-from lockgate.framework.keys.http_client import Retries
-from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
+from lockgate.framework.keys.hadoop.http_client import Retries
+from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 
 pytestmark = pytest.mark.interop

@@ -35,6 +35,7 @@ BESIDE = {
 # folder, is above or below them all, and a module there is named as a room of its own.
 ROOMS = {
     "framework.options": ("option", "table_options"),
+    "framework.keys": ("hadoop", "envelopes"),
     "framework.orc": (
         "sources",
         "format",

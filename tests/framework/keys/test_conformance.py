@@ -28,8 +28,8 @@ from lockgate.framework.keys import (
     provider_from,
 )
 from lockgate.framework.keys.conformance import KeyProviderConformance, shows
-from lockgate.framework.keys.http_client import Retries
-from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
+from lockgate.framework.keys.hadoop.http_client import Retries
+from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
 
 STORES = Path(__file__).parents[2] / "fixtures" / "keys"
 QUICK = Retries(timeout=5, rounds=2, pause=0.01)

@@ -14,7 +14,7 @@ import pytest
 
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import EnvelopeKeyProvider, create_key_file, provider_from
-from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
+from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.store import Catalog, Schema

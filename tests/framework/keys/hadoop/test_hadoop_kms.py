@@ -31,8 +31,8 @@ from lockgate.framework.keys import (
     roll_key,
 )
 from lockgate.framework.keys.expiring_cache import ExpiringCache
-from lockgate.framework.keys.hadoop_kms_spec import parse_kms
-from lockgate.framework.keys.http_client import Host, HttpClient, Retries
+from lockgate.framework.keys.hadoop.hadoop_kms_spec import parse_kms
+from lockgate.framework.keys.hadoop.http_client import Host, HttpClient, Retries
 
 PII = KeyMetadata("pii", 2, KeyAlgorithm.AES_CTR_128)
 QUICK = Retries(timeout=0.4, rounds=3, pause=0.01)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from lockgate.errors import KeyDeniedError, KeyMissingError, KeyServiceError, OptionError, WrongKeyError
-from lockgate.framework.keys.key_wrapper import KeyWrapper, WrappedKey
+from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, WrappedKey
 from lockgate.framework.keys.metadata import KeyMetadata
 
 _SPEC = re.compile(r"aws-kms:([^?\s]+)(?:\?(.*))?", re.DOTALL)

@@ -20,13 +20,13 @@ from lockgate.framework.keys import (
     provider_from,
     roll_key,
 )
-from lockgate.framework.keys.jceks import PASSWORD_VARIABLE
+from lockgate.framework.keys.hadoop.jceks import PASSWORD_VARIABLE
 from lockgate.framework.keys.plugin import lockgate_key_providers
 from lockgate.framework.orc import EncryptedOrcFile
 
 TESTDATA = os.environ.get("LOCKGATE_TESTDATA")
 PASSWORD = "correct-horse"
-STORE = Path(__file__).parents[2] / "fixtures" / "keys" / "kms.jceks"
+STORE = Path(__file__).parents[3] / "fixtures" / "keys" / "kms.jceks"
 PII = KeyMetadata("pii", 1, KeyAlgorithm.AES_CTR_128)
 APACHE = KeyMetadata("pii", 0, KeyAlgorithm.AES_CTR_256)
 

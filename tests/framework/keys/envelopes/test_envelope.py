@@ -39,7 +39,7 @@ from lockgate.framework.keys import (
     roll_key,
 )
 from lockgate.framework.keys.cipher import unwrap
-from lockgate.framework.keys.wrapped_keys import WrappedKeys
+from lockgate.framework.keys.envelopes.wrapped_keys import WrappedKeys
 from lockgate.framework.store import Catalog, Schema
 
 ROOTS = {"root@0": os.urandom(16), "root@1": os.urandom(32), "second@0": os.urandom(32)}

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote
 
 from lockgate.errors import KeyServiceError, OptionError
-from lockgate.framework.keys.http_client import Host
+from lockgate.framework.keys.hadoop.http_client import Host
 
 DEFAULT_PORT = 9600
 _SPEC = re.compile(r"kms:(?://)?(https?)@([^/?#@]+)(/[^?#]*)?(?:\?(.*))?", re.DOTALL)

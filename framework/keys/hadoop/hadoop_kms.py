@@ -28,8 +28,8 @@ from lockgate.errors import (
 )
 from lockgate.framework.keys.cipher import IV_LENGTH
 from lockgate.framework.keys.expiring_cache import ExpiringCache
-from lockgate.framework.keys.hadoop_kms_spec import KmsSettings, parse_kms, tls_context
-from lockgate.framework.keys.http_client import Answer, HttpClient, Retries
+from lockgate.framework.keys.hadoop.hadoop_kms_spec import KmsSettings, parse_kms, tls_context
+from lockgate.framework.keys.hadoop.http_client import Answer, HttpClient, Retries
 from lockgate.framework.keys.metadata import (
     KeyAlgorithm,
     KeyMetadata,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lockgate.errors import InputError, KeyMissingError, OptionError, nearest
-from lockgate.framework.keys.key_wrapper import WrappedKey
+from lockgate.framework.keys.envelopes.key_wrapper import WrappedKey
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
 
 WRAPPED_KEYS_OPTION = "orc.keys.wrapped"

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError, InputError, KeyMissingError, OptionError, UnsupportedError
-from lockgate.framework.keys.aws_kms import AwsKmsWrapper
+from lockgate.framework.keys.envelopes.aws_kms import AwsKmsWrapper
+from lockgate.framework.keys.envelopes.key_wrapper import KeyWrapper, ProviderWrapper
+from lockgate.framework.keys.envelopes.wrapped_keys import WRAPPED_KEYS_OPTION, WrappedKeys
 from lockgate.framework.keys.expiring_cache import ExpiringCache
-from lockgate.framework.keys.key_wrapper import KeyWrapper, ProviderWrapper
 from lockgate.framework.keys.metadata import (
     KeyAlgorithm,
     KeyMetadata,
@@ -22,7 +23,6 @@ from lockgate.framework.keys.metadata import (
 )
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 from lockgate.framework.keys.spec import provider_from
-from lockgate.framework.keys.wrapped_keys import WRAPPED_KEYS_OPTION, WrappedKeys
 
 _ROOT_AND_SPEC = re.compile(r"([^@:;,/\s]+)@(.+)", re.DOTALL)
 _TABLES = 1000
