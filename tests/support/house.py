@@ -57,6 +57,7 @@ ROOMS = {
         "merge",
         "rows",
         "ddl",
+        "pruning",
         "scan",
         "commit",
         "write",

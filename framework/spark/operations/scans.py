@@ -31,9 +31,9 @@ from lockgate.pushdown import (
 
 if TYPE_CHECKING:
     from lockgate.framework.store.manifests.manifest import VectorPlace
+    from lockgate.framework.store.pruning.split import Split
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Selection
-    from lockgate.framework.store.scan.split import Split
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 

@@ -27,7 +27,7 @@ from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.row_marks import marked_rows, read_snapshot, rolled_back
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
-from lockgate.framework.store.scan.pruners import PartitionPruner
+from lockgate.framework.store.pruning.pruners import PartitionPruner
 from lockgate.framework.store.visibility import require_write_keys
 from lockgate.framework.types import from_spark_type, to_spark_type
 from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only

@@ -55,7 +55,7 @@ from lockgate.framework.store.metadata.snapshot import (
     CommitKind,
     Snapshot,
 )
-from lockgate.framework.store.scan.split import key_order
+from lockgate.framework.store.pruning.split import key_order
 from lockgate.framework.store.schema.schema import TableSchema, now_millis
 from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.version import VERSION

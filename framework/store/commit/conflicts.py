@@ -13,7 +13,7 @@ from lockgate.errors import CommitConflictError
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_MASK
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.generations import generation_of
-from lockgate.framework.store.scan.split import key_order
+from lockgate.framework.store.pruning.split import key_order
 from lockgate.framework.store.schema.schema import TableSchema
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from lockgate.framework.store.merge.group_codes import group_codes
 from lockgate.framework.store.merge.merge import VALUE_KIND, MergePlan, merge_plan, merge_tables
 from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
+from lockgate.framework.store.pruning.split import by_bucket, key_order
 from lockgate.framework.store.scan.read import FileReader, no_columns
 from lockgate.framework.store.scan.request import require_unrestricted
-from lockgate.framework.store.scan.split import by_bucket, key_order
 from lockgate.framework.store.scan.visible_files import may_wait, waits
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable

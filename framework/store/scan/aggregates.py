@@ -24,10 +24,10 @@ from lockgate.framework.store.manifests.file_table import FileTable, Mask, Numbe
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.merge.merge import merge_plan
-from lockgate.framework.store.scan.pruners import PartitionPruner
+from lockgate.framework.store.pruning.pruners import PartitionPruner
+from lockgate.framework.store.pruning.split import by_bucket, sections_of
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import check_files, files_of
-from lockgate.framework.store.scan.split import by_bucket, sections_of
 from lockgate.framework.store.scan.visible_files import merged_files
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow

@@ -23,12 +23,12 @@ from lockgate.framework.store.merge.merge import (
     MergePlan,
     merge_tables,
 )
+from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.rows.integrity import IntegrityPolicy
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.expired_files import expiry_named
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.scan.scan import ScanPlan
-from lockgate.framework.store.scan.split import Split
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from lockgate.errors import CorruptFileError, InputError, UnsupportedError
 from lockgate.framework.store.merge.merge import SEQUENCE_NUMBER, VALUE_KIND, merge_tables
 from lockgate.framework.store.merge.merge_plan import RowKind
+from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.scan.read import ROW_ID, FileReader, SplitReader, read_batches
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
-from lockgate.framework.store.scan.split import Split
 from lockgate.framework.store.system.columns import ROW_KIND
 from lockgate.framework.store.vectors.snapshot_vectors import read_vector
 from lockgate.framework.types import BIGINT, DataField

@@ -24,7 +24,7 @@ from lockgate.pushdown import Predicate, columns_of, normalize, to_arrow_express
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
-    from lockgate.framework.store.scan.split import Split
+    from lockgate.framework.store.pruning.split import Split
 
 _POSITION = "\0position"
 

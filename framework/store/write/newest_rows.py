@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.merge.merge import MergePlan, merge_tables
-from lockgate.framework.store.scan.pruners import PartitionPruner, ValuePruner
+from lockgate.framework.store.pruning.pruners import PartitionPruner, ValuePruner
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.pushdown import Comparison, Op, Predicate
 

@@ -18,8 +18,8 @@ from lockgate.framework.orc import Audit, parse_encrypt
 from lockgate.framework.store import CommitKind, CommitMessage, ManifestEntry, Table
 from lockgate.framework.store.manifests.plain_files import audit_entry, indexed_columns_of, snapshot_shows
 from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
+from lockgate.framework.store.pruning.split import by_bucket
 from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.scan.split import by_bucket
 from lockgate.framework.store.scan.visible_files import stored_entries
 from lockgate.framework.store.schema.secret_columns import secrets_in_history, secrets_of
 from lockgate.framework.store.schema.unsupported_features import check_writable

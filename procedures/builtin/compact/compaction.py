@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from lockgate.framework.store import CommitMessage, FileSource, ManifestEntry, Table
 from lockgate.framework.store.merge.merge import MergePlan, merge_plan, merge_tables
+from lockgate.framework.store.pruning.split import Section
 from lockgate.framework.store.rows.rows import file_schema
 from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.scan.split import Section
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 
 

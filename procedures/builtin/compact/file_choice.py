@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from lockgate.framework.store import ManifestEntry
-from lockgate.framework.store.scan.split import Section, key_sections
+from lockgate.framework.store.pruning.split import Section, key_sections
 from lockgate.procedures.builtin.compact.compaction import BucketJob
 
 # As Paimon's `num-sorted-run.compaction-trigger` and `compaction.min.file-num`.

@@ -19,9 +19,9 @@ from lockgate.framework.store import (
     Table,
 )
 from lockgate.framework.store.merge.merge import merge_tables
+from lockgate.framework.store.pruning.split import by_bucket
 from lockgate.framework.store.rows.rows import file_schema
 from lockgate.framework.store.scan.read import FileReader
-from lockgate.framework.store.scan.split import by_bucket
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 
 RawRows = Callable[..., pa.Table]

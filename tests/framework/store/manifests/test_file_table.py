@@ -19,7 +19,7 @@ from lockgate.framework.store.manifests.column_bounds import is_bounded, may_mat
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
-from lockgate.framework.store.scan.pruners import FileStatistics
+from lockgate.framework.store.pruning.pruners import FileStatistics
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import (
     BIGINT,

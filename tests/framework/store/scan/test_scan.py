@@ -19,7 +19,7 @@ from lockgate.errors import (
     UnsupportedTypeError,
 )
 from lockgate.framework.store import Catalog, Schema, Table
-from lockgate.framework.store.scan.pruners import FileStatistics, possible_values
+from lockgate.framework.store.pruning.pruners import FileStatistics, possible_values
 from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.scan.scan import apply_filters, plan_scan
 from lockgate.framework.types import INT

@@ -1,11 +1,11 @@
 package io.lockgate.spark.catalog;
 
-import io.lockgate.spark.scan.LockgateScanBuilder;
-import io.lockgate.spark.scan.RowView;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.scan.LockgateScanBuilder;
+import io.lockgate.spark.scan.RowView;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

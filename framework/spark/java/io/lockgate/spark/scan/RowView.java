@@ -1,7 +1,7 @@
 package io.lockgate.spark.scan;
 
-import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.batches.PlainVector;
+import io.lockgate.spark.files.FileColumns;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;

@@ -18,11 +18,11 @@ from lockgate.framework.store.manifests.column_bounds import (
 )
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.scan.kept_files import KeptFiles, PruningQuestion
-from lockgate.framework.store.scan.late_filters import with_newer_versions
-from lockgate.framework.store.scan.pruners import BucketPruner, PartitionPruner, ValuePruner
-from lockgate.framework.store.scan.split import Section
-from lockgate.framework.store.scan.topn import Buckets, extents_of, first_of_order, limited, places_of
+from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuestion
+from lockgate.framework.store.pruning.late_filters import with_newer_versions
+from lockgate.framework.store.pruning.pruners import BucketPruner, PartitionPruner, ValuePruner
+from lockgate.framework.store.pruning.split import Section
+from lockgate.framework.store.pruning.topn import Buckets, extents_of, first_of_order, limited, places_of
 from lockgate.framework.types import Kind
 from lockgate.pushdown import (
     AlwaysTrue,

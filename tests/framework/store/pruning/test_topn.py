@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from lockgate.errors import ColumnNotFoundError
 from lockgate.framework.store import Table
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry
-from lockgate.framework.store.scan.split import Section
-from lockgate.framework.store.scan.topn import Extent, first_of_order
+from lockgate.framework.store.pruning.split import Section
+from lockgate.framework.store.pruning.topn import Extent, first_of_order
 from lockgate.pushdown import SortKey, col
 
 MakeTable = Callable[..., Table]

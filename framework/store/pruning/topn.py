@@ -12,7 +12,7 @@ from typing import Any
 
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.scan.split import Section
+from lockgate.framework.store.pruning.split import Section
 
 Buckets = list[list[Section]]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.merge.merge import MergePlan
-from lockgate.framework.store.scan.pruners import PartitionPruner
-from lockgate.framework.store.scan.split import Section, by_bucket, sections_of
+from lockgate.framework.store.pruning.pruners import PartitionPruner
+from lockgate.framework.store.pruning.split import Section, by_bucket, sections_of
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.pushdown import Count, Predicate, all_of, conjuncts, describe, reads_only
 

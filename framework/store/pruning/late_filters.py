@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import DataFileMeta
-from lockgate.framework.store.scan.split import key_order
+from lockgate.framework.store.pruning.split import key_order
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
