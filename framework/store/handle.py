@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from lockgate.errors import OptionError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.identifier import Identifier
@@ -24,6 +26,30 @@ from lockgate.framework.store.schema.schema import TableSchema
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
+
+
+SCHEMAS_OF_BRANCH = 2**32
+"""Added to the ids of schemas by which files of another branch were written, in a plan that reads both."""
+
+_FALLBACK, _PRIMARY = "scan.fallback-branch", "scan.primary-branch"
+
+
+@dataclass(frozen=True)
+class ReadBranch:
+    """A branch that partitions are read from: `first` those that it has, else those that the table lacks."""
+
+    name: str
+    first: bool
+
+
+def read_branch(schema: TableSchema) -> ReadBranch | None:
+    """Return the branch that options of a table have partitions read from; OptionError if they name two."""
+    fallback, primary = (schema.options.get(key, "").strip() for key in (_FALLBACK, _PRIMARY))
+    if fallback and primary:
+        raise OptionError(f"options {_FALLBACK!r} and {_PRIMARY!r} of a table contradict each other")
+    if not fallback and not primary:
+        return None
+    return ReadBranch(primary or fallback, bool(primary))
 
 
 class TableHandle:
@@ -82,7 +108,13 @@ class TableHandle:
 
     def schema_of(self, schema_id: int) -> TableSchema:
         """Return the schema of an id; CorruptFileError if its file is missing or damaged."""
-        return self.schema if schema_id == self.schema.id else self.schema_files.load(schema_id)
+        if schema_id == self.schema.id:
+            return self.schema
+        branch = read_branch(self.schema) if schema_id >= SCHEMAS_OF_BRANCH else None
+        if branch is None:
+            return self.schema_files.load(schema_id)
+        files = SchemaFiles(self.file_system, line_folder(self.location, branch.name), branch=True)
+        return replace(files.load(schema_id - SCHEMAS_OF_BRANCH), id=schema_id)
 
     def latest_snapshot(self) -> Snapshot | None:
         """Return the newest snapshot; None if nothing was committed yet."""

@@ -16,7 +16,11 @@ import pyarrow as pa
 from lockgate.errors import InputError, LookupCacheError, LookupTimeoutError, SnapshotNotFoundError
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.scan.visible_files import may_wait
-from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
+from lockgate.framework.store.schema.unsupported_features import (
+    check_one_line,
+    check_readable,
+    check_unselected,
+)
 from lockgate.lookup.cache.builder import CacheBuilder, fingerprint
 from lockgate.lookup.cache.cache_key import reader_cipher
 from lockgate.lookup.cache.cached_state import Generation, LookupResult
@@ -67,6 +71,7 @@ def newest_target(table: Table) -> Snapshot | None:
     """
     check_readable(table.schema)
     check_unselected(table.schema)
+    check_one_line(table.schema)
     latest = table.latest_snapshot()
     found = latest
     while found is not None and not _changes_rows(table, found):

@@ -66,6 +66,16 @@ def test_a_state_can_be_named(spark: SparkSession, folder: Path, zoo: str) -> No
     assert in_order(exact_rows(audit.toArrow())) == in_order(rows)
 
 
+def test_partitions_come_from_a_branch(spark: SparkSession, zoo: str) -> None:
+    truth = expected()["fallback_branch"]
+    table = f"{zoo}.fallback_branch"
+    rows = exact_rows(spark.table(table).toArrow())
+    assert in_order(rows) == in_order(truth["snapshots"][max(truth["snapshots"])]["rows"])
+    assert spark.sql(f"SELECT v FROM {table} WHERE p = 2").collect() == [("branch",)]
+    assert spark.sql(f"SELECT count(*) FROM {table}").collect() == [(len(rows),)]
+    assert in_order(exact_rows(spark.table(f"{table}.ro").toArrow())) == in_order(rows)
+
+
 def test_columns_and_filters_of_rows_with_their_kinds(spark: SparkSession, zoo: str) -> None:
     log = f"{zoo}.`rowkind_field$audit_log`"
     assert spark.sql(f"SELECT rowkind FROM {log} WHERE k = 1").collect() == [("-D",)]

@@ -35,7 +35,6 @@ def unpack(folder: Path) -> Path:
 REFUSED = {
     "variant": "VARIANT",
     "data_evolution": "data-evolution.enabled",
-    "fallback_branch": "scan.fallback-branch",
     # Paimon itself cannot read these: rows take back what the function of their column cannot.
     **dict.fromkeys(
         (

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
     InputError,
+    LockgateError,
     NamespaceNotFoundError,
     TableNotFoundError,
 )
@@ -29,7 +31,8 @@ from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.rename import is_hidden
 from lockgate.framework.store.rows.row_kinds import why_no_statement
-from lockgate.framework.store.scan.selection import snapshot_at, snapshot_called
+from lockgate.framework.store.scan.selection import Selection, snapshot_at, snapshot_called
+from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.schema.defaults import default_sql
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.schema.unsupported_features import check_readable
@@ -148,6 +151,11 @@ def _describe_at(
 ) -> dict[str, Any]:
     snapshot_id = _wanted_snapshot(table, request)
     if not travels:
+        # What an option of the table selects wrongly, the scan will say: the option can be taken away.
+        with suppress(LockgateError):
+            own = Selection() if context.privileges else table_selection(table)
+            if own.snapshot_id:
+                table = table.with_schema(held_snapshot(table, own.snapshot_id).schema_id)
         return describe(context, table, snapshot_id)
     check_readable(table.schema)
     table = table.with_schema(held_snapshot(table, snapshot_id).schema_id)

@@ -158,6 +158,7 @@ def _bucketing(planned: ScanPlan) -> dict[str, Any] | None:
 def _plan(
     context: Context, table: Table, predicate: Predicate, late: Predicate, request: Mapping[str, Any]
 ) -> ScanPlan:
+    from lockgate.framework.store.handle import read_branch
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
     from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 
@@ -177,7 +178,7 @@ def _plan(
         own_schema=False,
         read_optimized=view_of(request) == "ro",
     )
-    if snapshot_id == 0:
+    if snapshot_id == 0 and read_branch(table.schema) is None:
         wanted.resolve(table)
         empty = ScanReport(str(table.identifier), None, all_columns=table.schema.field_names)
         return ScanPlan(None, table.schema, (), empty, schemas={table.schema.id: table.schema})
@@ -234,6 +235,7 @@ def _drops_late_failures(context: Context, request: Mapping[str, Any]) -> bool:
 def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> Selection:
     """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
     from lockgate.framework.store.scan.selection import Selection, selection_of
+    from lockgate.framework.store.scan.table_selection import table_selection
     from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
 
     options = request["options"]
@@ -241,13 +243,16 @@ def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> S
     if _LOOKUP_OPTION in options:
         pinned = system_table("pin").rows(context, table, options, request["properties"])
         return Selection(pinned.column("pin")[0].as_py()["snapshot_id"])
-    timed = any("timestamp" in key.lower() for key in options)
+    timed = any("timestamp" in key.lower() for key in (*options, *table.schema.options))
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)
     if selected == Selection():
-        if not request.get("time_travel"):
-            check_unselected(table.schema)
-        return Selection(int(request["snapshot_id"]))
+        if request.get("time_travel"):
+            return Selection(int(request["snapshot_id"]))
+        if request.get("strict") or request.get("changes_rows") or context.privileges:
+            check_unselected(table.schema)  # rows that decide what is written are those of now
+        own = table_selection(table, zone)
+        return Selection(int(request["snapshot_id"])) if own == Selection() else own
     if request.get("time_travel"):
         raise OptionError(
             f"VERSION or TIMESTAMP AS OF and the options {', '.join(sorted(options))} contradict each other: "

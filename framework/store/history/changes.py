@@ -23,7 +23,7 @@ from lockgate.framework.store.scan.read import FileReader, no_columns
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.scan.visible_files import may_wait, waits
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_readable
+from lockgate.framework.store.schema.unsupported_features import check_one_line, check_readable
 from lockgate.framework.store.write.newest_rows import standing_rows
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def read_changes(
         raise InputError(f"changes go forward: after {after} up to {upto} does not")
     schema = table.schema
     check_readable(schema)
+    check_one_line(schema)
     names = tuple(dict.fromkeys(schema.field_names if columns is None else columns))
     for name in names:
         schema.field(name)

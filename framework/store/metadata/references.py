@@ -64,11 +64,11 @@ def branch_lines(
         )
         tagged = _snapshots_in(table, f"{folder}/tag", "tag-").values()
         found = [each for each in (line, *([snapshot] for snapshot in tagged)) if each]
-        lines += [(_line_of(table, name), each) for each in found]
+        lines += [(line_of(table, name), each) for each in found]
     return lines
 
 
-def _line_of(table: TableHandle, name: str | None) -> TableHandle:
+def line_of(table: TableHandle, name: str | None) -> TableHandle:
     """Return another line of a table, by the name of its branch.
 
     A branch that is only half made, renamed or deleted may have no schemas; then the table's own are taken.

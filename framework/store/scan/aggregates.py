@@ -92,6 +92,8 @@ def answer_aggregates(
         manifests=len(table.manifests.manifests(snapshot)) if snapshot else 0,
     )
     refusals = _refusals(schema, aggregates, group_by, wanted)
+    if resolved.request.between is not None:
+        refusals = _all_refused(aggregates, group_by, "a range of snapshots is read")
     if masked:
         refusals = _all_refused(aggregates, group_by, f"column {masked[0]} is masked")
     if refusals:

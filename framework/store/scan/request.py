@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import ALLOWED, Action, Decision, Principal
@@ -13,9 +13,10 @@ from lockgate.framework.store.metadata.generations import check_generation
 from lockgate.framework.store.metadata.references import held_snapshot
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.metadata.tag_files import load_tag
-from lockgate.framework.store.scan.selection import Between
+from lockgate.framework.store.scan.selection import Between, Selection
+from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.schema.unsupported_features import check_readable, check_unselected
+from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -32,7 +33,8 @@ from lockgate.pushdown import (
 class ReadRequest:
     """A query of one table.
 
-    `columns` are top-level names, None for all. The newest snapshot is read unless `snapshot_id` (0: the
+    `columns` are top-level names, None for all. What the table's options select is read, mostly the newest
+    snapshot, unless `snapshot_id` (0: the
     state before the first one), `tag` or `between` (what a range of snapshots added; of a key, the newest of
     these rows) is given. With `order`, files are left out that cannot hold one of the first `limit` rows. A
     `strict` read refuses masks. `principal` is who asks, None for the one who acts now. A snapshot that is
@@ -90,6 +92,11 @@ class ReadRequest:
         UnsupportedTypeError for what does not fit the schema, UnsupportedError for features of the table
         that are not read, AccessDeniedError, and what `snapshot` raises.
         """
+        if not self.names_a_snapshot and self.between is None:
+            selected = table_selection(table)
+            if selected != Selection():
+                named = replace(self, snapshot_id=selected.snapshot_id, between=selected.between)
+                return named.resolve(table, also)
         snapshot = self.snapshot(table)
         schema = table.schema
         if self.own_schema and self.names_a_snapshot and snapshot is not None:
@@ -100,8 +107,6 @@ class ReadRequest:
         for name in named:
             schema.field(name)
         check_readable(schema, table.schema)
-        if not self.names_a_snapshot and self.between is None:
-            check_unselected(table.schema)
         if snapshot is not None:
             check_generation(schema, table.schema_of(snapshot.schema_id), f"snapshot {snapshot.id}")
         read = named | {path[0] for path in columns_of(predicate)}

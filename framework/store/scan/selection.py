@@ -39,6 +39,12 @@ TIMESTAMP_MILLIS = Option(
     "scan.timestamp-millis", at_least(0), 0, "the time to read the table as of, in milliseconds since 1970"
 )
 TIMESTAMP = Option("scan.timestamp", str, "", "the time to read the table as of, in the session's time zone")
+WATERMARK = Option(
+    "scan.watermark",
+    at_least(0),
+    0,
+    "the watermark to read the first snapshot of that has it, or a later one",
+)
 BETWEEN = Option(
     "incremental-between", str, "", "`a,b`: what was added after snapshot or tag a, up to snapshot or tag b"
 )
@@ -59,6 +65,7 @@ READ_OPTIONS: dict[str, Option[object]] = {
         VERSION,
         TIMESTAMP_MILLIS,
         TIMESTAMP,
+        WATERMARK,
         BETWEEN,
         BETWEEN_TIMES,
         SCAN_MODE,
@@ -73,6 +80,8 @@ SPLIT_OPTIONS: dict[str, Option[int]] = {
         known.SOURCE_SPLIT_DRIVER_MAX_SIZE,
     )
 }
+_WATERMARK_VERSION = "watermark-"
+_NO_WATERMARK = -(2**63)
 # What Spark takes for itself and leaves among the options.
 _SPARKS = ("versionAsOf", "timestampAsOf")
 # What a lookup join says of a table that it reads, which is checked where the join is made.
@@ -122,6 +131,8 @@ def selection_of(table: TableHandle, options: Mapping[str, str], zone: str = "UT
         return Selection(snapshot_at(table, _millis(key, text, zone)))
     if key == TIMESTAMP_MILLIS.key:
         return Selection(snapshot_at(table, int(text)))
+    if key == WATERMARK.key:
+        return Selection(snapshot_with_watermark(table, int(text)).id)
     if key == TAG_NAME.key:
         return Selection(_tagged(table, text).id)
     if key == VERSION.key:
@@ -168,8 +179,12 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
 def snapshot_called(table: TableHandle, version: str) -> Snapshot:
     """Return the snapshot of a number or of a tag; a number is a tag only where no snapshot has it.
 
-    Raises NotFoundError, and UnsupportedError for a tag whose number another snapshot has after a rollback.
+    `watermark-<millis>` is the first snapshot with that watermark. Raises NotFoundError, and UnsupportedError
+    for a tag whose number another snapshot has after a rollback.
     """
+    mark = version.removeprefix(_WATERMARK_VERSION)
+    if mark != version and mark.isdecimal():
+        return snapshot_with_watermark(table, int(mark))
     if not version.isdecimal():
         try:
             return _tagged(table, version)
@@ -202,6 +217,15 @@ def snapshot_at(table: TableHandle, millis: int) -> int:
     if found is None:
         raise NotFoundError(f"table {table.identifier} has no snapshot from that time or before")
     return found
+
+
+def snapshot_with_watermark(table: TableHandle, watermark: int) -> Snapshot:
+    """Return the first snapshot whose watermark, in milliseconds, is that or later; NotFoundError if none."""
+    for snapshot in table.snapshots():
+        # The least number stands for none.
+        if snapshot.watermark is not None and snapshot.watermark >= max(watermark, _NO_WATERMARK + 1):
+            return snapshot
+    raise NotFoundError(f"table {table.identifier} has no snapshot with watermark {watermark} or a later one")
 
 
 def _at(table: TableHandle, millis: int) -> int | None:

@@ -60,10 +60,10 @@ _REFUSED: dict[str, Judgement] = {
         frozenset({"main"}),
     ),
     "scan.fallback-branch": Judgement(
-        Verdict.ELSEWHERE, "partitions that the table lacks come from another branch"
+        Verdict.NOT_WRITTEN, "partitions that the table lacks come from another branch"
     ),
     "scan.primary-branch": Judgement(
-        Verdict.ELSEWHERE, "partitions come from another branch that has them, not from the table"
+        Verdict.NOT_WRITTEN, "partitions come from another branch that has them, not from the table"
     ),
     "scan.fallback-snapshot-branch": Judgement(
         Verdict.ELSEWHERE, "partitions that the table lacks come from another branch"

@@ -6,7 +6,7 @@ its other readers; so both are refused, by the name of the option. What each opt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lockgate.errors import UnsupportedError, UnsupportedFormatError
 from lockgate.framework.options.table_options import (
@@ -19,6 +19,11 @@ from lockgate.framework.store.schema.judged_options import Judgement, Verdict, r
 from lockgate.framework.store.schema.schema import TableSchema
 
 FILE_FORMAT_WRITTEN = "orc"
+
+# Values of `scan.mode` that name a state or a range of a table's history.
+_MODES_READ = frozenset(
+    {"compacted-full", "from-snapshot", "from-snapshot-full", "from-timestamp", "incremental"}
+)
 
 _UNREADABLE = (Verdict.STORED, Verdict.ELSEWHERE)
 _UNWRITABLE = (Verdict.STORED, Verdict.ELSEWHERE, Verdict.NOT_WRITTEN)
@@ -36,14 +41,30 @@ def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
         raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
 
 
-def check_unselected(schema: TableSchema) -> None:
-    """Raise UnsupportedError if an option of the table selects what is read, for queries that do not."""
+def check_unselected(schema: TableSchema, known: Collection[str] = ()) -> None:
+    """Raise UnsupportedError if an option of the table selects what is read, for queries that do not.
+
+    `known` are names of options that the caller honours; a value that it does not know is refused all the
+    same.
+    """
     for key, value, judged in _refused(schema, (Verdict.SELECTS,)):
+        if key in known and (key != "scan.mode" or value.strip().lower() in _MODES_READ):
+            continue
         raise UnsupportedError(
             f"tables with option {key!r} = {value!r} cannot be read as they stand: {judged.why}. Let the "
             "query say what it reads, by VERSION AS OF, TIMESTAMP AS OF, read options or snapshot_id=, or "
             f"remove the option: ALTER TABLE ... UNSET TBLPROPERTIES ({key!r})"
         )
+
+
+def check_one_line(schema: TableSchema) -> None:
+    """Raise UnsupportedError if partitions come from a branch, too, whose changes are not the table's."""
+    for key in ("scan.fallback-branch", "scan.primary-branch"):
+        if schema.options.get(key, "").strip():
+            raise UnsupportedError(
+                f"changes of tables with option {key!r} = {schema.options[key]!r} cannot be read: some "
+                "partitions are those of a branch; read the table and the branch each by itself"
+            )
 
 
 def check_writable(schema: TableSchema) -> None:

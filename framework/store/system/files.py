@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from lockgate.framework.options.table_options import PARTITION_DEFAULT_NAME
 from lockgate.framework.store.codec.binary_row import decode_row
+from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.index_manifest import DELETION_VECTORS, read_index_manifest
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource, ManifestEntry
+from lockgate.framework.store.scan.fallback import with_partitions_of_branch
 from lockgate.framework.store.schema.secret_columns import secrets_in_history
 from lockgate.framework.store.system.texts import (
     internal_text,
@@ -176,7 +178,9 @@ def partitions(table: TableHandle, snapshot: Snapshot | None) -> Rows:
     """Yield the partitions, sorted by name; what only a catalog's server knows of them is null."""
     fields = [table.schema.field(name) for name in table.schema.partition_keys]
     null = table.options.get_option(PARTITION_DEFAULT_NAME)
-    sums = sums_by(live_files(table, snapshot), bucket=False)
+    own = live_files(table, snapshot)
+    shown = with_partitions_of_branch(table, FileTable(own), snapshot)
+    sums = sums_by(shown.select(shown.live), bucket=False)
     named = {partition_name(fields, partition, null): found for (partition,), found in sums.items()}
     for name in sorted(named):
         found = named[name]

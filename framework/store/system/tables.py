@@ -6,6 +6,7 @@ Those in `METADATA` are made of metadata alone; those in `ROWS` are read from da
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from lockgate.errors import InputError, NotFoundError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
+from lockgate.framework.store.scan.selection import Selection
+from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.system import files, history
 from lockgate.framework.store.system.batches import batches_of
 from lockgate.framework.store.system.columns import TABLE_COLUMNS, as_arrays, with_row_kind
@@ -104,7 +107,19 @@ def system_batches(
     if name in _OF_NOW:
         return batches_of(arrow_schema(columns), _OF_NOW[name](table))
     require_unrestricted(table, decision, f"${name}")
-    return batches_of(arrow_schema(columns), _OF_SNAPSHOTS[name](table, request.snapshot(table)))
+    return batches_of(arrow_schema(columns), _OF_SNAPSHOTS[name](table, _snapshot(table, name, request)))
+
+
+def _snapshot(table: TableHandle, name: str, request: ReadRequest) -> Snapshot | None:
+    """Return the snapshot that a request names, or else options of the table."""
+    selected = Selection() if request.names_a_snapshot else table_selection(table)
+    if selected.between is not None:
+        raise InputError(
+            f"table {table.identifier} has an option that selects a range of snapshots, while ${name} shows "
+            "one: name it"
+        )
+    named = request if selected == Selection() else replace(request, snapshot_id=selected.snapshot_id)
+    return named.snapshot(table)
 
 
 def read_system(table: TableHandle, name: str, request: ReadRequest | None = None) -> pa.Table:
