@@ -95,8 +95,8 @@ class ReadRequest:
         if not self.names_a_snapshot and self.between is None:
             selected = table_selection(table)
             if selected != Selection():
-                named = replace(self, snapshot_id=selected.snapshot_id, between=selected.between)
-                return named.resolve(table, also)
+                said = replace(self, snapshot_id=selected.snapshot_id, between=selected.between)
+                return said.resolve(table, also)
         snapshot = self.snapshot(table)
         schema = table.schema
         if self.own_schema and self.names_a_snapshot and snapshot is not None:
