@@ -145,7 +145,8 @@ class SystemTable(Protocol):
     """A read-only table derived from another, read as `lake.db.t$suffix`.
 
     With an attribute `single_row` that is true it always has one row, which is asked for when a query runs,
-    not when its plan is only shown.
+    not when its plan is only shown. It may be read by anyone who may SELECT all columns of the table, without
+    row filter and masks; with an attribute `authorizes` that is true, `rows` asks for itself.
     """
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:

@@ -85,8 +85,9 @@ class ProcedureCalled(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUnwrapped(Event):
-    """A reader asked for the local key of a file: `granted` says whether it got the key."""
+    """A reader asked for the local key of a file for `user`: `granted` says whether it got the key."""
 
+    user: str
     key: str
     version: int
     granted: bool

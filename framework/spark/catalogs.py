@@ -12,8 +12,10 @@ from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.io import is_s3
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.options.table_options import ON_PLAINTEXT
+from lockgate.framework.plugins import current_principal
 
 if TYPE_CHECKING:
+    from lockgate.framework.access import Principal
     from lockgate.framework.store.catalog import Catalog
 
 _SESSION_SCHEME = "session:"
@@ -31,18 +33,35 @@ class KeyScopes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._providers: dict[str, KeyProvider] = {}
+        self._providers: dict[str, tuple[KeyProvider, Principal]] = {}
         self._specs: dict[str, KeyProvider] = {}
         self._given: dict[str, KeyProvider] = {}
         self._grants: dict[str, set[str]] = {}
 
-    def register(self, provider: KeyProvider) -> str:
-        """Return the handle of `provider` for plans: the same one for one provider every time."""
+    def register(self, provider: KeyProvider, principal: Principal | None = None) -> str:
+        """Return the handle of `provider` for plans of `principal`, by default of the one who asks now.
+
+        It is the same one for one provider and principal every time. Executors name it in their questions,
+        which no session asks: it says for whom.
+        """
+        whose = principal or current_principal()
         with self._lock:
-            return _handle_of(provider, self._providers)
+            for handle, (one, other) in self._providers.items():
+                if one is provider and other == whose:
+                    return handle
+            handle = _new_handle()
+            self._providers[handle] = (provider, whose)
+            return handle
 
     def provider(self, handle: str) -> KeyProvider:
         """Return the provider behind a plan's handle, strict or not; NotFoundError if there is none."""
+        return self._plan(handle)[0]
+
+    def principal(self, handle: str) -> Principal:
+        """Return whose plan a handle stands in; NotFoundError as `provider`."""
+        return self._plan(handle)[1]
+
+    def _plan(self, handle: str) -> tuple[KeyProvider, Principal]:
         found = self._providers.get(handle.removesuffix(_STRICT))
         if found is None:
             raise NotFoundError(_UNKNOWN)
@@ -99,9 +118,13 @@ def _handle_of(provider: KeyProvider, known: dict[str, KeyProvider]) -> str:
     for handle, one in known.items():
         if one is provider:
             return handle
-    handle = f"keys-{secrets.token_hex(16)}"
+    handle = _new_handle()
     known[handle] = provider
     return handle
+
+
+def _new_handle() -> str:
+    return f"keys-{secrets.token_hex(16)}"
 
 
 def handle_in(conf: str | None) -> str | None:

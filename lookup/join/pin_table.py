@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
+from lockgate.framework.access import Action
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.types import BIGINT, DataField, row
 from lockgate.lookup.driver.batch_counts import pack
 from lockgate.lookup.driver.batch_pins import forget_ended
@@ -23,6 +26,7 @@ from lockgate.lookup.driver.reports import REPORTS, report_of
 from lockgate.lookup.join.shuffle import pin_groups
 from lockgate.lookup.join.strategy import snapshot_for_spark
 from lockgate.lookup.spec.spec import LookupSpec, cache_id
+from lockgate.pushdown import columns_of
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
@@ -48,6 +52,7 @@ class PinTable:
     """Implements `lockgate.framework.plugins.SystemTable`."""
 
     single_row = True
+    authorizes = True
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
         """One struct: the snapshot's id, how far it is behind, rows, bytes, time to build, failures, mark."""
@@ -63,7 +68,8 @@ class PinTable:
     ) -> pa.Table:
         """Choose the batch's snapshot, waiting until it is cached; raises as `service.Lookup.pin` does.
 
-        Raises LookupCacheError if the dimension is another one than the join was planned with.
+        Raises LookupCacheError if the dimension is another one than the join was planned with, and
+        AccessDeniedError if the one who joins may not read all of its rows and the columns of the join.
         """
         from lockgate.lookup.driver.cluster import site_for
         from lockgate.lookup.driver.registry import lookup_for
@@ -71,6 +77,7 @@ class PinTable:
         if SPEC_OPTION not in options:
             raise InputError(f"{table.identifier}$pin is read by lookup joins only")
         spec = LookupSpec.from_json(json.loads(options[SPEC_OPTION]))
+        _check_rights(table, spec)
         planned = options.get(CACHE_OPTION)
         if planned is not None and planned != cache_id(table, spec):
             raise _other_table(table)
@@ -101,6 +108,14 @@ class PinTable:
             report.failures,
             mark,
         )
+
+
+def _check_rights(table: Table, spec: LookupSpec) -> None:
+    """Ask whether the one who joins may read what the join shows; a cache answers everybody alike."""
+    read = {*spec.keys, *spec.columns}
+    if spec.where is not None:
+        read |= {path[0] for path in columns_of(spec.where)}
+    require_unrestricted(table, grant(table, Action.SELECT, read), "a lookup join")
 
 
 def _other_table(table: Table) -> LookupCacheError:

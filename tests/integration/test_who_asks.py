@@ -6,13 +6,17 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
 from lockgate.framework.access import AccessRequest, Action, Caller, Decision, Mask, Principal
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.spark.bridge import dispatcher
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.types import BIGINT, DataField
+from lockgate.lookup import lookup_join
 from lockgate.pushdown import col
 
 if TYPE_CHECKING:
@@ -161,3 +165,76 @@ def test_what_a_plugin_denies_is_denied_to_spark(spark: SparkSession, table: Nam
     finally:
         plugins().unregister("decides")
     assert sorted(map(tuple, spark.table(name).collect())) == [(1, 10), (2, 20)]
+
+
+def test_a_lookup_join_asks_for_the_one_who_joins(
+    spark: SparkSession,
+    table: Named,
+    options: dict[str, str],
+    started_to_act: None,
+    lookups_end: None,
+) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, pay INT, city STRING)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 10, 'Bern'), (2, 20, 'Chur')")
+    asked = []
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> Decision | None:
+        if request.principal.user != "ada" or request.columns is None:
+            return None
+        asked.append(request.columns)
+        return Decision.denied("role hr") if "pay" in request.columns else None
+
+    session = spark.newSession()
+    session.conf.set("spark.lockgate.user", "ada")
+    plugins().register(types.SimpleNamespace(lockgate_authorize=lockgate_authorize), "decides")
+    try:
+        stream = session.range(1, 3)
+        found = lookup_join(stream, name, "id", select=["city"], options=options)
+        assert sorted(row.city for row in found.collect()) == ["Bern", "Chur"]
+        assert frozenset({"id", "city"}) in asked
+        # Which snapshot is joined a subquery asks, whose errors Spark wraps.
+        with pytest.raises(Py4JJavaError, match="apply for: role hr"):
+            lookup_join(stream, name, "id", select=["pay"], options=options).collect()
+        assert lookup_join(spark.range(1, 3), name, "id", select=["pay"], options=options).count() == 2
+    finally:
+        plugins().unregister("decides")
+
+
+def test_a_plugins_system_table_asks(spark: SparkSession, table: Named) -> None:
+    name = table("t")
+    spark.sql(f"CREATE TABLE {name} (id INT, pay INT)")
+    shown_as = name.replace(".t", ".`t$numbers`")
+    rights: list[Decision] = []
+
+    class Numbers:
+        def schema(self, context: object, table: object) -> list[DataField]:
+            return [DataField(0, "number", BIGINT)]
+
+        def rows(self, *_: object) -> pa.Table:
+            return pa.table({"number": [42]})
+
+    @hookimpl
+    def lockgate_system_tables() -> dict[str, Any]:
+        return {"numbers": Numbers()}
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> Decision | None:
+        return rights[-1] if rights else None
+
+    plugin = types.SimpleNamespace(
+        lockgate_system_tables=lockgate_system_tables, lockgate_authorize=lockgate_authorize
+    )
+    plugins().register(plugin, "numbers")
+    try:
+        shown = spark.table(shown_as)
+        assert [row.number for row in shown.collect()] == [42]
+        rights.append(Decision.denied("role hr"))
+        with pytest.raises(AnalysisException, match="apply for: role hr"):
+            spark.table(shown_as).collect()
+        rights.append(Decision(masks={"pay": Mask("nullify")}))
+        with pytest.raises(AnalysisException, match="without row filter and masks"):
+            spark.table(shown_as).collect()
+    finally:
+        plugins().unregister("numbers")

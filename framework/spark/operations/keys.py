@@ -7,7 +7,7 @@ from typing import Any
 
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
-from lockgate.framework.plugins import KeyUnwrapped, publish
+from lockgate.framework.plugins import BridgeOperation, KeyUnwrapped, acting_as, current_principal, publish
 from lockgate.framework.spark.catalogs import is_strict
 from lockgate.framework.spark.operations.context import Context
 
@@ -23,7 +23,7 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     try:
         plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
     except (KeyMissingError, KeyDeniedError) as error:
-        publish(KeyUnwrapped(key=key.name, version=key.version, granted=False))
+        _publish(key, granted=False)
         if is_strict(request["scope"]):
             raise type(error)(
                 f"{error}; what is read here decides what is written, and without the key that would be masks"
@@ -32,8 +32,13 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             # The table's columns are shown as open, so masks would be taken for values.
             raise
         return {"missing": True}
-    publish(KeyUnwrapped(key=key.name, version=key.version, granted=True))
+    _publish(key, granted=True)
     return {"plain": base64.b64encode(plain).decode()}
+
+
+def _publish(key: KeyMetadata, *, granted: bool) -> None:
+    user = current_principal().user
+    publish(KeyUnwrapped(user=user, key=key.name, version=key.version, granted=granted))
 
 
 def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -69,4 +74,17 @@ def _algorithm(name: object) -> KeyAlgorithm:
     raise InputError(f"the cipher {name!r} is not one of ORC's: {known}")
 
 
-OPERATIONS = {"keys.unwrap": unwrap, "keys.create": create, "keys.names": names}
+def _for_its_plan(operation: BridgeOperation) -> BridgeOperation:
+    """Answer for the principal whose plan names the scope: executors ask outside any session."""
+
+    def answer(context: Any, request: dict[str, Any]) -> object:
+        with acting_as(context.dispatcher.scopes.principal(request["scope"])):
+            return operation(context, request)
+
+    return answer
+
+
+OPERATIONS = {
+    name: _for_its_plan(operation)
+    for name, operation in {"keys.unwrap": unwrap, "keys.create": create, "keys.names": names}.items()
+}

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import NotFoundError, OptionError, nearest
+from lockgate.framework.access import Action
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.operations.context import Context, split_name
-from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.grants import grant
+from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 from lockgate.framework.store.scan.selection import SNAPSHOT_ID, selection_of
 from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system, read_system
@@ -100,6 +102,8 @@ def rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         wanted = ReadRequest(snapshot_id=_selected(context, table, request))
         return _answer(columns_of_system(table, suffix), read_system(table, suffix, wanted))
     made = system_table(suffix)
+    if not getattr(made, "authorizes", False):
+        require_unrestricted(table, grant(table, Action.SELECT, table.schema.field_names), f"${suffix}")
     return _answer(
         made.schema(context, table), made.rows(context, table, request["options"], request["properties"])
     )

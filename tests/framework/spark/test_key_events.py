@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lockgate.framework.access import Principal
 from lockgate.framework.keys import KeyMetadata, MemoryKeyProvider
 from lockgate.framework.plugins import Event, KeyUnwrapped, hookimpl, plugins
 from lockgate.framework.spark.catalogs import KeyScopes
@@ -37,13 +38,14 @@ def test_unwrapped_keys_are_observed(events: list[Event]) -> None:
 
     def ask(provider: MemoryKeyProvider, asked: KeyMetadata) -> dict[str, Any]:
         request = {
-            "scope": scopes.register(provider),
+            "scope": scopes.register(provider, Principal("ada")),
             "name": asked.name,
             "version": asked.version,
             "algorithm": asked.algorithm.name,
             "encrypted": base64.b64encode(local.encrypted).decode(),
         }
-        return key_operations.unwrap(context, request)
+        answer: Any = key_operations.OPERATIONS["keys.unwrap"](context, request)
+        return dict(answer)
 
     assert "plain" in ask(owner, key)
     assert ask(MemoryKeyProvider({"other@0": b"0123456789abcdef"}), key) == {"missing": True}
@@ -53,4 +55,15 @@ def test_unwrapped_keys_are_observed(events: list[Event]) -> None:
     assert isinstance(denied, KeyUnwrapped)
     assert (granted.key, granted.version, granted.granted) == ("pii", 0, True)
     assert denied.granted is False
+    assert (granted.user, denied.user) == ("ada", "ada"), "the one whose plan names the keys"
     assert local.plain not in repr(events).encode()
+
+
+def test_plans_of_two_users_have_two_handles() -> None:
+    scopes = KeyScopes()
+    keys = MemoryKeyProvider({"pii@0": b"0123456789abcdef"})
+    ada, bob = (scopes.register(keys, Principal(name)) for name in ("ada", "bob"))
+    assert ada != bob
+    assert scopes.register(keys, Principal("ada")) == ada
+    assert scopes.provider(ada) is scopes.provider(bob) is keys
+    assert scopes.principal(f"{bob}!strict").user == "bob"
