@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
-from lockgate.framework.plugins import BridgeOperation, KeyUnwrapped, acting_as, current_principal, publish
+from lockgate.framework.plugins import KeyUnwrapped, acting_as, current_principal, publish
 from lockgate.framework.spark.catalogs import is_strict
 from lockgate.framework.spark.operations.context import Context
 
@@ -74,10 +75,13 @@ def _algorithm(name: object) -> KeyAlgorithm:
     raise InputError(f"the cipher {name!r} is not one of ORC's: {known}")
 
 
-def _for_its_plan(operation: BridgeOperation) -> BridgeOperation:
+Operation: TypeAlias = Callable[[Context, dict[str, Any]], object]
+
+
+def _for_its_plan(operation: Operation) -> Operation:
     """Answer for the principal whose plan names the scope: executors ask outside any session."""
 
-    def answer(context: Any, request: dict[str, Any]) -> object:
+    def answer(context: Context, request: dict[str, Any]) -> object:
         with acting_as(context.dispatcher.scopes.principal(request["scope"])):
             return operation(context, request)
 
