@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Handled;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.catalog.AppendTable;
 import io.lockgate.spark.catalog.LockgateTable;
@@ -50,7 +51,7 @@ import scala.Tuple2;
  * Python.
  */
 public final class LockgateCatalog
-    implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog {
+    implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog, Handled {
   private static final Pattern NAMES_DEFAULT_FORMAT =
       Pattern.compile(".*\\.Data(Frame|Stream)Writer");
   private static final Pattern TO_TABLE = Pattern.compile(".*\\.DataStreamWriter");
@@ -91,6 +92,7 @@ public final class LockgateCatalog
   }
 
   /** What Python calls this catalog. */
+  @Override
   public String handle() {
     return handle;
   }

@@ -6,6 +6,7 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.DriverLink;
 import io.lockgate.spark.keys.CipherWarmUp;
 import io.lockgate.spark.keys.KeyService;
+import io.lockgate.spark.lineage.LineageListener;
 import io.lockgate.spark.owner.Executors;
 import io.lockgate.spark.owner.Gauges;
 import io.lockgate.spark.owner.OwnerProcesses;
@@ -32,6 +33,7 @@ public final class LockgatePlugin implements SparkPlugin {
       public Map<String, String> init(SparkContext context, PluginContext plugin) {
         Gauges.showIn(plugin.metricRegistry());
         Executors.watch(context);
+        LineageListener.watch(context, plugin.metricRegistry());
         return Map.of();
       }
 

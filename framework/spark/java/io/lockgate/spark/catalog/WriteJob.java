@@ -9,6 +9,7 @@ import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.scan.LockgateScan;
+import io.lockgate.spark.write.Committed;
 import io.lockgate.spark.write.FilesWritten;
 import io.lockgate.spark.write.WriteSpec;
 import io.lockgate.spark.write.Writers;
@@ -164,7 +165,17 @@ final class WriteJob {
         add(files, ((FilesWritten) message).json());
       }
     }
-    Bridge.ask(operation, request);
+    JsonNode reply = Bridge.ask(operation, request);
+    if (reply != null && reply.hasNonNull("snapshot_id")) {
+      noteCommit(reply.get("snapshot_id").asLong());
+    }
+  }
+
+  /** Spark does not say which snapshot a write has made, so it is noted for the lineage. */
+  private void noteCommit(long snapshot) {
+    String execution =
+        SparkSession.active().sparkContext().getLocalProperty("spark.sql.execution.id");
+    Committed.note(execution, table.request().put("snapshot_id", snapshot));
   }
 
   private static void add(ArrayNode files, String json) {

@@ -1,0 +1,147 @@
+"""Answer to a question about lineage: edges with names, as a table, as text for other tools."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import InputError
+from lockgate.framework.lineage.export import graphs
+from lockgate.framework.lineage.model.kinds import kind_names, parse_kinds
+from lockgate.framework.lineage.questions.graph import Direction
+from lockgate.framework.lineage.questions.trace import Trace, trace
+from lockgate.framework.lineage.questions.vertices import Vertex, find, processes, vertices
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIRECTIONS: Mapping[str, tuple[Direction, ...]] = {
+    "back": ("back",),
+    "forward": ("forward",),
+    "both": ("back", "forward"),
+}
+COLUMNS = ("depth", "direction", "source", "target", "kinds", "process", "runs", "last_run", "guid")
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An edge with the vertices at its ends, and the process that made the target from the source."""
+
+    depth: int
+    direction: Direction
+    source: Vertex
+    target: Vertex
+    kinds: int
+    process: Mapping[str, Any]
+
+    def row(self) -> dict[str, Any]:
+        """Return the edge as a row of `COLUMNS`; times in milliseconds since the epoch."""
+        return {
+            "depth": self.depth,
+            "direction": self.direction,
+            "source": self.source.qualified,
+            "target": self.target.qualified,
+            "kinds": kind_names(self.kinds),
+            "process": self.process["kind"],
+            "runs": self.process["count"],
+            "last_run": self.process["last"],
+            "guid": self.process["guid"],
+        }
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What a column or table comes from, or what is made of it; in the order of a walk in depth."""
+
+    name: str
+    found: tuple[Edge, ...]
+    starts: tuple[Vertex, ...]
+
+    @property
+    def edges(self) -> pa.Table:
+        """The edges as an Arrow table with the columns `COLUMNS`."""
+        import pyarrow as pa
+
+        text, whole = pa.string(), pa.int64()
+        types = (pa.int32(), text, text, text, pa.list_(text), text, whole, pa.timestamp("ms", "UTC"), text)
+        return pa.Table.from_pylist(
+            [edge.row() for edge in self.found], pa.schema(list(zip(COLUMNS, types, strict=True)))
+        )
+
+    def to_dot(self) -> str:
+        """Return the graph for Graphviz."""
+        return graphs.dot(self._pairs())
+
+    def to_mermaid(self) -> str:
+        """Return the graph for Mermaid, as documentation shows it."""
+        return graphs.mermaid(self._pairs())
+
+    def to_graphml(self) -> str:
+        """Return the graph as GraphML, which networkx and Gephi read."""
+        return graphs.graphml(self._pairs())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{edge.depth}</td><td>{graphs.xml(edge.source.qualified)}</td>"
+            f"<td>{graphs.xml(edge.target.qualified)}</td><td>{', '.join(kind_names(edge.kinds))}</td>"
+            f"<td>{graphs.xml(str(edge.process['kind']))}</td></tr>"
+            for edge in self.found
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("depth", "source", "target", "kinds", "process"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'  ' * edge.depth}{edge.target.qualified} <- {edge.source.qualified} "
+            f"({edge.process['kind']}: {', '.join(kind_names(edge.kinds))})"
+            for edge in self.found
+        ]
+        return "\n".join([self.name, *lines])
+
+    def _pairs(self) -> list[tuple[str, str, str]]:
+        return [
+            (edge.source.qualified, edge.target.qualified, ", ".join(kind_names(edge.kinds)))
+            for edge in self.found
+        ]
+
+
+def answer(
+    database: sqlite3.Connection,
+    name: str,
+    *,
+    catalog: str | None,
+    direction: str = "back",
+    depth: int | None = None,
+    kinds: str = "direct",
+) -> Lineage:
+    """Trace `name`, which may end its table with `@snapshot`.
+
+    Raises InputError for an unknown direction or kind, NotFoundError for what the lineage does not know.
+    """
+    if direction not in DIRECTIONS:
+        raise InputError(f"direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    if depth is not None and depth < 1:
+        raise InputError(f"depth counts edges from 1 on, not {depth}")
+    wanted = int(parse_kinds(kinds))
+    found = find(database, name, catalog)
+    traces = [
+        trace(database, found.fields, each, kinds=wanted, depth=depth, snapshot=found.snapshot)
+        for each in DIRECTIONS[direction]
+    ]
+    return _named(database, name, traces)
+
+
+def _named(database: sqlite3.Connection, name: str, traces: list[Trace]) -> Lineage:
+    walked = [(each.direction, step, depth) for each in traces for step, depth in each.walk()]
+    names = vertices(database, {number for each in traces for number in each.fields})
+    by = processes(database, {step.process for _, step, _ in walked})
+    edges = tuple(
+        Edge(depth, direction, names[step.source], names[step.target], step.kinds, by[step.process])
+        for direction, step, depth in walked
+    )
+    return Lineage(name, edges, tuple(names[start] for start in traces[0].starts))

@@ -1,0 +1,48 @@
+"""Methods that lineage adds to every lake."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from lockgate.framework.lineage.answer import Lineage, answer
+from lockgate.framework.lineage.capture import counts
+from lockgate.framework.lineage.warehouse import lineage_of
+
+if TYPE_CHECKING:
+    from lockgate.framework.spark.lake import Lake
+
+_WAIT_MILLIS = 30_000
+
+
+def lineage(
+    lake: Lake, name: str, direction: str = "back", depth: int | None = None, kinds: str = "direct"
+) -> Lineage:
+    """Return what `db.table` or `db.table.column` comes from (`back`), or what is made of it (`forward`).
+
+    `direction` may be `both`; `depth` counts edges; `kinds` is `direct`, `plain`, `all` or a list of kinds;
+    `db.table@7.column` asks for a snapshot. Statements that have ended by now are in it. Raises InputError
+    and NotFoundError.
+    """
+    wait_for_records(lake.spark)
+    with lineage_of(lake.catalog).reading() as database:
+        return answer(database, name, catalog=lake.name, direction=direction, depth=depth, kinds=kinds)
+
+
+def lineage_status(lake: Lake) -> dict[str, Any]:
+    """Return counts of executions: seen, recorded, dropped, failed, cut, opaque, and those of this lake.
+
+    `elsewhere` counts statements that touched no warehouse of Lockgate, `waiting_to_be_written` shapes that
+    are not in the warehouse yet, `lost` records that could not be written for too long.
+    """
+    jvm: Any = lake.spark.sparkContext._jvm
+    found: dict[str, Any] = json.loads(jvm.io.lockgate.spark.lineage.LineageListener.status())
+    journal = lineage_of(lake.catalog).journal
+    own = {"lost": journal.lost, "waiting_to_be_written": journal.waiting(), "elsewhere": counts.elsewhere}
+    return {**found, **own}
+
+
+def wait_for_records(spark: Any) -> None:
+    """Wait until the statements that have ended by now are recorded, half a minute at most."""
+    jvm: Any = spark.sparkContext._jvm
+    jvm.io.lockgate.spark.lineage.LineageListener.drain(_WAIT_MILLIS)

@@ -1,0 +1,23 @@
+"""The lineage plugin: records of statements, questions about them, and what others read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockgate.framework.plugins import BridgeOperation, LakeMethod, hookimpl
+
+
+@hookimpl
+def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
+    """Answer `lineage.record`: a statement that has ended."""
+    from lockgate.framework.lineage.capture import record
+
+    return {"lineage.record": record}
+
+
+@hookimpl
+def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
+    """Offer `lake.lineage` and `lake.lineage_status`."""
+    from lockgate.framework.lineage import lake_methods
+
+    return {"lineage": lake_methods.lineage, "lineage_status": lake_methods.lineage_status}

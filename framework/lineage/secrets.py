@@ -1,0 +1,35 @@
+"""Keys of the columns of a warehouse, by the names that the lineage has for its tables."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from lockgate.errors import LockgateError
+from lockgate.framework.lineage.model.names import joined
+from lockgate.framework.orc import parse_encrypt
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
+
+_log = logging.getLogger("lockgate.lineage")
+
+
+def secrets_of(catalog: Catalog) -> dict[str, dict[str, str]]:
+    """Return the key of each encrypted column, in lower case, of every table of a warehouse.
+
+    A table that cannot be loaded is left out and logged.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for database in catalog.list_namespaces():
+        for name in catalog.list_tables(database):
+            try:
+                options = catalog.load_table(f"{database}.{name}").schema.options
+                entries = parse_encrypt(options.get("orc.encrypt", ""))
+            except LockgateError as error:
+                _log.warning("table %s.%s is left out of the search for plaintext: %s", database, name, error)
+                continue
+            columns = {path.lower(): key for path, key in entries.items()}
+            if columns:
+                found[joined((database, name))] = columns
+    return found

@@ -1,0 +1,190 @@
+package io.lockgate.spark.lineage;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Handled;
+import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.catalog.SystemTable;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NamedRelation;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedPersistentView;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Datasets that plans name, as Python reads them: type, catalog and parts of the name, or a path.
+ */
+final class Datasets {
+  private Datasets() {}
+
+  /** The dataset that a leaf of a plan reads; null if it has its rows from elsewhere. */
+  static ObjectNode read(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2ScanRelation scan) {
+      return read((LogicalPlan) scan.relation());
+    }
+    if (plan instanceof StreamingDataSourceV2ScanRelation scan) {
+      return read(scan.relation());
+    }
+    if (plan instanceof DataSourceV2Relation relation) {
+      return table(relation.table(), relation.catalog(), relation.identifier());
+    }
+    if (plan instanceof StreamingDataSourceV2Relation relation) {
+      return table(relation.table(), relation.catalog(), relation.identifier());
+    }
+    if (plan instanceof StreamingRelationV2 relation) {
+      return table(relation.table(), relation.catalog(), relation.identifier());
+    }
+    if (plan instanceof ResolvedTable named) {
+      return table(named.table(), Option.apply(named.catalog()), Option.apply(named.identifier()));
+    }
+    if (plan instanceof LogicalRelation relation) {
+      return relation(relation);
+    }
+    if (plan instanceof HiveTableRelation relation) {
+      return named(relation.tableMeta().identifier());
+    }
+    if (plan instanceof StreamingExecutionRelation relation) {
+      return path(relation.source().toString());
+    }
+    if (plan instanceof StreamingRelation relation) {
+      return path(relation.sourceName());
+    }
+    if (plan instanceof LogicalRDD rows && rows.stream().isDefined()) {
+      return path(rows.stream().get().toString());
+    }
+    return null;
+  }
+
+  /** Tells whether a leaf has rows that were computed earlier, by a plan that it does not show. */
+  static boolean hidesItsOrigin(LogicalPlan plan) {
+    String name = plan.getClass().getSimpleName();
+    return plan instanceof LogicalRDD
+        || name.equals("InMemoryRelation")
+        || name.equals("ExternalRDD");
+  }
+
+  /** The dataset that a command names, or null. */
+  static ObjectNode target(Object plan) {
+    if (plan instanceof ResolvedIdentifier named) {
+      return named(named.catalog(), named.identifier());
+    }
+    if (plan instanceof ResolvedTable named) {
+      return table(named.table(), Option.apply(named.catalog()), Option.apply(named.identifier()));
+    }
+    if (plan instanceof ResolvedPersistentView named) {
+      return named(named.catalog(), named.identifier()).put("type", "view");
+    }
+    if (plan instanceof SubqueryAlias alias) {
+      return target(alias.child());
+    }
+    if (plan instanceof LogicalPlan leaf) {
+      ObjectNode read = read(leaf);
+      if (read != null) {
+        return read;
+      }
+    }
+    return plan instanceof NamedRelation named ? path(named.name()) : null;
+  }
+
+  static ObjectNode named(CatalogPlugin catalog, Identifier identifier) {
+    ObjectNode out = Bridge.object().put("type", "table").put("catalog", catalog.name());
+    if (catalog instanceof Handled handled) {
+      out.put("handle", handled.handle());
+    }
+    ArrayNode parts = out.putArray("parts");
+    List.of(identifier.namespace()).forEach(parts::add);
+    parts.add(identifier.name());
+    return out;
+  }
+
+  static ObjectNode named(TableIdentifier identifier) {
+    ObjectNode out = Bridge.object().put("type", "table");
+    out.put(
+        "catalog", identifier.catalog().isDefined() ? identifier.catalog().get() : "spark_catalog");
+    ArrayNode parts = out.putArray("parts");
+    if (identifier.database().isDefined()) {
+      parts.add(identifier.database().get());
+    }
+    parts.add(identifier.table());
+    return out;
+  }
+
+  /** A dataset as programs name it: {@code catalog.database.table}, or a path. */
+  static ObjectNode named(String text) {
+    return Bridge.object().put("type", "named").put("name", text);
+  }
+
+  static ObjectNode path(String path) {
+    // Spark's own texts of file streams, such as FileStreamSource[file:/in].
+    String plain = path.replaceFirst("^File\\w+\\[(.*)\\]$", "$1");
+    return Bridge.object().put("type", "file").put("name", plain);
+  }
+
+  /** A table that a program wrote to in its own way: the request that Python was asked by. */
+  static ObjectNode committed(JsonNode request) {
+    ObjectNode out =
+        Bridge.object()
+            .put("type", "table")
+            .put("catalog", request.path("catalog_name").asText(""))
+            .put("handle", request.path("catalog").asText());
+    ArrayNode parts = out.putArray("parts");
+    request.path("namespace").forEach(parts::add);
+    parts.add(request.path("name").asText());
+    return out.put("id", request.path("table_id").asText(""));
+  }
+
+  private static ObjectNode table(
+      Table table, Option<CatalogPlugin> catalog, Option<Identifier> identifier) {
+    Table inner = table instanceof RowLevelOperationTable rows ? rows.table() : table;
+    if (inner instanceof SystemTable) {
+      return null; // it tells of tables, and holds nothing of them
+    }
+    if (inner instanceof LockgateTable own) {
+      ObjectNode out = committed(own.request());
+      return out.put("version", Long.parseLong(own.version()));
+    }
+    if (identifier.isDefined() && catalog.isDefined()) {
+      return named(catalog.get(), identifier.get());
+    }
+    return path(inner.name());
+  }
+
+  private static ObjectNode relation(LogicalRelation relation) {
+    if (relation.catalogTable().isDefined()) {
+      return named(relation.catalogTable().get().identifier());
+    }
+    if (relation.stream().isDefined()) {
+      return path(relation.stream().get().toString()); // its files are others in each batch
+    }
+    if (relation.relation() instanceof HadoopFsRelation files) {
+      return path(
+          CollectionConverters.asJava(files.location().rootPaths()).stream()
+              .map(Object::toString)
+              .collect(Collectors.joining(",")));
+    }
+    return path(relation.relation().getClass().getSimpleName());
+  }
+}

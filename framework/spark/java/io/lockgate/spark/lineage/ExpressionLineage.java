@@ -1,0 +1,162 @@
+package io.lockgate.spark.lineage;
+
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.CaseWhen;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.If;
+import org.apache.spark.sql.catalyst.expressions.InSubquery;
+import org.apache.spark.sql.catalyst.expressions.OuterReference;
+import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
+import scala.Tuple2;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** What an expression depends on, given what the columns that it may name depend on. */
+final class ExpressionLineage {
+  private final PlanLineage plans;
+
+  ExpressionLineage(PlanLineage plans) {
+    this.plans = plans;
+  }
+
+  Dependencies of(Expression expression, Scope in, Map<Long, Dependencies> outer) {
+    plans.count();
+    if (expression instanceof Attribute attribute) {
+      return attribute(attribute.exprId().id(), in, outer);
+    }
+    if (expression instanceof OuterReference reference) {
+      return attribute(reference.exprId().id(), new Scope(), outer);
+    }
+    if (expression instanceof Alias alias) {
+      return alias(alias, in, outer);
+    }
+    if (expression instanceof GetStructField member) {
+      return member(member, in, outer);
+    }
+    if (expression instanceof CaseWhen when) {
+      return cases(when, in, outer);
+    }
+    if (expression instanceof If branch) {
+      return sum(List.of(branch.predicate()), Dependencies.CONDITIONAL, in, outer)
+          .add(
+              sum(
+                  List.of(branch.trueValue(), branch.falseValue()),
+                  Dependencies.TRANSFORMATION,
+                  in,
+                  outer));
+    }
+    if (expression instanceof AggregateExpression aggregate) {
+      return aggregate(aggregate, in, outer);
+    }
+    if (expression instanceof WindowExpression window) {
+      return window(window, in, outer);
+    }
+    if (expression instanceof SubqueryExpression subquery) {
+      return subquery(subquery, in, outer);
+    }
+    if (expression instanceof InSubquery member) {
+      return sum(
+              CollectionConverters.asJava(member.values()), Dependencies.TRANSFORMATION, in, outer)
+          .add(of(member.query(), in, outer));
+    }
+    if (expression.getClass().getSimpleName().equals("Grouping")) {
+      return sum(children(expression), Dependencies.GROUP_BY, in, outer);
+    }
+    return sum(children(expression), Functions.step(expression), in, outer);
+  }
+
+  /** All that several expressions depend on, after a step of a kind. */
+  Dependencies sum(
+      List<? extends Expression> each, int step, Scope in, Map<Long, Dependencies> outer) {
+    Dependencies out = new Dependencies();
+    each.forEach(one -> out.add(of(one, in, outer).through(step)));
+    return out;
+  }
+
+  private static List<Expression> children(Expression expression) {
+    return CollectionConverters.asJava(expression.children());
+  }
+
+  private static Dependencies attribute(long id, Scope in, Map<Long, Dependencies> outer) {
+    Dependencies own = in.columns.get(id);
+    return own != null ? own : outer.getOrDefault(id, new Dependencies());
+  }
+
+  private Dependencies alias(Alias alias, Scope in, Map<Long, Dependencies> outer) {
+    Dependencies declared =
+        alias.explicitMetadata().isDefined() ? plans.declared(alias.metadata()) : null;
+    Dependencies seen = of(alias.child(), in, outer);
+    return declared == null ? seen : declared.add(seen.through(Dependencies.JOIN));
+  }
+
+  private Dependencies member(GetStructField member, Scope in, Map<Long, Dependencies> outer) {
+    Dependencies of = of(member.child(), in, outer);
+    Integer copied = of.copied();
+    return copied == null
+        ? of
+        : Dependencies.on(plans.sources().member(copied, member.extractFieldName()));
+  }
+
+  private Dependencies cases(CaseWhen when, Scope in, Map<Long, Dependencies> outer) {
+    Dependencies out = new Dependencies();
+    for (Tuple2<Expression, Expression> branch : CollectionConverters.asJava(when.branches())) {
+      out.add(of(branch._1(), in, outer).through(Dependencies.CONDITIONAL));
+      out.add(of(branch._2(), in, outer).through(Dependencies.TRANSFORMATION));
+    }
+    if (when.elseValue().isDefined()) {
+      out.add(of(when.elseValue().get(), in, outer).through(Dependencies.TRANSFORMATION));
+    }
+    return out;
+  }
+
+  private Dependencies aggregate(
+      AggregateExpression aggregate, Scope in, Map<Long, Dependencies> outer) {
+    Dependencies out = new Dependencies();
+    if (aggregate.aggregateFunction() instanceof PivotFirst pivot) {
+      out.add(of(pivot.valueColumn(), in, outer));
+      out.add(of(pivot.pivotColumn(), in, outer).through(Dependencies.CONDITIONAL));
+    } else {
+      boolean counts = aggregate.aggregateFunction() instanceof Count;
+      int step = counts ? Dependencies.masked(Dependencies.AGGREGATION) : Dependencies.AGGREGATION;
+      out.add(sum(children(aggregate.aggregateFunction()), step, in, outer));
+    }
+    if (aggregate.filter().isDefined()) {
+      out.add(of(aggregate.filter().get(), in, outer).through(Dependencies.CONDITIONAL));
+    }
+    return out;
+  }
+
+  private Dependencies window(WindowExpression window, Scope in, Map<Long, Dependencies> outer) {
+    Dependencies out = of(window.windowFunction(), in, outer).through(Dependencies.TRANSFORMATION);
+    return new Dependencies()
+        .add(out)
+        .add(by(CollectionConverters.asJava(window.windowSpec().partitionSpec()), in, outer))
+        .add(by(CollectionConverters.asJava(window.windowSpec().orderSpec()), in, outer));
+  }
+
+  private Dependencies by(
+      List<? extends Expression> keys, Scope in, Map<Long, Dependencies> outer) {
+    return sum(keys, Dependencies.WINDOW, in, outer);
+  }
+
+  /** What a subquery's filters and joins look at decides what the value is, not only which rows. */
+  private Dependencies subquery(
+      SubqueryExpression subquery, Scope in, Map<Long, Dependencies> outer) {
+    Scope inner = plans.walk(subquery.plan(), in.within(outer));
+    Dependencies out = new Dependencies();
+    if (subquery instanceof ScalarSubquery) {
+      out.add(inner.at(0));
+    } else {
+      inner.order.forEach(id -> out.add(inner.of(id).through(Dependencies.CONDITIONAL)));
+    }
+    return out.add(inner.rows);
+  }
+}

@@ -1,0 +1,209 @@
+package io.lockgate.spark.lineage;
+
+import com.codahale.metrics.MetricRegistry;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.spark.SparkContext;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerEvent;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd;
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Hears of each execution of SQL when it has ended, and looks at its plan on a thread of its own.
+ *
+ * <p>The thread of a query does nothing for it, and Spark's listener bus only puts an entry into a
+ * queue, which drops what it cannot hold. Nothing that goes wrong here reaches a query.
+ */
+public final class LineageListener extends SparkListener {
+  private static final String MODE = "spark.lockgate.lineage";
+  private static final int CAPACITY = 1_000;
+  private static final long TELL_MILLIS = 1_000;
+  private static volatile LineageListener current;
+
+  /** What is known of an execution that has begun. */
+  private record Begun(long root, long time, String description, Map<String, String> confs) {}
+
+  private final BlockingQueue<Object> queue = new ArrayBlockingQueue<>(CAPACITY);
+  private final Map<Long, Begun> begun = new ConcurrentHashMap<>();
+  private final Executions executions = new Executions(this::tell);
+  private final AtomicLong seen = new AtomicLong();
+  private final AtomicLong dropped = new AtomicLong();
+  private final AtomicLong failed = new AtomicLong();
+  private final AtomicLong cut = new AtomicLong();
+  private final AtomicLong opaque = new AtomicLong();
+  private final AtomicLong recorded = new AtomicLong();
+  private final AtomicLong busNanos = new AtomicLong();
+  private final AtomicLong ownNanos = new AtomicLong();
+  private final SparkContext context;
+  private volatile String problem = "";
+
+  private LineageListener(SparkContext context) {
+    this.context = context;
+  }
+
+  /** Listens to an application from its start, and shows its counters among Spark's metrics. */
+  public static void watch(SparkContext context, MetricRegistry metrics) {
+    LineageListener listener = new LineageListener(context);
+    current = listener;
+    Thread thread = new Thread(listener::work, "lockgate-lineage");
+    thread.setDaemon(true);
+    thread.start();
+    listener.show(metrics);
+    context.addSparkListener(listener);
+  }
+
+  /** What a session wants recorded: off, writes or all. */
+  static String mode(Map<String, String> confs) {
+    return confs.getOrDefault(MODE, "writes");
+  }
+
+  /** Waits until all that has ended by now was looked at; false if that takes too long. */
+  public static boolean drain(long millis) throws Exception {
+    LineageListener listener = current;
+    if (listener == null || listener.context.isStopped()) {
+      return true;
+    }
+    listener.context.listenerBus().waitUntilEmpty(millis);
+    CountDownLatch done = new CountDownLatch(1);
+    return listener.queue.offer(done, millis, TimeUnit.MILLISECONDS)
+        && done.await(millis, TimeUnit.MILLISECONDS);
+  }
+
+  /** The counters, and what went wrong last, as JSON. */
+  public static String status() {
+    LineageListener listener = current;
+    return listener == null ? "{}" : listener.counters().toString();
+  }
+
+  private ObjectNode counters() {
+    return Bridge.object()
+        .put("seen", seen.get())
+        .put("recorded", recorded.get())
+        .put("dropped", dropped.get())
+        .put("failed", failed.get())
+        .put("cut", cut.get())
+        .put("opaque", opaque.get())
+        .put("waiting", queue.size())
+        .put("bus_micros", busNanos.get() / 1000)
+        .put("own_micros", ownNanos.get() / 1000)
+        .put("last_problem", problem);
+  }
+
+  private void show(MetricRegistry metrics) {
+    metrics.gauge("lineage.seen", () -> seen::get);
+    metrics.gauge("lineage.recorded", () -> recorded::get);
+    metrics.gauge("lineage.dropped", () -> dropped::get);
+    metrics.gauge("lineage.failed", () -> failed::get);
+    metrics.gauge("lineage.cut", () -> cut::get);
+    metrics.gauge("lineage.opaque", () -> opaque::get);
+  }
+
+  @Override
+  public void onOtherEvent(SparkListenerEvent event) {
+    long start = System.nanoTime();
+    try {
+      if (event instanceof SparkListenerSQLExecutionStart begins) {
+        begin(begins);
+      } else if (event instanceof SparkListenerSQLExecutionEnd ends) {
+        end(ends);
+      }
+    } catch (RuntimeException unexpected) {
+      failed.incrementAndGet();
+      problem = unexpected.toString();
+    }
+    busNanos.addAndGet(System.nanoTime() - start);
+  }
+
+  private void begin(SparkListenerSQLExecutionStart event) {
+    long root =
+        event.rootExecutionId().isDefined()
+            ? (Long) event.rootExecutionId().get()
+            : event.executionId();
+    Map<String, String> confs = CollectionConverters.asJava(event.modifiedConfigs());
+    begun.put(event.executionId(), new Begun(root, event.time(), event.description(), confs));
+  }
+
+  private void end(SparkListenerSQLExecutionEnd event) {
+    Begun start = begun.remove(event.executionId());
+    if (event.qe() == null || start == null || mode(start.confs).equals("off")) {
+      return;
+    }
+    seen.incrementAndGet();
+    Object error = event.executionFailure().isDefined() ? event.executionFailure().get() : null;
+    Execution execution =
+        new Execution(
+            event.executionId(),
+            start.root,
+            event.executionName().isDefined() ? event.executionName().get() : null,
+            event.qe(),
+            start.time,
+            event.time(),
+            start.description,
+            start.confs,
+            // Its message may hold values of rows.
+            error == null ? null : error.getClass().getSimpleName());
+    if (!queue.offer(execution)) {
+      dropped.incrementAndGet();
+    }
+  }
+
+  private void work() {
+    while (!context.isStopped()) {
+      try {
+        handle(queue.poll(TELL_MILLIS, TimeUnit.MILLISECONDS));
+      } catch (InterruptedException e) {
+        return;
+      } catch (Throwable unexpected) {
+        failed.incrementAndGet();
+        problem = unexpected.toString();
+      }
+    }
+  }
+
+  private void handle(Object work) {
+    long start = System.nanoTime();
+    try {
+      if (work instanceof Execution execution) {
+        executions.ended(execution);
+      } else {
+        executions.flush();
+        if (work instanceof CountDownLatch waits) {
+          waits.countDown();
+        }
+      }
+    } finally {
+      ownNanos.addAndGet(System.nanoTime() - start);
+    }
+  }
+
+  private void tell(SparkSession session, ObjectNode line) {
+    if (!Bridge.isAttached()) {
+      dropped.incrementAndGet();
+      return;
+    }
+    if (line.path("cut").asBoolean()) {
+      cut.incrementAndGet();
+    }
+    if (!line.path("opaque").isEmpty()) {
+      opaque.incrementAndGet();
+    }
+    SparkSession.setActiveSession(session);
+    try {
+      line.put("application", context.applicationId()).put("spark", context.version());
+      Bridge.ask("lineage.record", line);
+      recorded.incrementAndGet();
+    } finally {
+      SparkSession.clearActiveSession();
+    }
+  }
+}

@@ -1,0 +1,82 @@
+package io.lockgate.spark.lineage;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** What Python is told of a statement: edges by numbers of inputs, as its records have them. */
+final class Lines {
+  /** Columns that Spark or the connector adds to rows on their way into a table. */
+  private static final Set<String> ADDED = Set.of("__row_operation", "_FILE_PATH", "_ROW_POS");
+
+  private Lines() {}
+
+  /** The lineage of a statement; {@code origins} are plans that rows in it were computed by. */
+  static ObjectNode of(Statement statement, List<LogicalPlan> origins) {
+    ObjectNode out = Bridge.object().put("kind", statement.kind());
+    out.set("target", statement.target());
+    if (statement.query() == null) {
+      return out;
+    }
+    try {
+      return walked(statement, origins, out);
+    } catch (PlanLineage.CutException tooLarge) {
+      Sources sources = new Sources();
+      leaves(statement.query(), sources);
+      sources.writeTo(out.putArray("inputs"));
+      statement.columns().forEach(out.putArray("columns")::add);
+      return out.put("cut", true);
+    }
+  }
+
+  private static void leaves(LogicalPlan plan, Sources sources) {
+    ObjectNode read = plan.children().isEmpty() ? Datasets.read(plan) : null;
+    if (read != null) {
+      sources.dataset(read);
+    }
+    CollectionConverters.asJava(plan.children()).forEach(child -> leaves(child, sources));
+    CollectionConverters.asJava(plan.subqueries()).forEach(inner -> leaves(inner, sources));
+  }
+
+  private static ObjectNode walked(Statement statement, List<LogicalPlan> origins, ObjectNode out) {
+    PlanLineage walk = new PlanLineage();
+    origins.forEach(walk::explain);
+    Scope scope = walk.walk(statement.query(), Map.of());
+    ArrayNode edges = out.putArray("edges");
+    ArrayNode columns = out.putArray("columns");
+    for (int i = 0; i < Math.min(statement.columns().size(), scope.order.size()); i++) {
+      String name = statement.columns().get(i);
+      if (!ADDED.contains(name)) {
+        columns.add(name);
+        write(edges, name, scope.at(i), walk.sources());
+      }
+    }
+    ArrayNode rows = out.putArray("rows");
+    write(rows, null, scope.rows, walk.sources());
+    walk.sources().writeTo(out.putArray("inputs"));
+    walk.views().forEach(out.putArray("views")::add);
+    walk.opaque().forEach(out.putArray("opaque")::add);
+    return out;
+  }
+
+  private static void write(ArrayNode out, String target, Dependencies from, Sources sources) {
+    from.kinds()
+        .forEach(
+            (number, kinds) -> {
+              Sources.Column source = sources.column(number);
+              if (source.name().startsWith("__lockgate_") || ADDED.contains(source.name())) {
+                return;
+              }
+              ArrayNode edge = out.addArray();
+              if (target != null) {
+                edge.add(target);
+              }
+              edge.add(source.dataset()).add(source.name()).add(kinds);
+            });
+  }
+}

@@ -1,0 +1,39 @@
+package io.lockgate.spark.write;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** The snapshots that executions of SQL have made, until somebody asks for them; old ones go. */
+public final class Committed {
+  private static final int MOST = 2_000;
+
+  private static final Map<Long, List<ObjectNode>> BY_EXECUTION =
+      new LinkedHashMap<>() {
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, List<ObjectNode>> eldest) {
+          return size() > MOST;
+        }
+      };
+
+  private Committed() {}
+
+  /** Notes what the execution of this thread has committed; {@code id} is null outside of one. */
+  public static void note(String id, ObjectNode commit) {
+    if (id != null) {
+      synchronized (BY_EXECUTION) {
+        BY_EXECUTION.computeIfAbsent(Long.parseLong(id), key -> new ArrayList<>()).add(commit);
+      }
+    }
+  }
+
+  /** Takes what an execution has committed. */
+  public static List<ObjectNode> take(long execution) {
+    synchronized (BY_EXECUTION) {
+      List<ObjectNode> found = BY_EXECUTION.remove(execution);
+      return found == null ? List.of() : found;
+    }
+  }
+}
