@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 from faults import Killed, contents, through
-from s3_server import S3Server
+from s3_memory import MemoryClient
+from s3_server import S3Server, options_for
 from table_work import WORK, Work, check_no_orphans, check_state, repeat
 
 from lockgate.errors import LockgateError
@@ -24,6 +25,17 @@ from lockgate.framework.store.history.reachable_files import NeededFiles
 from lockgate.framework.store.schema.schema import now_millis
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
+
+
+OPTIONS = options_for("http://in-memory.invalid")
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryClient:
+    """The store of each catalog that a test opens with `OPTIONS`."""
+    client = MemoryClient()
+    monkeypatch.setattr("lockgate.framework.io.s3.make_client", lambda settings: client)
+    return client
 
 
 class Failing:
@@ -69,13 +81,12 @@ class Pages:
         return self._client.ask("list_objects_v2", lambda: self._inner.paginate(**request))
 
 
-def failing(table: Table, options: dict[str, str], point: int, how: str) -> tuple[Table, Failing]:
+def failing(table: Table, memory: MemoryClient, point: int, how: str) -> tuple[Table, Failing]:
     """The table as a process sees it whose `point`-th request fails."""
-    files, _ = resolve(f"s3://{table.location}", options)
+    files, _ = resolve(f"s3://{table.location}", OPTIONS)
     assert isinstance(files, S3FileSystem)
-    pid, inner = (files._client and files._made) or (0, None)
-    client = Failing(inner, point, how)
-    files._made = (pid, client)
+    client = Failing(memory, point, how)
+    files._made = (os.getpid(), client)
     return Table(table.identifier, table.location, table.schema, files), client
 
 
@@ -118,17 +129,15 @@ def ids(table: Table, **how: Any) -> list[int]:
         pytest.param(tag_and_expire, "killed", marks=pytest.mark.slow),
     ],
 )
-def test_a_failure_at_any_request(
-    s3: S3Server, s3_catalog: Catalog, work: Callable[[Table, int], None], how: str
-) -> None:
-    table = s3_catalog.create_table("db.t", Schema.from_arrow(COLUMNS))
+def test_a_failure_at_any_request(memory: MemoryClient, work: Callable[[Table, int], None], how: str) -> None:
+    table = new_catalog().create_table("db.t", Schema.from_arrow(COLUMNS))
     for point in range(100):
         table.overwrite(one(-1))
         if work is tag_and_expire:
             clear(table)
         added = [-1, point]
         wanted = {append: added, commit_of_a_stream: added, overwrite: [point]}.get(work, [-1])
-        broken, client = failing(table, s3.options(), point, how)
+        broken, client = failing(table, memory, point, how)
         try:
             work(broken, point)
         except (OSError, LockgateError, Killed):
@@ -217,17 +226,17 @@ class LosingCompletion:
         "create table",
     ],
 )
-def test_a_failure_at_any_change(s3: S3Server, name: str, how: str) -> None:
+def test_a_failure_at_any_change(memory: MemoryClient, name: str, how: str) -> None:
     """What `test_failures_everywhere` does on a disk."""
     work = WORK[name]
-    catalog = started(s3, work)
+    catalog = started(work)
     before = contents(catalog)
-    counting, client = breaking(s3, catalog, 10**6, how)
+    counting, client = breaking(memory, catalog, 10**6, how)
     work.done(counting)
     after = contents(catalog)
     for point in range(client.asked):
-        catalog = started(s3, work)
-        failing_catalog, client = breaking(s3, catalog, point, how)
+        catalog = started(work)
+        failing_catalog, client = breaking(memory, catalog, point, how)
         with suppress(OSError, LockgateError, Killed):
             work.done(failing_catalog)
         check_state(name, catalog, before, after)
@@ -235,23 +244,27 @@ def test_a_failure_at_any_change(s3: S3Server, name: str, how: str) -> None:
         check_no_orphans(catalog)
 
 
-def started(s3: S3Server, work: Work) -> Catalog:
-    """A warehouse in a new bucket, with the table that the work is about."""
-    bucket = f"bucket-{uuid.uuid4().hex[:12]}"
-    s3.make_bucket(bucket)
-    catalog = Catalog(f"s3://{bucket}/warehouse", options=s3.options())
+def new_catalog() -> Catalog:
+    """A warehouse in a new bucket, with a database."""
+    catalog = Catalog(f"s3://bucket-{uuid.uuid4().hex[:12]}/warehouse", options=OPTIONS)
     catalog.create_namespace("db")
+    return catalog
+
+
+def started(work: Work) -> Catalog:
+    """A warehouse in a new bucket, with the table that the work is about."""
+    catalog = new_catalog()
     work.start(catalog)
     return catalog
 
 
-def breaking(s3: S3Server, catalog: Catalog, point: int, how: str) -> tuple[Catalog, Failing]:
+def breaking(memory: MemoryClient, catalog: Catalog, point: int, how: str) -> tuple[Catalog, Failing]:
     """The same warehouse through a client that fails at one request that changes something."""
     files = catalog.file_system
     assert isinstance(files, S3FileSystem)
-    other, _ = resolve(f"s3://{files.bucket}/warehouse", s3.options())
+    other, _ = resolve(f"s3://{files.bucket}/warehouse", OPTIONS)
     assert isinstance(other, S3FileSystem)
-    client = Failing(files._client, point, how, changes_only=True)
+    client = Failing(memory, point, how, changes_only=True)
     other._made = (os.getpid(), client)
     return through(catalog, other), client
 
@@ -265,16 +278,16 @@ def breaking(s3: S3Server, catalog: Catalog, point: int, how: str) -> tuple[Cata
         pytest.param("refused", 100, marks=pytest.mark.slow),
     ],
 )
-def test_a_drop_that_breaks_off(s3: S3Server, how: str, last: int) -> None:
+def test_a_drop_that_breaks_off(memory: MemoryClient, how: str, last: int) -> None:
     """A store cannot set folders aside: a table goes step by step, and what is left of it means nothing."""
     work = WORK["drop table"]
-    counting, client = breaking(s3, started(s3, work), 10**6, how)
+    counting, client = breaking(memory, started(work), 10**6, how)
     work.done(counting)
     assert client.asked > 3
     for point in range(client.asked)[-last:]:
-        catalog = started(s3, work)
+        catalog = started(work)
         before = contents(catalog)
-        failing_catalog, _ = breaking(s3, catalog, point, how)
+        failing_catalog, _ = breaking(memory, catalog, point, how)
         with suppress(OSError, LockgateError, Killed):
             work.done(failing_catalog)
         for part, value in contents(catalog).items():
