@@ -2,9 +2,10 @@
 
     commit_worker.py race LOCATION NAME COUNT    commit COUNT files, one after the other
     commit_worker.py append LOCATION NAME COUNT  append a row COUNT times, with files that are real
-    commit_worker.py kill LOCATION...            commit to each, dying at its first, second, ... change
+    commit_worker.py kill WARM LOCATION...       commit to each, dying at its first, second, ... change
 
-`kill` prints a line for each location: `killed`, or `done` when it came to the end.
+`kill` prints a line for each location: `killed`, or `done` when it came to the end. It commits to the table WARM
+first, so that the processes that die need not import everything again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def append(location: str, name: str, count: str) -> None:
         table.append(pa.table({"id": [number], "v": [name]}))
 
 
-def kill(*locations: str) -> None:
+def kill(warm: str, *locations: str) -> None:
+    commit(table_at(warm), "warm")
     for point, location in enumerate(locations):
         child = os.fork()
         if child == 0:

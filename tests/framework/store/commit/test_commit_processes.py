@@ -69,7 +69,7 @@ def test_a_writer_killed_at_any_step_leaves_all_or_nothing(
     tables = [make_table(f"t{point}") for point in range(24)]
     for table in tables:
         table.commit([message(file("first"))])
-    worker = run("kill", *(table.location for table in tables))
+    worker = run("kill", make_table("warm").location, *(table.location for table in tables))
     output, error = worker.communicate()
     assert worker.returncode == 0, error.decode()
     outcomes = output.decode().split()
