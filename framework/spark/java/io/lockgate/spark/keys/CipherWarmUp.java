@@ -1,5 +1,7 @@
 package io.lockgate.spark.keys;
 
+import com.sun.management.HotSpotDiagnosticMXBean;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.security.GeneralSecurityException;
 import javax.crypto.Cipher;
@@ -13,7 +15,8 @@ import javax.crypto.spec.SecretKeySpec;
  * <p>HotSpot replaces the inner loops of AES-CTR and GHASH by machine instructions only once their
  * callers have run some ten thousand times. Readers call them once a stream or granule, and would
  * work at a fortieth of the speed for the life of the JVM. A busy compiler may drop what it was
- * asked for, so warming ends when a message of the size that readers have is fast.
+ * asked for, so warming ends when a message of the size that readers have is fast. A JVM that never
+ * does so, as one without its second compiler, is left as it is: warming would only cost seconds.
  */
 public final class CipherWarmUp {
   private static final int MESSAGE = 64;
@@ -36,10 +39,24 @@ public final class CipherWarmUp {
    */
   private static final long FAST_NANOS = SAMPLE;
 
-  private static boolean decryption;
-  private static boolean authentication;
+  private static final int SECOND_COMPILER = 4;
+
+  private static boolean decryption = !canBecomeFast();
+  private static boolean authentication = decryption;
 
   private CipherWarmUp() {}
+
+  private static boolean canBecomeFast() {
+    try {
+      HotSpotDiagnosticMXBean machine =
+          ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class);
+      int level = Integer.parseInt(machine.getVMOption("TieredStopAtLevel").getValue());
+      return level >= SECOND_COMPILER
+          && Boolean.parseBoolean(machine.getVMOption("UseAES").getValue());
+    } catch (RuntimeException | LinkageError unknown) {
+      return true; // another kind of JVM, which may be as slow before it is warm
+    }
+  }
 
   /** Warms both in a thread of its own, while an executor waits for its first task. */
   public static void start() {
