@@ -20,7 +20,7 @@ pytest_plugins = ["spark_session"]
 
 # Tables and files are made in examples, so an example may take its time.
 EASY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("quick", max_examples=100, **EASY)
+settings.register_profile("quick", max_examples=50, **EASY)
 settings.register_profile("full", max_examples=1500, **EASY)
 settings.load_profile("quick")
 

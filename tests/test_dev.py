@@ -121,7 +121,7 @@ def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
             "import runpy, sys; from pathlib import Path\n"
             f"script = runpy.run_path({str(tmp_path / 'dev')!r})\n"
             f"script['Lanes'].run.__globals__.update(\n"
-            f"    VENV=Path({sys.prefix!r}), class_archive=lambda: None)\n"
+            f"    VENV=Path({sys.prefix!r}), PROCESSES={{}}, class_archive=lambda: None)\n"
             "sys.exit(script['Lanes'](sys.argv[1:]).run())\n"
         )
         command = [sys.executable, "-c", code, "-p", "no:cacheprovider", *arguments]

@@ -87,13 +87,13 @@ def test_an_encrypted_table(s3: S3Server, bucket: str) -> None:
 
 
 def test_commits_of_several_processes_all_land(s3_catalog: Catalog, s3: S3Server, bucket: str) -> None:
-    options = {"manifest.merge-min-count": "8", "commit.min-retry-wait": "20 ms", "commit.max-retries": "200"}
+    options = {"manifest.merge-min-count": "5", "commit.min-retry-wait": "20 ms", "commit.max-retries": "200"}
     schema = Schema.from_arrow(COLUMNS, options=options)
     table = s3_catalog.create_table("db.t", schema)
     support = str(Path(__file__).parents[2] / "support")
     workers = [
         subprocess.Popen(
-            [sys.executable, str(WORKER), s3.endpoint, f"s3://{bucket}/warehouse", name, "10"],
+            [sys.executable, str(WORKER), s3.endpoint, f"s3://{bucket}/warehouse", name, "5"],
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": support},
         )
@@ -101,10 +101,10 @@ def test_commits_of_several_processes_all_land(s3_catalog: Catalog, s3: S3Server
     ]
     errors = [worker.communicate()[1].decode() for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0, 0, 0], errors
-    assert [snapshot.id for snapshot in table.snapshots()] == list(range(1, 41))
-    assert [each.total_record_count for each in table.snapshots()] == [10 * number for number in range(1, 41)]
+    assert [snapshot.id for snapshot in table.snapshots()] == list(range(1, 21))
+    assert [each.total_record_count for each in table.snapshots()] == [10 * number for number in range(1, 21)]
     names = [entry.file.file_name for entry in table.manifests.live_files(table.latest_snapshot())]
-    assert sorted(names) == sorted(f"{name}-{number}" for name in "abcd" for number in range(10))
+    assert sorted(names) == sorted(f"{name}-{number}" for name in "abcd" for number in range(5))
 
 
 def test_expiry_and_orphans(s3_catalog: Catalog) -> None:
