@@ -68,7 +68,7 @@ ROOMS = {
     "framework.lineage": ("model", "store", "questions", "export"),
     "framework.governance.ranger": ("matching", "conditions", "policies", "engine"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
-    "procedures.builtin": ("compact", "history", "migrate"),
+    "procedures.builtin": ("compact", "history", "migrate", "partitions"),
     "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),
 }
 

@@ -1,10 +1,10 @@
-"""`rollback` and `rollback_to_timestamp`: restoring an earlier state of a table."""
+"""`rollback`, `rollback_to_timestamp`, `rollback_to_watermark`: restoring an earlier state of a table."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table
 from lockgate.framework.store.history.rollback import rollback, snapshot_at, target_of
 from lockgate.framework.types import micros_of
@@ -75,6 +75,29 @@ class RollbackToTimestamp(Procedure):
         table = context.table(arguments["table"])
         target = snapshot_at(table, micros_of(arguments["timestamp"]) // 1000)
         return [_row(table, target, arguments["dry_run"])]
+
+
+class RollbackToWatermark(Procedure):
+    """Removes all snapshots and tags after the newest snapshot whose watermark is not later than one."""
+
+    name = "rollback_to_watermark"
+    description = "Restore a table to a watermark, and remove everything later."
+    parameters = (
+        _TABLE,
+        Parameter("watermark", "BIGINT", doc="the watermark, in milliseconds since 1970"),
+        _DRY_RUN,
+    )
+    result = _RESULT
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Roll back; SnapshotNotFoundError if no snapshot has such a watermark."""
+        table, wanted = context.table(arguments["table"]), arguments["watermark"]
+        for snapshot in reversed(table.snapshots()):
+            if snapshot.watermark is not None and snapshot.watermark <= wanted:
+                return [_row(table, snapshot, arguments["dry_run"])]
+        raise SnapshotNotFoundError(
+            f"table {table.identifier} has no snapshot with watermark {wanted} or an earlier one"
+        )
 
 
 def _row(table: Table, target: Snapshot, dry_run: bool) -> tuple[Any, ...]:

@@ -1,0 +1,1 @@
+"""Procedures on partitions: dropping, expiring and marking them as complete."""
