@@ -47,7 +47,8 @@ class PartitionFiles:
     def drop(self, partitions: Sequence[Partition], *, dry_run: bool) -> tuple[Any, ...]:
         """Remove all files of partitions in one snapshot, and return the values of `DROPPED`.
 
-        Rows that others add at the same time stay. Raises CommitConflictError if one of the files was replaced.
+        Rows that others add at the same time stay. Raises CommitConflictError if one of the files was
+        replaced.
         """
         grant(self.table, Action.DELETE)
         check_writable(self.table.schema)
