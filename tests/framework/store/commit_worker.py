@@ -4,8 +4,8 @@
     commit_worker.py append LOCATION NAME COUNT  append a row COUNT times, with files that are real
     commit_worker.py kill WARM LOCATION...       commit to each, dying at its first, second, ... change
 
-`kill` prints a line for each location: `killed`, or `done` when it came to the end. It commits to the table WARM
-first, so that the processes that die need not import everything again.
+`kill` prints a line for each location: `killed`, or `done` when it came to the end. It commits to the table
+WARM first, so that the processes that die need not import everything again.
 """
 
 from __future__ import annotations
