@@ -48,7 +48,7 @@ def with_options(table: Table, options: Mapping[str, str], allowed: Collection[s
         if key not in allowed:
             raise OptionError(f"option {key!r} cannot be set for one call{nearest(key, allowed)}")
     schema = replace(table.schema, options={**table.schema.options, **options})
-    return table.beside(table.identifier, schema)
+    return table.sibling(table.identifier, schema)
 
 
 def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:

@@ -320,6 +320,6 @@ def shows(shown: str | bytes, secret: bytes) -> bool:
     folded = raw.lower()
     spellings = {secret, repr(secret)[2:-1].encode(), repr(list(secret))[1:-1].encode()}
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        # Within a longer text base64 falls in one of three ways; the ends mix with what stands beside them.
+        # Within a longer text base64 falls in one of three ways; the ends mix with their neighbours.
         spellings |= {encode(bytes(lead) + secret)[4 if lead else 0 :][:-4] for lead in range(3)}
     return any(spelling in raw for spelling in spellings) or secret.hex().encode() in folded

@@ -343,7 +343,7 @@ def plugins() -> PluginManager:
 def publish(event: Event) -> None:
     """Let the plugins of this process observe `event`; never waits and never raises.
 
-    Plugins that cannot be loaded are not reported here: whoever needs what they add is told.
+    Plugins that cannot be loaded are not reported here: the code that needs what they add raises the error.
     """
     try:
         manager = plugins()

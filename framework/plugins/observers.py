@@ -1,6 +1,6 @@
 """The queue between what happens and the plugins that observe it.
 
-Whoever publishes an event pays for putting it into a queue, never for an observer: a slow observer makes the
+The publisher of an event pays for putting it into a queue, never for an observer: a slow observer makes the
 queue drop events, which is counted, and an observer that raises is logged and asked again for the next event.
 """
 

@@ -334,7 +334,7 @@ class Catalog:
                 return
             location = set_aside(self, parsed)
         # Elsewhere the snapshots go first, the schema last but one: killed in between, the table is an older
-        # one or empty. What else has a name goes before the schema, or a table made anew would inherit it.
+        # one or empty. What else has a name goes before the schema, or a table made again would inherit it.
         self.file_system.delete_tree(snapshot_folder(location))
         for named in ("tag", "branch", "consumer", "changelog"):
             self.file_system.delete_tree(join(location, named))

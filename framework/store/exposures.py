@@ -53,7 +53,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Exposure:
-    """A file that shows values of columns to whoever can read the folder; `path` is within the folder.
+    """A file that shows values of columns to anyone who can read the folder; `path` is within the folder.
 
     `columns` are called as the file calls them. `holders` keep the file from being deleted; without any it
     is an orphan, or a schema, which stays for good.
@@ -185,15 +185,15 @@ class _Survey:
 
     def _add_data(self, line: _Line, entry: ManifestEntry, holder: Holder) -> None:
         where = (entry.partition, entry.bucket, entry.file)
-        path, beside = line.table.paths.data_file(*where), line.table.paths.extra_files(*where)
+        path, extra = line.table.paths.data_file(*where), line.table.paths.extra_files(*where)
         if (Where.DATA, path) not in self._shown:
             with suppress(FileNotFoundError):
                 self._add(Where.DATA, path, audit_entry(line.table, entry, line.plain.secrets).plain)
-            for index in filter(is_index, beside):
+            for index in filter(is_index, extra):
                 hidden = line.plain.hidden_in(entry.file)
                 self._add(Where.INDEX, index, columns_in_index(line.table, index, hidden))
         self._add(Where.DATA, path, (), holder)
-        for index in filter(is_index, beside):
+        for index in filter(is_index, extra):
             self._add(Where.INDEX, index, (), holder)
 
     # --- orphans -----------------------------------------------------------------------------

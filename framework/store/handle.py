@@ -94,9 +94,9 @@ class TableHandle:
         """Return the table as it is under one of its schemas, for a query that was analysed with it."""
         if schema_id == self.schema.id:
             return self
-        return self.beside(self.identifier, self.schema_of(schema_id))
+        return self.sibling(self.identifier, self.schema_of(schema_id))
 
-    def beside(self, identifier: Identifier, schema: TableSchema) -> TableHandle:
+    def sibling(self, identifier: Identifier, schema: TableSchema) -> TableHandle:
         """Return the same table under another name or schema: a branch of it, or as it was."""
         return TableHandle(
             identifier, self.location, schema, self.file_system, self.keys, self.paths.external

@@ -44,8 +44,8 @@ class Replacement(Table):
         """Put the new table in the place of the old one; others see either, and never anything between.
 
         `base_snapshot_id` and `base_commit_id` as for `commit`, if the rows were computed from the old table.
-        Raises CommitConflictError if that was altered, replaced, or its rows changed meanwhile; then nothing
-        has changed, and the files stay for `discard`.
+        Raises CommitConflictError if that was altered, replaced, or its rows changed concurrently; then
+        nothing has changed, and the files stay for `discard`.
         """
         from lockgate.framework.store.commit.commit import commit_messages
 
@@ -53,7 +53,7 @@ class Replacement(Table):
             self.schema_files.create(self.schema)
         except FileExistsError:
             raise CommitConflictError(
-                f"table {self.identifier} was altered or replaced meanwhile; repeat the statement"
+                f"table {self.identifier} was altered or replaced concurrently; repeat the statement"
             ) from None
         try:
             snapshot = commit_messages(

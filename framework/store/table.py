@@ -50,9 +50,9 @@ class Table(TableHandle):
         """Return the table as it is under one of its schemas, for a query that was analysed with it."""
         if schema_id == self.schema.id:
             return self
-        return self.beside(self.identifier, self.schema_of(schema_id))
+        return self.sibling(self.identifier, self.schema_of(schema_id))
 
-    def beside(self, identifier: Identifier, schema: TableSchema) -> Table:
+    def sibling(self, identifier: Identifier, schema: TableSchema) -> Table:
         """Return the same table under another name or schema: a branch of it, or as it was."""
         return Table(identifier, self.location, schema, self.file_system, self.keys, self.paths.external)
 
@@ -61,7 +61,7 @@ class Table(TableHandle):
         """Store another `orc.keys.wrapped`, made by `EnvelopeKeyProvider.roll` or its kin, in a new schema.
 
         It holds for tables that are loaded from now on. Raises OptionError for a malformed text, InputError
-        if it lacks a key that the present one has, CommitConflictError if the table was altered meanwhile.
+        if it lacks a key that the present one has, CommitConflictError if the table was altered concurrently.
         """
         grant(self, Action.ALTER)
         from lockgate.framework.store.ddl.wrapped_keys import store_wrapped_keys
@@ -308,8 +308,8 @@ class Table(TableHandle):
         """Delete rows: those with `keys`, a table of a key table's key columns, or that match a predicate.
 
         In tables without a primary key rows are deleted by a predicate where they lie, which takes the option
-        `deletion-vectors.enabled`. Raises CommitConflictError if rows found by a predicate were changed by
-        others meanwhile.
+        `deletion-vectors.enabled`. Raises CommitConflictError if rows found by a predicate were changed
+        concurrently.
         """
         from lockgate.framework.store.write.marking import find_rows
         from lockgate.framework.store.write.write import delete_keys

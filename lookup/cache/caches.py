@@ -139,6 +139,6 @@ def _status(path: Path) -> CacheStatus:
 def remove_cache(cache: CacheStatus) -> None:
     """Remove a cache's folder: open readers keep their files, and a running owner begins afresh."""
     path = Path(cache.directory)
-    # Out of the way in one step: a running owner makes the folder anew, and writes into that one.
+    # Out of the way in one step: a running owner makes the folder again, and writes into that one.
     aside = path.rename(path.with_name(f".{path.name}.{uuid.uuid4().hex}"))
     shutil.rmtree(aside)

@@ -25,7 +25,7 @@ from lockgate.lookup.codec.cache_cipher import CacheCipher, SpillCipher
 from lockgate.lookup.spec.options import BOOTSTRAP_PARALLELISM, CACHE, MEMORY_MAX
 from lockgate.lookup.spec.spec import CacheLayout, Kind
 
-# Beside the bytes of key and value: where they lie, in mapped files; filters and indexes, in RocksDB.
+# In addition to the bytes of key and value: where they lie, in mapped files; filters and indexes, in RocksDB.
 _BESIDE_BYTES = 16
 # What sealing adds to a key and a value.
 _SEALED_BYTES = 48

@@ -33,7 +33,7 @@ _log = logging.getLogger("lockgate.lookup")
 _GROWTH = 3
 _SMALL_ROWS = 1 << 16
 _BASE_GROWTH = 4
-# Merges of more keys than this are made beside the next steps.
+# Merges of more keys than this are made while the next steps run.
 _INLINE_ROWS = 1 << 19
 
 
@@ -236,7 +236,7 @@ class MemoryStore:
         return None
 
     def _merged(self) -> list[Layer]:
-        # The layers as they are once a merge beside the steps has ended.
+        # The layers as they are once a merge that ran along with the steps has ended.
         merge = self._merge
         if merge is None or not merge.done:
             return self._layers

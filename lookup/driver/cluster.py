@@ -34,7 +34,7 @@ _LONGEST_SILENCE_MILLIS = 10_000
 
 _running: dict[str, ExecutorOwners] = {}
 _running_lock = threading.Lock()
-# The applications that were told of it.
+# The applications that have had the warning.
 _warned: set[str] = set()
 
 

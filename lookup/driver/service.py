@@ -306,7 +306,7 @@ class Lookup:
             trouble = self._trouble() if failed else (None, 0)
             moved = self._serving.advance(self._hosts)
             if kind == "built":
-                self._ask_for_target()  # which may have moved on meanwhile
+                self._ask_for_target()  # which may have moved on
             self._changed.notify_all()
         if kind == "warning" and event["category"] != MaskedDataWarning.__name__:
             # That of masks was given where the lookup was asked for.
@@ -410,7 +410,7 @@ class Lookup:
                     host.error, host.failures = None, 0
             if self._serving.info is not None and self._paused():
                 return
-            # One at a time, the same for all hosts that decide: what comes meanwhile, the next takes in too.
+            # One at a time, the same for all hosts that decide: the next takes in what comes until then.
             deciding = self._hosts.deciding()
             busy = any(any(host.asked.values()) for host in deciding)
             asked = False

@@ -119,7 +119,7 @@ def _check_rights(table: Table, spec: LookupSpec) -> None:
 
 
 def _other_table(table: Table) -> LookupCacheError:
-    # The workers ask the cache of then, where a snapshot of this number may be another state.
+    # The workers ask the cache that was planned, where a snapshot of this number may be another state.
     return LookupCacheError(
         f"the lookup on {table.identifier} was planned with another table, other columns or other keys: it "
         "was dropped and created again, altered, or the keys held have changed; start the query again"

@@ -229,7 +229,7 @@ def _ask_again(
             continue
         try:
             again = _ask(asking, path, newest, [key.take(pa.array(missed)) for key in keys])
-        except LookupCacheError:  # a newer one has replaced it meanwhile: that is asked next
+        except LookupCacheError:  # a newer one has replaced it: that is asked next
             continue
         asked = newest
         found = _replaced(found, missed, _with_snapshot(again, newest, many=asking.many))

@@ -46,7 +46,7 @@ def generation(
         stamp = _stamp(directory, snapshot_id)
         known = _open.get(key)
         if known is not None and (stamp in (None, known[0]) or not is_there(directory, snapshot_id, mark)):
-            # Removed from disk meanwhile, or replaced by another of its number: what is open stays readable.
+            # Removed from disk by now, or replaced by another of its number: what is open stays readable.
             _open.move_to_end(key)
             return known[1]
         with contextlib.suppress(FileNotFoundError):  # which the next step says better

@@ -81,7 +81,7 @@ def fetch_cipher(directory: CacheDirectory, wait_seconds: float = WAIT_SECONDS) 
         for path in sorted((directory.path / "keys").glob("*.sock")):
             secret = _ask(path)
             if content is not None and len(secret) == KEY_BYTES:
-                # An owner that still has the key of a cache that was made anew is passed over.
+                # An owner that still has the key of a cache that was made again is passed over.
                 with contextlib.suppress(WrongKeyError):
                     return cipher_of(secret, content)
         if time.monotonic() > deadline:

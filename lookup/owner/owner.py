@@ -178,7 +178,7 @@ class Owner:
             command = self._pending.pop(0)
             self._build(command["snapshot"], command["serve"])
         for snapshot_id, mark in self._directory.wanted():
-            if self._lock is None:  # lost on the way: whoever has it sees the wishes too
+            if self._lock is None:  # lost on the way: the process that has it sees the wishes too
                 return
             self._build_for_others(snapshot_id, mark)
 
@@ -238,7 +238,7 @@ class Owner:
             self._directory.refuse(snapshot_id, error_to_json(error), mark)
 
     def _replaced(self, snapshot_id: int, mark: int) -> Exception | None:
-        # Only whoever asks for it is told: what has the number now can be built.
+        # Only those who ask for it get the error: what has the number now can be built.
         try:
             check_mark(self._table, snapshot_id, mark)
         except Exception as error:

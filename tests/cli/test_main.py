@@ -186,7 +186,7 @@ def test_orc_inspect(plain: Path, keys: str, capsys: pytest.CaptureFixture[str])
     assert main(["orc", "inspect", file]) == 0
     printed = capsys.readouterr().out
     assert "not held" in printed
-    assert "Without a key, whoever has this file knows" in printed
+    assert "Without a key, anyone who has this file knows" in printed
     assert main(["orc", "inspect", file, "--keys", keys, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [(each["name"], each["minimum"]) for each in found["columns"]] == [("id", 1), ("name", "a")]

@@ -212,7 +212,7 @@ def test_a_snapshot_that_was_rolled_back_and_its_number_given_again(
         assert table.append(one(table, 2, "right")).id == 2
 
     before_commit(roll_back)
-    with pytest.raises(Exception, match="rolled back meanwhile"):
+    with pytest.raises(Exception, match="was rolled back"):
         spark.sql(f"UPDATE {name} SET v = concat(v, '!')")
     assert rows(spark, name) == [(1, "a"), (2, "right")]
 

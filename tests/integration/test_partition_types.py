@@ -87,8 +87,8 @@ def test_every_type(spark: SparkSession, lake: Lake, table: Named, legacy: str) 
 
 def test_an_instant_is_refused_in_the_newer_style(spark: SparkSession, table: Named) -> None:
     create = f"CREATE TABLE {table('t')} (id INT, p TIMESTAMP) PARTITIONED BY (p)"
-    with pytest.raises(Exception, match="time zone of whoever writes"):
+    with pytest.raises(Exception, match="time zone of the writer"):
         spark.sql(f"{create} TBLPROPERTIES ('partition.legacy-name' = 'false')")
     spark.sql(create)
-    with pytest.raises(Exception, match="time zone of whoever writes"):
+    with pytest.raises(Exception, match="time zone of the writer"):
         spark.sql(f"ALTER TABLE {table('t')} SET TBLPROPERTIES ('partition.legacy-name' = 'false')")

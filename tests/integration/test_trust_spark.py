@@ -25,7 +25,7 @@ def test_a_file_elsewhere(
     spark.sql(f"CREATE TABLE {name} (id INT, p INT) PARTITIONED BY (p)")
     opened = lake.catalog.load_table(name.partition(".")[2])
     # As somebody would write it who may write to the table's folder.
-    writer = opened.beside(opened.identifier, opened.schema)
+    writer = opened.sibling(opened.identifier, opened.schema)
     writer.paths.external = ExternalRoots(("/",))
     rows = pa.table({"id": pa.array([1], pa.int32()), "p": pa.array([1], pa.int32())})
     (message,) = writer.write(rows)

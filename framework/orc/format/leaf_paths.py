@@ -1,4 +1,4 @@
-"""Which columns a reader must have for `addr.zip`: a leaf, what it lies in, and nothing beside it."""
+"""Columns that a reader must have for `addr.zip`: a leaf, what it lies in, and nothing else."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def drop(form: Form, data: bytes, count: int) -> bytes:
 
 
 def drop_bits(data: bytes, count: int, bits: int) -> bytes:
-    """Runs of bytes that hold bits, without `count` bytes and then `bits` bits; all of it is encoded anew."""
+    """Encode runs of bytes that hold bits again, without `count` bytes and then `bits` bits."""
     held = np.frombuffer(b"".join(_byte_runs(data)), np.uint8)[count:]
     return _literals(np.packbits(np.unpackbits(held)[bits:]).tobytes())
 

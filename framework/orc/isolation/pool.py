@@ -134,7 +134,7 @@ class Pool:
             worker.end()
 
     def forget(self) -> None:
-        """Start anew in a forked process, whose copies of the sockets would keep the children alive."""
+        """Start again in a forked process, whose copies of the sockets would keep the children alive."""
         workers = self._all
         self._lock, self._idle, self._all = threading.Lock(), [], set()
         for worker in workers:

@@ -22,7 +22,7 @@ from lockgate.framework.orc.format.text_kinds import fit_text, text_kind
 from lockgate.framework.orc.masks.redact import Redact
 from lockgate.framework.plugins import MaskFactory, MaskFunction, plugins
 
-# Values masked at a time; bounds the memory that a mask needs beside the column's own.
+# Values masked at a time; bounds the memory that a mask needs in addition to the column's own.
 _ROWS = 256 * 1024
 _HEXADECIMAL = 64
 
@@ -37,7 +37,7 @@ def sha256(parameters: Sequence[str]) -> MaskFunction:
     """For strings the upper-case hexadecimal SHA-256 of their UTF-8, for binaries the digest; null for
     others.
 
-    Without a salt: whoever can guess a value can recognise it.
+    Without a salt: anyone who can guess a value can recognise it.
     """
     _no_parameters("sha256", parameters)
     return _sha256

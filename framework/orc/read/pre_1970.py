@@ -183,7 +183,7 @@ def _encode(nanos: _Numbers) -> bytes:
 
 
 def _patch_index(index: proto.Message, groups: list[_Times], encoded: list[bytes], tail: Tail) -> None:
-    """The last positions of an entry are those of the last stream; runs start anew with each row group."""
+    """The last positions of an entry are those of the last stream; runs start again with each row group."""
     position = 0
     for entry, group, data in zip(index.entry, groups, encoded, strict=True):
         if tail.codec is Compression.NONE:

@@ -39,7 +39,7 @@ class EncryptedPart:
 
 
 def reveals(tail: Tail, parts: Sequence[EncryptedPart], metadata: Sequence[str]) -> Iterator[str]:
-    """One sentence for each thing that the file gives away; they continue "whoever has this file knows"."""
+    """Yield what the file gives away, in sentences that continue "anyone who has this file knows"."""
     rows, stripes = int(tail.footer.number_of_rows), tail.stripes
     columns = len(tail.types.names)
     yield (

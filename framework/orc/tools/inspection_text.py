@@ -15,7 +15,7 @@ _LONGEST_CELL = 32
 
 
 def text_of(found: Inspection, *, streams: bool) -> str:
-    """All of it, safe to print: names and values come from whoever wrote the file."""
+    """All of it, safe to print: names and values come from the file's writer."""
     layout = found.layout
     lines = [
         f"{found.name}: {count(layout.size, 'byte')}, {count(layout.rows, 'row')}, {layout.compression}, "
@@ -32,7 +32,7 @@ def text_of(found: Inspection, *, streams: bool) -> str:
         heads = ("column", "stream", "key", "bytes")
         rows = [(each.column, each.kind, each.key or "", f"{each.bytes:,}") for each in found.streams]
         lines += _table("Streams, over all stripes", heads, rows)
-    lines += ["", "Without a key, whoever has this file knows"]
+    lines += ["", "Without a key, anyone who has this file knows"]
     lines += [f"  * {sentence}" for sentence in found.reveals]
     return "\n".join(map(_printable, lines))
 

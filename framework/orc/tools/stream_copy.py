@@ -1,7 +1,7 @@
 """Copying an ORC file stream by stream, under other keys or none, without decoding a value.
 
 Encryption is the outermost layer of a stream and keeps its length, so values, their compression, row indexes
-and Bloom filters stay as they are, byte for byte; only footers and statistics are put together anew.
+and Bloom filters stay as they are, byte for byte; only footers and statistics are put together again.
 """
 
 from __future__ import annotations

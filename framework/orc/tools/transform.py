@@ -104,7 +104,7 @@ def encrypt_file(
 ) -> WrittenFile:
     """Write a plain ORC file again with encrypted columns, stripe by stripe.
 
-    The rows are decoded and written anew, since masks need other streams. `encrypt`, `mask`, `keys` and
+    The rows are decoded and written again, since masks need other streams. `encrypt`, `mask`, `keys` and
     `options` are those of `OrcWriter`; compression and row groups are the source's, unless `options` say
     otherwise. Attributes of columns, such as Paimon's field ids, stay, and so do CHAR, VARCHAR and the file's
     own metadata. Timestamps are read as `timestamp_unit` says.
@@ -162,7 +162,7 @@ def _replacing(sink: str | os.PathLike[str] | Sink, source: object) -> Iterator[
     output = Output(temporary)
     try:
         if path.exists():
-            # Before anything is in it: whoever might not read the old file may not read the new one.
+            # Before anything is in it: a user without access to the old file gets none to the new one.
             shutil.copymode(path, temporary)
         yield output
         output.close()

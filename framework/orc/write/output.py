@@ -72,7 +72,7 @@ class _ArrowSink:
     """An output as the file object that Arrow wants; closing it leaves the output open.
 
     Arrow's ORC writer aborts the whole process if its file fails while it closes. So this one never fails: it
-    keeps the first error for whoever asks, and swallows what comes after.
+    keeps the first error for the caller, and swallows what comes after.
     """
 
     def __init__(self, output: Output) -> None:

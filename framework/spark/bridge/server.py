@@ -166,7 +166,7 @@ def _make_folder() -> Path:
 
 
 def _sweep(own: Path) -> None:
-    """Remove folders beside `own` that killed processes of this user left."""
+    """Remove siblings of `own` that killed processes of this user left."""
     for folder in own.parent.glob(f"{_PREFIX}{os.geteuid()}-*"):
         with contextlib.suppress(OSError, UnsafePathError):
             if folder != own and time.time() - folder.lstat().st_mtime > _LEFT_BEHIND_SECONDS:

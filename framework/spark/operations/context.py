@@ -109,7 +109,7 @@ class Context:
         if self._request.get("table_id", table.table_id) != table.table_id:
             raise TableNotFoundError(
                 f"table {self.full_name()} was dropped and created again after the query was analysed; "
-                "make the DataFrame or start the stream anew"
+                "recreate the DataFrame or restart the stream"
             )
         return table.with_schema(self._request.get("schema_id", table.schema.id))
 

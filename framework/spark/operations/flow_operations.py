@@ -141,7 +141,7 @@ def _say(
 
 
 def _was_told(query: str | None, target: str, shown: Mapping[str, Sources]) -> bool:
-    """Say whether a stream was warned of before, and note that it is now; what is no stream never was."""
+    """Say whether a stream had this warning already, and note it; batch queries have it each time."""
     if query is None:
         return False
     told = (query, target, ",".join(sorted(shown)))

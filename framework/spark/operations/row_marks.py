@@ -48,7 +48,7 @@ def read_snapshot(table: Table, request: Mapping[str, Any]) -> Snapshot:
     except SnapshotNotFoundError:
         raise CommitConflictError(
             f"the statement has read snapshot {request['base_snapshot_id']} of {table.identifier}, which has "
-            "expired or was rolled back meanwhile; repeat the statement"
+            "expired or was rolled back since; repeat the statement"
         ) from None
     if request.get("base_commit_id") not in (None, snapshot.commit_id):
         raise rolled_back(request)
@@ -58,6 +58,6 @@ def read_snapshot(table: Table, request: Mapping[str, Any]) -> Snapshot:
 def rolled_back(request: Mapping[str, Any]) -> CommitConflictError:
     """Return the error of a statement whose snapshot is not that of its number any more."""
     return CommitConflictError(
-        f"the statement has read snapshot {request['base_snapshot_id']}, which was rolled back meanwhile; "
+        f"the statement has read snapshot {request['base_snapshot_id']}, which was rolled back; "
         "repeat the statement"
     )

@@ -196,7 +196,7 @@ def _first_sequence(table: Table) -> int:
 
 def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
-    # As it was when the write began: the files are of its schema, and not of a table made anew in its place.
+    # As it was when the write began: the files are of its schema, and not of a table made again in its place.
     table = context.dispatcher.writes.end(request["write_id"]) or context.table()
     messages = _messages(table, request)
     marked, emptied = marked_rows(table, request)
@@ -258,10 +258,10 @@ def _check_options(request: Mapping[str, Any]) -> None:
 
 
 def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
-    """Return the files that a DELETE, UPDATE or MERGE has read and written anew, as deletions.
+    """Return the files that a DELETE, UPDATE or MERGE has read and written again, as deletions.
 
     Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
-    that others have added meanwhile are not seen, as if they had come later.
+    that others have added since are not seen, as if they had come later.
     """
     from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.scan.visible_files import visible_entries

@@ -1,6 +1,6 @@
 """File indexes of other engines: which columns one holds values, hashes or bitmaps of.
 
-Source: Paimon's `FileIndexFormat`. An index is embedded in a manifest's entry, or lies beside its data file.
+Source: Paimon's `FileIndexFormat`. An index is embedded in a manifest's entry, or lies next to its data file.
 """
 
 from __future__ import annotations

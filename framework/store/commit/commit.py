@@ -1,7 +1,7 @@
 """Commits: from files that writers left behind to a new snapshot, or to an error with nothing changed.
 
 Source: Paimon's `FileStoreCommitImpl`. Everything is written under new names first; the snapshot file,
-created exclusively, makes it visible. Whoever loses the race for a snapshot's id looks at the new head,
+created exclusively, makes it visible. A writer that loses the race for a snapshot's id looks at the new head,
 checks that the changes still fit, and tries again.
 """
 
@@ -244,7 +244,7 @@ class _Attempts:
 
     def _current_schema(self) -> TableSchema:
         """Return the newest schema; an error if the table is not the one that was loaded."""
-        # Read anew, because what the table keeps is of the time it was loaded.
+        # Read again, because what the table keeps is of the time it was loaded.
         branch = self.table.identifier.branch is not None
         files = SchemaFiles(self.table.file_system, self.table.line_location, branch=branch)
         newest, loaded = current_schema(files, self.table.snapshot_files), self.table.schema
@@ -264,7 +264,7 @@ class _Attempts:
         newest = files.latest()
         if newest is None or newest != self.table.schema:
             raise CommitConflictError(
-                f"table {self.table.identifier} was altered or replaced meanwhile; repeat the statement"
+                f"table {self.table.identifier} was altered or replaced concurrently; repeat the statement"
             )
         return newest
 

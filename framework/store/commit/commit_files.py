@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CommitFiles:
-    """What the attempts of a commit write besides the snapshot; nothing refers to it before that."""
+    """What the attempts of a commit write in addition to the snapshot; nothing refers to it before that."""
 
     def __init__(self, table: TableHandle) -> None:
         self.table = table

@@ -1,4 +1,4 @@
-"""What speaks against applying changes to a state of the table that their writer did not know.
+"""Conflicts that prevent changes from being applied to a state of the table unknown to their writer.
 
 Source: Paimon's `ConflictDetection`.
 """
@@ -83,9 +83,9 @@ def check_buckets(base: Iterable[ManifestEntry], changes: Iterable[ManifestEntry
 
 
 def check_rewritten(written: TableSchema, changes: Sequence[ManifestEntry]) -> None:
-    """Raise CommitConflictError if files are written anew by a schema that is older than theirs.
+    """Raise CommitConflictError if files are written again by a schema that is older than theirs.
 
-    Who rewrites a file without knowing all its columns loses the values of those that were added.
+    A writer that does not know all columns of a file loses the values of those that were added.
     """
     if not any(change.kind is FileKind.ADD for change in changes):
         return
@@ -102,14 +102,11 @@ def check_schema(written: TableSchema, latest: TableSchema, *, overwrite: bool) 
     if written.id == latest.id:
         return
     if generation_of(written) != generation_of(latest):
-        raise CommitConflictError("the table was replaced by another meanwhile; write again")
+        raise CommitConflictError("the table has been replaced by another; write again")
     if written.bucket_count != latest.bucket_count and not overwrite:
         raise CommitConflictError(
-            f"the table was changed from {written.bucket_count} to {latest.bucket_count} buckets meanwhile; "
-            "write again"
+            f"the table was changed from {written.bucket_count} to {latest.bucket_count} buckets; write again"
         )
     for option in (ORC_ENCRYPT, ORC_MASK):
         if written.table_options.get_option(option) != latest.table_options.get_option(option):
-            raise CommitConflictError(
-                f"option {option.key!r} of the table was changed meanwhile; write again"
-            )
+            raise CommitConflictError(f"option {option.key!r} of the table was changed; write again")

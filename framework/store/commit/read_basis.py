@@ -1,10 +1,10 @@
-"""What changes were computed from, and whether that still holds when they are committed.
+"""The snapshot that changes were computed from, and whether it still holds when they are committed.
 
 Statements run under snapshot isolation, as in Paimon and by choice in Iceberg: each sees the table as it was
 at one snapshot, and of two that change the same thing the later one is refused. What the same thing is
-depends on how it is changed: the rows of a key, the files that are written anew, the partitions that are
-replaced. Under `write.isolation-level` = `serializable` any change that lands meanwhile refuses a statement
-that read the table.
+depends on how it is changed: the rows of a key, the files that are written again, the partitions that are
+replaced. Under `write.isolation-level` = `serializable` any change that lands concurrently refuses a
+statement that read the table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BasisCheck:
         basis = self._basis.snapshot_id
         if basis > head.id or self._was_given_again():
             raise CommitConflictError(
-                f"the changes were computed from snapshot {basis}, which was rolled back meanwhile; "
+                f"the changes were computed from snapshot {basis}, which was rolled back; "
                 "repeat the statement"
             )
         for snapshot_id in range(self._first_unseen(), head.id + 1):
@@ -85,7 +85,7 @@ class BasisCheck:
         except SnapshotNotFoundError:
             raise CommitConflictError(
                 f"the changes were computed from snapshot {basis}, and snapshot {snapshot_id} has expired "
-                "meanwhile, so what it changed is not known; repeat the statement"
+                "since, so what it changed is not known; repeat the statement"
             ) from None
         # A compaction changes no row, so that whatever it meets keeps its meaning.
         if snapshot.commit_kind is CommitKind.COMPACT:

@@ -50,7 +50,7 @@ class MarkedRows:
 class VectorChanges:
     """The vectors after a commit to `head`: made from those of `head`, and written by `write`.
 
-    Raises CommitConflictError if the commit would lose what another has deleted meanwhile.
+    Raises CommitConflictError if the commit would lose what another has deleted concurrently.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class VectorChanges:
         if len(both) != len(there) + len(marked.deleted):
             raise CommitConflictError(
                 f"rows of file {marked.entry.file.file_name} that are to be changed were changed by another "
-                "commit meanwhile; repeat the statement"
+                "commit concurrently; repeat the statement"
             )
         return both
 

@@ -1,4 +1,4 @@
-"""From a schema and changes to it to the next schema, or to an error that says what speaks against it.
+"""Changes applied to a schema: the next schema, or an error that says why not.
 
 Files stay as they are: columns are known by their ids, so a reader finds them in files of any schema. Source:
 Paimon's `SchemaManager`.

@@ -1,4 +1,4 @@
-"""From what a user asks for to the first schema of a table, or to an error that says what is wrong."""
+"""Validation of a new table: its first schema from a user's wishes, or an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _check_keys(fields: Sequence[DataField], partition: Sequence[str], primary: 
             raise UnsupportedTypeError(f"column {name!r} of type {types[name]} cannot be a partition column")
     _check_flat("primary key", primary, types)
     if len(partition) == len(types):
-        raise InputError("a table needs at least one column besides its partition columns")
+        raise InputError("a table needs at least one column in addition to its partition columns")
     missing = [name for name in partition if name not in primary]
     if primary and missing:
         raise InputError(
@@ -214,7 +214,7 @@ def _check_folder_names(schema: TableSchema) -> None:
             raise UnsupportedTypeError(
                 f"column {name!r} of type {kind} cannot be a partition column with "
                 f"{known.PARTITION_LEGACY_NAME.key!r} = 'false': folders of instants would be named by "
-                "the time zone of whoever writes; leave the option out, or use TIMESTAMP_NTZ"
+                "the time zone of the writer; leave the option out, or use TIMESTAMP_NTZ"
             )
 
 

@@ -1,4 +1,4 @@
-"""Branches: lines of snapshots beside a table's own, over the same data.
+"""Branches: lines of snapshots next to a table's own, over the same data.
 
 A branch is read and written as the table `database.table$branch_<name>`. Its snapshots, schemas, tags and
 consumers lie in `branch/branch-<name>/`; data files and manifests lie where the table's do, so nothing is
@@ -57,7 +57,7 @@ def load_branch(table: TableHandle, name: str) -> TableHandle:
     if schema is None:
         hint = nearest(name, branch_names(table)) or "; the table has none"
         raise TableNotFoundError(f"{_main_name(table)} has no branch {name!r}{hint}")
-    return table.beside(_identifier(table, name), schema)
+    return table.sibling(_identifier(table, name), schema)
 
 
 def _identifier(table: TableHandle, name: str) -> Identifier:
@@ -116,7 +116,7 @@ def create_branch(
     schema = table.schema if start is None else table.schema_of(start.schema_id)
     if dry_run:
         return start
-    branch = table.beside(_identifier(table, name), schema)
+    branch = table.sibling(_identifier(table, name), schema)
     try:
         # The schema last: a branch that is killed in the making is none, and holds what it needs.
         if start is not None and not branch.snapshot_files.create(start):
@@ -212,7 +212,7 @@ def rename_branch(table: TableHandle, name: str, target: str, *, dry_run: bool =
         return
     if not begun:
         table.file_system.write_new(note, name.encode())
-    old, new = (table.beside(_identifier(table, each), table.schema) for each in (name, target))
+    old, new = (table.sibling(_identifier(table, each), table.schema) for each in (name, target))
     _copy_line(old, new)
     if schema_ids := old.schema_files.ids():
         _copy_schemas(old, new, schema_ids[-1], again=True)
@@ -250,7 +250,7 @@ def fast_forward(table: TableHandle, name: str, *, dry_run: bool = False) -> int
 
     The table must not have changed since the branch began: its newest snapshot must be one of the branch's.
     The branch stays. Raises TableNotFoundError, CommitConflictError if the table has commits or schemas that
-    the branch does not have, or gains one meanwhile; then it has the branch's snapshots up to that one.
+    the branch does not have, or gains one concurrently; then it has the branch's snapshots up to that one.
     """
     _check_main(table)
     branch = load_branch(table, name)

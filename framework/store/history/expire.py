@@ -2,8 +2,8 @@
 
 Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an
 expiry that is killed can be repeated and then finishes the work. Unlike there, the age of a snapshot counts
-from when the next one took its place: whoever reads it began before that, however long it was the newest.
-When that was, the writer's clock says, and the store's; the later counts, for either may be hours off
+from when the next one took its place: its readers began before that, however long it was the newest.
+Both the writer's clock and the store's say when that was; the later counts, since either may be hours off
 (`clock`).
 """
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DAY_MILLIS = 24 * 60 * 60 * 1000
 # Snapshots that are committed while files are deleted are looked at between two batches.
 _BATCH = 1000
-# Unfinished files of the store, and check sums that Hadoop keeps beside a file `x` as `.x.crc`.
+# Unfinished files of the store, and check sums that Hadoop keeps next to a file `x` as `.x.crc`.
 _TEMPORARY = (".lockgate-", ".tmp")
 _CHECK_SUM = (".", ".crc")
 
@@ -127,7 +127,7 @@ def _bucket_folders(table: TableHandle, folder: str) -> Iterator[str]:
 
 
 def other_files_in(table: TableHandle) -> Iterator[FileInfo]:
-    """Return metadata that snapshots refer to, and unfinished files of the store beside the rest."""
+    """Return metadata that snapshots refer to, and unfinished files of the store next to the rest."""
     for name in ("manifest", "index", "statistics"):
         yield from _files(table, f"{table.location}/{name}")
     for name in ("snapshot", "schema", "tag", "consumer"):

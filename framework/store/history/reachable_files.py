@@ -80,7 +80,7 @@ class NeededFiles:
     ) -> None:
         self._table = table
         self._names: set[str] = set()
-        # Tags first: one that is created meanwhile holds a snapshot that is read below.
+        # Tags first: one that is created from now on holds a snapshot that is read below.
         tags = tagged_snapshots(table)
         self._seen = table.snapshot_files.latest_id() or 0
         lines = [(table, [snapshot]) for name, snapshot in tags.items() if name not in without]
@@ -95,7 +95,7 @@ class NeededFiles:
         return name in self._names
 
     def catch_up(self) -> None:
-        """Add what snapshots that were committed meanwhile need."""
+        """Add what the snapshots need that were committed since then."""
         head = self._table.snapshot_files.latest_id() or 0
         for snapshot_id in range(self._seen + 1, head + 1):
             try:

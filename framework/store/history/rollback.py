@@ -53,7 +53,7 @@ def rollback(table: TableHandle, target: Snapshot, *, dry_run: bool = False) -> 
 
     Snapshots and tags with higher numbers go, with the files that nothing else needs; schemas stay as they
     are. The next commit takes the number after the target's. Raises CommitConflictError, having changed
-    nothing, if another commit lands meanwhile, and CorruptFileError if what stays cannot be read.
+    nothing, if another commit lands concurrently, and CorruptFileError if what stays cannot be read.
     """
     head = table.latest_snapshot()
     if head is None:
@@ -150,7 +150,7 @@ class _Rollback:
         for name in self._consumers:
             self.table.consumer_files.record(name, self.target.id + 1)
         self._lower_fence(fence)
-        # Whoever tagged a removed snapshot just before it went has stored the tag by now.
+        # A tag given to a removed snapshot just before it went has been stored by now.
         self._delete_tags(name for name, snapshot in self._tags_beyond().items() if snapshot in self._removed)
         self._keep(NeededFiles(self.table))
         for paths in (self._data, self._metadata):
@@ -192,7 +192,7 @@ class _Rollback:
                 manifests.delete(name)
             raise CommitConflictError(
                 f"{self.table.identifier} cannot be rolled back to snapshot {self.target.id}: another commit "
-                f"landed after snapshot {self.head.id} meanwhile; see what it did, and roll back again"
+                f"landed after snapshot {self.head.id}; see what it did, and roll back again"
             )
         files.hint_latest(fence.id)
         return fence

@@ -112,7 +112,7 @@ def create_tag(table: TableHandle, tag: Tag) -> Tag:
     """Store a new tag and return it; of two that give one name at once exactly one succeeds.
 
     Raises AlreadyExistsError if the name is taken, and SnapshotNotFoundError, having left nothing, if the
-    snapshot expired meanwhile.
+    snapshot expires concurrently.
     """
     path = tag_path(table, tag.name)
     try:
@@ -143,7 +143,7 @@ def replace_tag(table: TableHandle, tag: Tag, *, dry_run: bool = False) -> Relea
     """Let an existing tag name another snapshot, and delete the files that only the old one needed.
 
     Raises TagNotFoundError if there is no such tag, and SnapshotNotFoundError, having changed nothing, if the
-    snapshot expired meanwhile.
+    snapshot expires concurrently.
     """
     old, path = load_tag(table, tag.name), tag_path(table, tag.name)
     if not dry_run:

@@ -17,10 +17,10 @@ _pauses = 0
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Keep the collector from running meanwhile; pauses nest and may overlap in several threads."""
+    """Keep the collector from running; pauses nest and may overlap in several threads."""
     global _pauses
     with _lock:
-        # Whoever turned it off for good wants it to stay off.
+        # If it was turned off for good, it is to stay off.
         ours = _pauses > 0 or gc.isenabled()
         if ours:
             _pauses += 1

@@ -42,7 +42,7 @@ ManifestFilter = Callable[[ManifestFileMeta], bool]
 
 _lists: ParsedCache[str, tuple[ManifestFileMeta, ...]] = ParsedCache(_CACHED_ENTRIES)
 _manifests: ParsedCache[str, FileTable] = ParsedCache(_CACHED_ENTRIES)
-# The manifests of a snapshot put together: pointers to what the cache above holds, and columns beside them.
+# The manifests of a snapshot put together: pointers to what the cache above holds, and columns next to them.
 _snapshots: ParsedCache[tuple[str, ...], FileTable] = ParsedCache(_CACHED_ENTRIES)
 
 

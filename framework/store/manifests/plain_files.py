@@ -36,7 +36,7 @@ def audit_entry(
 
 
 def indexed_columns_of(table: TableHandle, entry: ManifestEntry, plain: PlainStatistics) -> frozenset[str]:
-    """Return the columns to be encrypted that indexes of a file, in its entry or beside it, may show."""
+    """Return the columns to be encrypted that indexes of a file, in its entry or next to it, may show."""
     hidden, found = plain.hidden_in(entry.file), plain.indexed(entry.file)
     for path in table.paths.extra_files(entry.partition, entry.bucket, entry.file) if hidden else ():
         if is_index(path):

@@ -1,8 +1,8 @@
-"""What time it is for maintenance: no computer's clock alone decides that something is old.
+"""Time as maintenance takes it: no computer's clock alone decides that something is old.
 
-Ages come from two clocks: that of whoever wrote (in the metadata) and that of the store (the file's time of
-modification); a file is as young as either says. And what is old enough is reckoned from this computer's
-clock only as far as the store's agrees, which a file says that was written just now.
+Ages come from two clocks: that of the writer (in the metadata) and that of the store (the file's time of
+modification); a file is as young as either says. Age is reckoned from this computer's
+clock only as far as the store's clock agrees, which the time of a file written just now shows.
 """
 
 from __future__ import annotations

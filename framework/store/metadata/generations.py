@@ -37,7 +37,7 @@ def generation_of(schema: TableSchema) -> int:
 def current_schema(files: SchemaFiles, snapshots: SnapshotFiles) -> TableSchema | None:
     """Return the schema that holds; None if there is no table. Raises CorruptFileError as `SchemaFiles`."""
     newest = files.latest()
-    # Whoever adds a schema beside one that names its generation names one too.
+    # A writer that adds a schema to one that names its generation names one too.
     if newest is None or GENERATION not in newest.options:
         return newest
     latest = snapshots.latest()

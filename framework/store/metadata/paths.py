@@ -189,7 +189,7 @@ def partition_text(data_type: DataType, value: Any, *, legacy: bool = True) -> s
 
 
 def can_be_partition(data_type: DataType, *, legacy: bool = True) -> bool:
-    """Say whether values of a type have a folder name, one that is the same whoever writes.
+    """Say whether values of a type have a folder name, one that is the same for every writer.
 
     Without `legacy` Paimon spells an instant in the time zone of the process that writes it.
     """

@@ -1,4 +1,4 @@
-"""What refers to files of a table besides its snapshots: tags and branches.
+"""References to files of a table other than its snapshots: tags and branches.
 
 Source: Paimon's `TagManager` and `BranchManager`: a tag is a copy of its snapshot's file, a branch a folder
 with snapshots and tags of its own over the same data.
@@ -79,7 +79,7 @@ def line_of(table: TableHandle, name: str | None) -> TableHandle:
     if schema is None:
         return table
     own = table.identifier.table if name is None else f"{table.identifier.table}$branch_{name}"
-    return table.beside(Identifier(table.identifier.namespace, own), schema)
+    return table.sibling(Identifier(table.identifier.namespace, own), schema)
 
 
 def _snapshots_in(table: TableHandle, folder: str, prefix: str) -> dict[str, Snapshot]:

@@ -84,7 +84,7 @@ class SnapshotFiles:
         return f"; existing: {ids[0]} to {ids[-1]}" if ids else "; the table has none yet"
 
     def load_all(self) -> list[Snapshot]:
-        """Return all snapshots in order, without those that expire meanwhile."""
+        """Return all snapshots in order, without those that expire during this."""
         snapshots = []
         for snapshot_id in self.ids():
             with suppress(SnapshotNotFoundError):

@@ -1,10 +1,10 @@
-"""What a table's metadata may say about where files are, and what it may not.
+"""Trust in metadata: where a table's metadata may say that files are.
 
-Whoever can write to a table's folder writes its manifests, and a table may come from elsewhere. Yet
-maintenance deletes, and queries read, with the rights of whoever runs them. So metadata names files within
-the table's folders only, by plain names; a file elsewhere (Paimon's `_EXTERNAL_PATH`) must be below a root
-that the *catalog* allows (`external-roots`): the table's own option for such paths was written by the table's
-writer.
+Anyone who can write to a table's folder writes its manifests, and a table may come from elsewhere. Yet
+maintenance deletes, and queries read, with the rights of the user who runs them. So metadata names files
+within the table's folders only, by plain names; a file elsewhere (Paimon's `_EXTERNAL_PATH`) must be below a
+root that the *catalog* allows (`external-roots`): the table's own option for such paths was written by the
+table's writer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_file_name(name: object, what: str = "a file") -> str:
         return name
     raise UnsafePathError(
         f"{what} is named {_shown(name)}, which is no plain name of a file: nothing was read or deleted "
-        "there; restore the table's metadata, or ask whoever wrote the table"
+        "there; restore the table's metadata, or ask the table's writer"
     )
 
 

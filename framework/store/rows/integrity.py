@@ -27,7 +27,8 @@ class IntegrityPolicy:
         """How files written under `schema` are checked.
 
         "require" only where one of the keys that the schema names can be used here: such a file can be
-        checked, so one that cannot was tampered with. Who holds no key sees masks, which nobody can check.
+        checked, so one that cannot was tampered with. A reader without the key sees masks, which nobody can
+        check.
         """
         mode = str(self._table.options.get_option(ORC_INTEGRITY))
         if mode == "ignore":

@@ -45,8 +45,8 @@ ROW_ID = "_ROW_ID"
 _SYSTEM_TYPES = {SEQUENCE_NUMBER: pa.int64(), VALUE_KIND: pa.int8(), ROW_ID: pa.int64()}
 
 
-def _types_beside(written: TableSchema) -> dict[str, DataType]:
-    """Return what files may hold besides the table's columns."""
+def _types_added(written: TableSchema) -> dict[str, DataType]:
+    """Return what files may hold in addition to the table's columns."""
     keys = {KEY_PREFIX + name: written.field(name).type for name in written.trimmed_primary_keys}
     last: dict[str, DataType] = {VALUE_KIND: TINYINT} if keys else {ROW_ID: BIGINT}
     return {**keys, SEQUENCE_NUMBER: BIGINT, **last}
@@ -216,7 +216,7 @@ class FileReader:
             self._table.file_system,
             path,
             kind,
-            {**_types_beside(written), **{field.name: field.type for field in written.fields}},
+            {**_types_added(written), **{field.name: field.type for field in written.fields}},
             nanoseconds=nanoseconds,
             threads=self._threads,
         )

@@ -88,9 +88,9 @@ class ReadRequest:
     def resolve(self, table: TableHandle, also: Iterable[str] = ()) -> ResolvedRead:
         """Look up the snapshot and its schema, check the request against them, and ask for access.
 
-        `also` are columns that are read besides those that the request names. Raises ColumnNotFoundError and
-        UnsupportedTypeError for what does not fit the schema, UnsupportedError for features of the table
-        that are not read, AccessDeniedError, and what `snapshot` raises.
+        `also` are columns that are read in addition to those that the request names. Raises
+        ColumnNotFoundError and UnsupportedTypeError for what does not fit the schema, UnsupportedError for
+        features of the table that are not read, AccessDeniedError, and what `snapshot` raises.
         """
         if not self.names_a_snapshot and self.between is None:
             selected = table_selection(table)

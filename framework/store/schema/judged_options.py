@@ -191,7 +191,7 @@ _HARMLESS: dict[str, str] = {
         scan.max-snapshot.count scan.remove-normalize scan.watermark.* stream-scan-mode streaming-read*
         streaming.read.snapshot.delay log.* kafka.* end-input.* chain-table.streaming.merge-snapshot
     """,
-    "what commits and jobs of others do besides, which changes no row here": """
+    "side effects of other engines' commits and jobs, which change no row here": """
         changelog.* commit.callback* commit.custom-listeners commit.discard-duplicate-files
         commit.force-create-snapshot commit.strict-mode.last-safe-snapshot commit.user-prefix
         filesystem.job-level-settings.enabled metadata.iceberg* metastore.* partition.end-input-to-done

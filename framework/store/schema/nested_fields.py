@@ -34,7 +34,7 @@ def edit_field(fields: Fields, path: Sequence[str], edit: Callable[[DataField], 
 
 
 def edit_neighbours(fields: Fields, path: Sequence[str], edit: Edit) -> Fields:
-    """Replace the columns beside the one at `path`, itself included; raises as `edit_field`."""
+    """Replace the column at `path` and its siblings; raises as `edit_field`."""
     return _edit(fields, list(path), [], edit)
 
 

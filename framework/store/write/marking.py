@@ -1,6 +1,6 @@
 """Which rows of an append table a condition is true of, by their positions in their files.
 
-For tables with `deletion-vectors.enabled`: the rows are deleted where they lie, and no file is written anew.
+For tables with `deletion-vectors.enabled`: the rows are deleted where they lie, and no file is written again.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def _judged_batches(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def _judge(table: Table, schema: pa.Schema, told: Iterable[str] = ()) -> set[str]:
-    """Warn of columns that were not told of before, or refuse them; return their names."""
+    """Warn of columns not warned of yet, or refuse them; return their names."""
     shown = shown_columns(schema, encrypted_columns(table).keys() | set(told))
     if not shown:
         return set()

@@ -18,7 +18,7 @@ from lockgate.framework.types import micros_of
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
-# Others may rewrite the same files meanwhile.
+# Others may rewrite the same files concurrently.
 _ATTEMPTS = 3
 
 

@@ -2,7 +2,7 @@
 
 For each level, a table leads from a value (or its beginning, up to a wildcard) to the ranks of policies.
 Ranks are places in the order of all policies, so what is found is sorted by sorting numbers. What the index
-offers is checked exactly by whoever asks; it may offer too much, never too little.
+offers is checked exactly by its caller; it may offer too much, never too little.
 """
 
 from __future__ import annotations

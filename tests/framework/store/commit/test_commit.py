@@ -347,5 +347,5 @@ def test_upserts_computed_from_a_snapshot_whose_successors_expired_are_refused(
     for number in range(4):
         table.commit([message(key_file(f"{number}", number, number), total_buckets=1)])
     expire_snapshots(table, retain_max=1, retain_min=1, older_than_millis=0)
-    with pytest.raises(CommitConflictError, match="expired meanwhile"):
+    with pytest.raises(CommitConflictError, match="expired since"):
         table.commit([message(key_file("x", 99, 99), total_buckets=1)], base_snapshot_id=1)

@@ -102,7 +102,7 @@ def test_columns_that_cannot_be(catalog: Catalog, columns: list[tuple[str, pa.Da
 
 
 def test_a_table_of_partition_columns_only(catalog: Catalog) -> None:
-    with pytest.raises(InputError, match="besides its partition columns"):
+    with pytest.raises(InputError, match="in addition to its partition columns"):
         create(catalog, {"partition": "a"}, pa.schema([("a", pa.int32())]))
 
 

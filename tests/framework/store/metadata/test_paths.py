@@ -120,10 +120,10 @@ def test_an_instant_has_no_folder_in_the_newer_style(
     catalog: Catalog, make_table: Callable[..., Table]
 ) -> None:
     columns = {"p": pa.timestamp("us", "UTC"), "other": pa.int64()}
-    with pytest.raises(UnsupportedTypeError, match="time zone of whoever writes"):
+    with pytest.raises(UnsupportedTypeError, match="time zone of the writer"):
         make_table(columns=columns, partition_keys=("p",), partition_legacy__name="false")
     make_table(name="u", columns=columns, partition_keys=("p",))
-    with pytest.raises(UnsupportedTypeError, match="time zone of whoever writes"):
+    with pytest.raises(UnsupportedTypeError, match="time zone of the writer"):
         catalog.alter_table("db.u", [SetOption("partition.legacy-name", "false")])
 
 

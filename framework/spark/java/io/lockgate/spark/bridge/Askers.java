@@ -19,9 +19,9 @@ import scala.Option;
  * The threads that wait for Python, by the number of their question: in which session they ask, and
  * for which job.
  *
- * <p>Python answers on threads of its own. What it calls here meanwhile comes by other threads of
- * this JVM, which act for the one that waits: with its active session, and its local properties, as
- * a job group is one.
+ * <p>Python answers on threads of its own. What it calls here during that time comes by other
+ * threads of this JVM, which act for the one that waits: with its active session, and its local
+ * properties, as a job group is one.
  */
 public final class Askers {
   private static final SecureRandom RANDOM = new SecureRandom();

@@ -92,7 +92,7 @@ public final class PythonSide implements Closeable {
   private Connection take() throws IOException {
     synchronized (this) {
       if (closed) {
-        throw new IOException("Python registered anew, or the application ended");
+        throw new IOException("Python registered again, or the application ended");
       }
       Idle last = idle.pollFirst();
       if (last != null) {

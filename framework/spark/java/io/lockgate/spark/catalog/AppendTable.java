@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 
 /**
- * A table without a primary key: each row lies in one file, which is written anew if one of its
+ * A table without a primary key: each row lies in one file, which is written again if one of its
  * rows changes, or has a deletion vector.
  */
 public final class AppendTable extends LockgateTable {

@@ -15,7 +15,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
  * DELETE, UPDATE and MERGE on a table without a primary key: the files that hold rows to change are
- * written anew, the others stay.
+ * written again, the others stay.
  *
  * <p>Spark first finds the paths of those files by a query of its own, which comes back as a filter
  * of the scan.

@@ -75,7 +75,7 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
     return LockgateTable.references(columns);
   }
 
-  /** The columns besides the key, either those that may be null or the others. */
+  /** The columns other than the key, either those that may be null or the others. */
   private List<String> values(boolean nullable) {
     return Arrays.stream(table.structType().fields())
         .filter(field -> field.nullable() == nullable)

@@ -45,7 +45,7 @@ final class WriteJob {
     this.overwritten = overwritten;
   }
 
-  /** The files that a scan has read are written anew: what is committed takes their place. */
+  /** The files that a scan has read are written again: what is committed takes their place. */
   void rewrites(Supplier<LockgateScan> scan) {
     mode = "rewrite";
     rewritten = scan;
@@ -160,7 +160,7 @@ final class WriteJob {
     ArrayNode files = request.putArray("messages");
     for (WriterCommitMessage message : messages) {
       if (message != null) {
-        // A message of another class means two class loaders of this jar: fail, for to skip it
+        // A message of another class means two class loaders of this jar: fail, since skipping it
         // would lose rows.
         add(files, ((FilesWritten) message).json());
       }

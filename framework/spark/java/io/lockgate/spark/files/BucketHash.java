@@ -125,8 +125,8 @@ public final class BucketHash {
   }
 
   /**
-   * A timestamp of more than millisecond precision: milliseconds among the long values, the rest of
-   * the nanoseconds beside.
+   * A timestamp of more than millisecond precision: milliseconds among the long values, and at its
+   * own place the rest of the nanoseconds.
    */
   private void putTimestamp(int at, long micros) {
     int start = grow(8);

@@ -11,7 +11,7 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
 
 /**
- * The Hadoop configuration of a session as executors have it. It is sent anew only when it has
+ * The Hadoop configuration of a session as executors have it. It is sent again only when it has
  * changed: sending it takes longer than planning a query of one row.
  */
 public final class SentConfiguration {

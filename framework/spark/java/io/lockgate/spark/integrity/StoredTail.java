@@ -55,7 +55,7 @@ final class StoredTail {
     }
   }
 
-  /** Reads the tail of a file of a known length; what the last 64 KiB hold besides is kept too. */
+  /** Reads the tail of a file of a known length; whatever else the last 64 KiB hold is kept too. */
   static StoredTail read(Path path, PositionedReadable file, long size) throws IOException {
     byte[] window = bytes(path, file, size - Math.min(size, GUESS), (int) Math.min(size, GUESS));
     long length = length(path, window, size);

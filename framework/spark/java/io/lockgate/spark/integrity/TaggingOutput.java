@@ -22,7 +22,7 @@ import org.apache.orc.protobuf.ByteString;
  *
  * <p>What is being written of a stripe is held until the stripe is complete, since its footer,
  * which tells where its streams lie, comes last. The file's tail is held until the end, and its
- * footer written anew with the tags.
+ * footer written again with the tags.
  */
 final class TaggingOutput extends OutputStream {
   private static final int CHUNK = 1 << 20;
@@ -178,7 +178,7 @@ final class TaggingOutput extends OutputStream {
   }
 
   /**
-   * Writes footer and postscript anew; the footer's length does not depend on the tag within it.
+   * Writes footer and postscript again; the footer's length does not depend on the tag within it.
    */
   private void writeFooter(StoredTail tail) throws IOException {
     IntegrityTags made =

@@ -37,7 +37,7 @@ public final class LookupFunction implements UnboundFunction {
   /** As {@code counting.pack} puts the two together. */
   private static final int SNAPSHOT_BITS = 40;
 
-  /** One in so many lookups is timed, for to look at the clock takes as long as some of them. */
+  /** One in so many lookups is timed, since reading the clock takes as long as some of them. */
   private static final int TIMED = 64;
 
   private final String how;

@@ -41,7 +41,7 @@ final class RocksState implements CacheState {
               + folder
               + ": "
               + e.getMessage()
-              + "; lockgate lookup rebuild makes it anew",
+              + "; lockgate lookup rebuild builds it again",
           e);
     }
   }

@@ -96,7 +96,7 @@ final class States {
               + firstLine(e)
               + "; lockgate lookup rebuild "
               + cache
-              + " makes it anew",
+              + " builds it again",
           e);
     }
   }
@@ -126,7 +126,7 @@ final class States {
         || stamp != null && !stamp.equals(known.stamp) && isThere(folder, mark)) {
       return null;
     }
-    // Removed from disk meanwhile, or replaced by another of its number: what is open stays
+    // Removed from disk by now, or replaced by another of its number: what is open stays
     // readable.
     known.users++;
     return known;
@@ -158,7 +158,7 @@ final class States {
       if (stamp != null && (now == null || now.equals(stamp))) {
         return new Lease(state, stamp, mark);
       }
-      state.close(); // another one came into its place meanwhile, of which it may have files
+      state.close(); // another one has come into its place, of which it may have files
     }
   }
 

@@ -16,7 +16,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * batch that was answered last. Memory: two pages for each input and a few more.
  */
 public final class RowMerge implements BatchSource {
-  // A batch ends early where its rows are strewn over many pages, as many of them as this beside
+  // A batch ends early where its rows are strewn over many pages, as many of them as this on top of
   // those of the inputs.
   private static final int SPARE_PAGES = 16;
 

@@ -83,7 +83,7 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
     return metrics;
   }
 
-  /** The rows, for one execution, which is told of the metrics. */
+  /** The rows, for one execution, which gets the metrics. */
   private InternalRow[] rows() {
     longMetric(ROWS).set(read.rows().length);
     for (CustomTaskMetric metric : scan().reportDriverMetrics()) {

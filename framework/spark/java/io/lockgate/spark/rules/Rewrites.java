@@ -25,7 +25,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Makes every scan strict of the very table that its query writes, whatever catalog it is read
  * through: without a key such a query would store masks in place of values. And notes which
- * snapshot the query reads, so that the write is refused if others have changed meanwhile what it
+ * snapshot the query reads, so that the write is refused if others have since changed what it
  * replaces.
  *
  * <p>An optimizer rule, since only there a query shows both what it reads and what it writes. It

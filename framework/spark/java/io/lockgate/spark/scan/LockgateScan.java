@@ -162,7 +162,7 @@ public final class LockgateScan
   }
 
   /**
-   * Every file that is read is written anew, without a query first that finds those with rows to
+   * Every file that is read is written again, without a query first that finds those with rows to
    * change.
    */
   public void choosesNoFiles() {
@@ -180,7 +180,7 @@ public final class LockgateScan
   private synchronized ScanSpec spec() {
     plan();
     // Rows that are not wanted are skipped where they can be, but not if the file is to be written
-    // anew.
+    // again.
     Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
     return ScanSpec.of(table.structType(), columns, first, TaskFilters.of(skipping));
   }
@@ -340,7 +340,7 @@ public final class LockgateScan
 
   /**
    * Only columns by whose values files are left out: for others Spark would run subqueries in vain.
-   * Spark asks where a join has such a column. Where whole files are written anew, it is to find
+   * Spark asks where a join has such a column. Where whole files are written again, it is to find
    * out first which files have rows to change.
    */
   @Override

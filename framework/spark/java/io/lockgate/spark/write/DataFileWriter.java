@@ -105,7 +105,7 @@ public final class DataFileWriter {
   }
 
   /**
-   * Hadoop's local file system would put a hidden checksum file beside each data file; tables have
+   * Hadoop's local file system would put a hidden checksum file next to each data file; tables have
    * none.
    */
   static FileSystem raw(FileSystem files) {
