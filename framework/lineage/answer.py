@@ -1,10 +1,11 @@
-"""Answer to a question about lineage: edges with names, as a table, as text for other tools."""
+"""Answer to a question about lineage: edges with names, as a table, as text for other tools, as a page."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
@@ -81,6 +82,15 @@ class Lineage:
     def to_graphml(self) -> str:
         """Return the graph as GraphML, which networkx and Gephi read."""
         return graphs.graphml(self._pairs())
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """Return one page that shows the graph without a network; write it to `path` if one is given."""
+        from lockgate.framework.lineage.export.page import page
+
+        text = page(self.name, self.found, self.starts)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from lockgate.framework.plugins import BridgeOperation, LakeMethod, hookimpl
+from lockgate.framework.plugins import BridgeOperation, CommandMaker, LakeMethod, hookimpl
+
+if TYPE_CHECKING:
+    from lockgate.procedures import Procedure
 
 
 @hookimpl
@@ -21,3 +25,19 @@ def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
     from lockgate.framework.lineage import lake_methods
 
     return {"lineage": lake_methods.lineage, "lineage_status": lake_methods.lineage_status}
+
+
+@hookimpl
+def lockgate_procedures() -> Sequence[Procedure]:
+    """Offer `lineage`, `impact`, `plaintext` and `compact_lineage`."""
+    from lockgate.framework.lineage.procedures import PROCEDURES
+
+    return PROCEDURES
+
+
+@hookimpl
+def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
+    """Offer `lockgate lineage`."""
+    from lockgate.framework.lineage.cli import add_lineage
+
+    return {"lineage": add_lineage}

@@ -1,0 +1,130 @@
+"""Apache Atlas v2 entities: processes and column lineage, with the type definitions and the tables they name.
+
+Everything that an entity refers to is in the same message, so that Atlas need not know any of it before.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from lockgate.framework.lineage.model.kinds import Kind
+from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
+
+
+def _attribute(name: str, kind: str = "string") -> dict[str, Any]:
+    return {"name": name, "typeName": kind, "isOptional": True, "cardinality": "SINGLE"}
+
+
+TYPES: dict[str, Any] = {
+    "entityDefs": [
+        {"name": "lockgate_dataset", "superTypes": ["DataSet"], "attributeDefs": [_attribute("kind")]},
+        {
+            "name": "lockgate_column",
+            "superTypes": ["DataSet"],
+            "attributeDefs": [_attribute("dataset", "lockgate_dataset")],
+        },
+        {
+            "name": "lockgate_process",
+            "superTypes": ["Process"],
+            "attributeDefs": [
+                *map(_attribute, ("operationType", "queryText", "userName")),
+                *(_attribute(name, "date") for name in ("startTime", "endTime")),
+                _attribute("runs", "long"),
+            ],
+        },
+        {
+            "name": "lockgate_column_lineage",
+            "superTypes": ["Process"],
+            "attributeDefs": [_attribute("dependencyType"), _attribute("query", "lockgate_process")],
+        },
+    ]
+}
+"""The type definitions, to be sent to `/api/atlas/v2/types/typedefs` once."""
+
+
+def entities(database: sqlite3.Connection, warehouse: str) -> dict[str, Any]:
+    """Return `AtlasEntitiesWithExtInfo` of every process; names end with `@` and the warehouse's address."""
+    return _Message(database, warehouse).made()
+
+
+class _Message:
+    def __init__(self, database: sqlite3.Connection, warehouse: str) -> None:
+        self._database, self._warehouse = database, warehouse
+        self._referred: dict[str, dict[str, Any]] = {}
+
+    def made(self) -> dict[str, Any]:
+        numbers = [row[0] for row in self._database.execute("SELECT id FROM process")]
+        found = [
+            each for process in processes(self._database, numbers).values() for each in self._of(process)
+        ]
+        return {"entities": found, "referredEntities": self._referred}
+
+    def _of(self, process: Mapping[str, Any]) -> list[dict[str, Any]]:
+        number, run = process["id"], process["run"] or {}
+        rows = self._database.execute("SELECT DISTINCT dataset FROM input WHERE process = ?", (number,))
+        targets = [] if process["target"] is None else [-process["target"]]
+        whole = vertices(self._database, [*(-row[0] for row in rows), *targets])
+        attributes = {
+            "qualifiedName": f"{process['hash']}@{self._warehouse}",
+            "name": process["name"] or process["kind"],
+            "inputs": [self._refer(each) for key, each in whole.items() if key not in targets],
+            "outputs": [self._refer(whole[key]) for key in targets],
+            "operationType": process["kind"],
+            "queryText": run.get("how", ""),
+            "userName": process["createBy"],
+            "startTime": run.get("started"),
+            "endTime": run.get("ended"),
+            "runs": process["count"],
+        }
+        entity = {"typeName": "lockgate_process", "guid": process["guid"], "attributes": attributes}
+        return [entity, *self._columns(process)]
+
+    def _columns(self, process: Mapping[str, Any]) -> list[dict[str, Any]]:
+        steps = self._database.execute(
+            "SELECT target, source, kinds FROM back WHERE process = ?1 AND target IN "
+            "(SELECT id FROM field WHERE dataset = ?2)",
+            (process["id"], process["target"]),
+        ).fetchall()
+        names = vertices(self._database, {number for a, b, _ in steps for number in (a, b)})
+        sources: dict[int, list[tuple[int, int]]] = {}
+        for target, source, kinds in steps:
+            sources.setdefault(target, []).append((source, kinds))
+        return [self._column(process, names, target, found) for target, found in sources.items()]
+
+    def _column(
+        self,
+        process: Mapping[str, Any],
+        names: Mapping[int, Vertex],
+        target: int,
+        sources: list[tuple[int, int]],
+    ) -> dict[str, Any]:
+        simple = all(kinds == Kind.IDENTITY for _, kinds in sources)
+        name = f"{process['hash']}:{names[target].column}@{self._warehouse}"
+        return {
+            "typeName": "lockgate_column_lineage",
+            "attributes": {
+                "qualifiedName": name,
+                "name": name,
+                "inputs": [self._refer(names[source]) for source, _ in sources],
+                "outputs": [self._refer(names[target])],
+                "dependencyType": "SIMPLE" if simple else "EXPRESSION",
+                "query": {"typeName": "lockgate_process", "guid": process["guid"]},
+            },
+        }
+
+    def _refer(self, vertex: Vertex) -> dict[str, str]:
+        own = vertex.attributes()
+        kind = "lockgate_dataset" if vertex.column is None else "lockgate_column"
+        attributes: dict[str, Any] = {
+            "qualifiedName": f"{vertex.qualified}@{self._warehouse}",
+            "name": vertex.qualified if vertex.column is None else vertex.column,
+        }
+        self._referred[own["guid"]] = {"typeName": kind, "guid": own["guid"], "attributes": attributes}
+        if vertex.column is None:
+            attributes["kind"] = vertex.type
+        else:
+            [whole] = vertices(self._database, [-vertex.dataset]).values()
+            attributes["dataset"] = self._refer(whole)
+        return {"typeName": kind, "guid": str(own["guid"])}

@@ -1,0 +1,217 @@
+"""Lineage as others read it: text of graphs, the page, events, entities, the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import uuid
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from lockgate import procedures
+from lockgate.cli.main import main
+from lockgate.errors import InputError
+from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape
+from lockgate.framework.lineage.answer import Lineage, answer
+from lockgate.framework.lineage.export import atlas, openlineage
+from lockgate.framework.lineage.export.openlineage_import import record_of
+from lockgate.framework.lineage.warehouse import WarehouseLineage, address_of, lineage_of
+from lockgate.framework.store import Catalog
+
+ODD = '<b>"a`</script>\u2028'
+SHAPES = [
+    Shape(
+        "INSERT",
+        Dataset.table("hr", "a"),
+        (Dataset("file:/in", "file"),),
+        (("x", 0, "x", 1), (ODD, 0, "y", 2)),
+    ),
+    Shape(
+        "MERGE",
+        Dataset.table("hr", "b"),
+        (Dataset.table("hr", "a"),),
+        (("x", 0, "x", 1), ("n", 0, "x", int(Kind.MASKED_AGGREGATION)), ("c", 0, ODD, int(Kind.CONDITIONAL))),
+        rows=((0, "x", int(Kind.JOIN | Kind.FILTER)),),
+    ),
+]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path / "index"))
+    catalog = Catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("hr")
+    journal = lineage_of(catalog).journal
+    for number, shape in enumerate(SHAPES):
+        failed = int(number == 1)
+        journal.add(
+            Record(shape, Run(1000, 2000, how="SELECT ?", who={"user": "ann"}, written=4, failed=failed))
+        )
+    journal.flush()
+    return catalog
+
+
+@pytest.fixture
+def lineage(catalog: Catalog) -> WarehouseLineage:
+    return lineage_of(catalog)
+
+
+def traced(lineage: WarehouseLineage, name: str = "hr.b", **options: Any) -> Lineage:
+    with lineage.reading() as database:
+        return answer(database, name, catalog="lake", **options)
+
+
+def test_edges_are_a_table(lineage: WarehouseLineage) -> None:
+    edges = traced(lineage, "hr.b.x").edges.to_pylist()
+    assert [(each["depth"], each["source"], each["target"], each["kinds"]) for each in edges] == [
+        (1, "hr.a.x", "hr.b.x", ["identity"]),
+        (2, "file:/in#x", "hr.a.x", ["identity"]),
+    ]
+    assert edges[0]["process"] == "MERGE"
+    assert edges[0]["last_run"].isoformat() == "1970-01-01T00:00:02+00:00"
+
+
+def test_wrong_questions(lineage: WarehouseLineage) -> None:
+    for wrong in ({"direction": "up"}, {"depth": 0}, {"kinds": "drect"}):
+        with pytest.raises(InputError):
+            traced(lineage, **wrong)
+
+
+def test_graphs_quote_names(lineage: WarehouseLineage) -> None:
+    found = traced(lineage, kinds="all")
+    dot = found.to_dot()
+    assert dot.count(" -> ") == len(found)
+    assert '\\"a``' in dot
+    assert '"' not in re.sub(r'\["[^"]*"\]|\|"[^"]*"\|', "", found.to_mermaid())
+    tree = ElementTree.fromstring(found.to_graphml())
+    names = [each.text for each in tree.iter("{http://graphml.graphdrawing.org/xmlns}data")]
+    assert any(name and "</script>" in name for name in names)
+    assert "</script>" not in found._repr_html_()
+
+
+def test_the_page_is_one_file(lineage: WarehouseLineage, tmp_path: Path) -> None:
+    text = traced(lineage, kinds="all").to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text() == text
+    assert text.count("</script>") == 2
+    assert not re.findall(r'(?:src|href)="', text)
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)[0])
+    assert [each["name"] for each in data["tables"]] == ["hr.b", "hr.a", "file:/in"]
+    assert ODD in data["tables"][1]["columns"]
+    assert data["processes"][0]["how"] == "SELECT ?"
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this host")
+def test_a_browser_draws_the_page(lineage: WarehouseLineage, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    traced(lineage, kinds="all").to_html(path)
+    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", path.as_uri()]
+    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert re.search(r'data-drawn="\d+"', page)
+    assert page.count('class="box"') == 3
+    assert page.count('class="edge') == 6
+
+
+def test_events_of_openlineage(catalog: Catalog, lineage: WarehouseLineage) -> None:
+    with lineage.reading() as database:
+        found = list(openlineage.events(database, address_of(catalog)))
+    assert [each["eventType"] for each in found] == ["START", "COMPLETE", "START", "FAIL"]
+    for event in found:
+        uuid.UUID(event["run"]["runId"])
+        assert event["eventTime"].endswith("Z")
+        assert {"producer", "schemaURL", "job", "run", "inputs", "outputs"} <= set(event)
+    merge = found[3]["outputs"][0]
+    assert (merge["namespace"], merge["name"]) == (address_of(catalog), "hr.b")
+    columns = merge["facets"]["columnLineage"]
+    [count] = columns["fields"]["n"]["inputFields"]
+    assert count["transformations"] == [
+        {"type": "DIRECT", "subtype": "AGGREGATION", "description": "", "masking": True}
+    ]
+    assert [each["subtype"] for each in columns["dataset"][0]["transformations"]] == ["FILTER", "JOIN"]
+    assert merge["facets"]["version"]["datasetVersion"] == "4"
+    assert found[3]["run"]["facets"]["errorMessage"]["message"] == "failed"
+
+
+def test_events_are_read_back(catalog: Catalog, lineage: WarehouseLineage) -> None:
+    address = address_of(catalog)
+    with lineage.reading() as database:
+        found = [record_of(event, address) for event in openlineage.events(database, address)]
+    shapes = [each.shape for each in found if each is not None]
+    for shape, original in zip(shapes, SHAPES, strict=True):
+        assert (shape.target, shape.inputs) == (original.target, original.inputs)
+        assert sorted(shape.edges) == sorted(original.edges)
+        assert shape.rows == original.rows
+
+
+def test_entities_of_atlas_refer_only_to_what_they_bring(catalog: Catalog, lineage: WarehouseLineage) -> None:
+    with lineage.reading() as database:
+        message = atlas.entities(database, address_of(catalog))
+    known = {each.get("guid") for each in message["entities"]} | set(message["referredEntities"])
+    types = {each["name"]: each for each in atlas.TYPES["entityDefs"]}
+    own = {"qualifiedName", "name", "inputs", "outputs"}
+    for each in [*message["entities"], *message["referredEntities"].values()]:
+        attributes = {one["name"] for one in types[each["typeName"]]["attributeDefs"]}
+        assert set(each["attributes"]) <= attributes | own
+        values = [
+            value
+            for found in each["attributes"].values()
+            for value in (found if isinstance(found, list) else [found])
+        ]
+        assert all(value["guid"] in known for value in values if isinstance(value, dict))
+    kinds = {
+        each["attributes"]["dependencyType"] for each in message["entities"] if "column" in each["typeName"]
+    }
+    assert kinds == {"SIMPLE", "EXPRESSION"}
+
+
+def test_the_command_line(
+    catalog: Catalog, lineage: WarehouseLineage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> str:
+        code = main(["lineage", *arguments, "--warehouse", catalog.warehouse])
+        out, error = capsys.readouterr()
+        assert code == 0, error
+        return out
+
+    assert "hr.b.x <- hr.a.x (MERGE: identity)" in run("trace", "hr.b.x")
+    assert json.loads(run("trace", "hr.b.x", "--format", "json").splitlines()[0])["source"] == "hr.a.x"
+    assert run("trace", "hr.b.x", "--format", "mermaid").startswith("flowchart LR")
+    assert "hr.b.x" in run("impact", "hr.a.x")
+    assert "key" in run("plaintext")
+    run("page", "hr.b", "--output", str(tmp_path / "p.html"))
+    assert (tmp_path / "p.html").exists()
+    run("export", "--format", "openlineage", "--output", str(tmp_path / "events"))
+    assert "referredEntities" in run("export", "--format", "atlas")
+    assert "2 runs imported" in run("import", str(tmp_path / "events"))
+    assert "IMPORTED" in run("trace", "hr.b.x")
+    (tmp_path / "wrong").write_text('{"eventType": "COMPLETE"}\n')
+    assert main(["lineage", "import", str(tmp_path / "wrong"), "--warehouse", catalog.warehouse]) == 1
+    assert "wrong:1" in capsys.readouterr().err
+
+
+def test_procedures_without_spark(catalog: Catalog, lineage: WarehouseLineage) -> None:
+    context = procedures.ProcedureContext(catalog)
+    rows = procedures.call(context, "impact", table="lake.hr.a", column="x").to_dicts()
+    assert {(each["reader"], each["kinds"]) for each in rows} >= {
+        ("hr.b.x", "identity"),
+        ("hr.b", "filter,join"),
+    }
+    assert procedures.call(context, "lineage", "hr.b.x", depth=1).to_dicts()[0]["source"] == "hr.a.x"
+    planned = procedures.call(context, "compact_lineage", dry_run=True).to_dicts()[0]
+    assert planned["processes"] in (0, 2)
+    assert procedures.call(context, "plaintext").rows == ()
+
+
+def test_procedures_are_documented() -> None:
+    from lockgate.framework.lineage.procedures import PROCEDURES
+
+    text = (Path(__file__).parents[3] / "docs" / "lineage.md").read_text()
+    assert all(f"CALL lake.sys.{each.name}(" in text for each in PROCEDURES)
