@@ -116,7 +116,9 @@ def test_partition_columns_come_from_the_split(spark: SparkSession, plain_file: 
 
 
 def test_a_type_that_cannot_be_read_is_named(spark: SparkSession, plain_file: Path) -> None:
-    with pytest.raises(Exception, match=r"plain\.orc: column c: a file's string cannot be read as TIMESTAMP"):
+    with pytest.raises(
+        Exception, match=r"plain\.orc of table t: column c: a file's string cannot be read as TIMESTAMP"
+    ):
         _read(spark, plain_file, _struct(c="timestamp"), {"0": _schema(c=(2, "timestamp"))})
 
 

@@ -170,7 +170,7 @@ public final class Conformance {
     StructType wanted = (StructType) DataType.fromJson(readSchema);
     JsonNode reply = Bridge.JSON.readTree(plan);
     ScanSpec spec =
-        ScanSpec.of((StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
+        ScanSpec.of("t", (StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
     PartitionReaderFactory factory = OrcScans.readerFactory(spark, spec);
     ArrayNode rows = Bridge.JSON.createArrayNode();
     for (InputPartition partition : Packing.of(spark, spec, reply, false).partitions(reply)) {

@@ -42,7 +42,7 @@ public enum Integrity {
    * that masks are read.
    */
   VerifiedFile authenticate(StoredTail tail, KeyProvider keys) throws IOException {
-    IntegrityTags tags = IntegrityTags.of(tail);
+    IntegrityTags tags = this == IGNORE ? null : IntegrityTags.of(tail);
     if (tags == null) {
       if (this == REQUIRE && tail.footer().getEncryption().getVariantsCount() > 0) {
         throw new IntegrityException(

@@ -1,5 +1,6 @@
 package io.lockgate.spark.integrity;
 
+import io.lockgate.spark.io.MetadataLimits;
 import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
@@ -28,6 +29,7 @@ final class StoredTail {
   private final byte[] window;
   private final long windowStart;
   private final OrcProto.PostScript postScript;
+  private final int blockSize;
   private final int footerAt;
   private final int postScriptAt;
   private final int start;
@@ -40,6 +42,7 @@ final class StoredTail {
     this.window = window;
     this.windowStart = windowStart;
     this.postScript = postScript;
+    this.blockSize = blockSize(path, postScript);
     this.postScriptAt = postScriptAt(path, window);
     this.footerAt = postScriptAt - (int) postScript.getFooterLength();
     this.start =
@@ -51,7 +54,35 @@ final class StoredTail {
               decoded(
                   window, footerAt, postScriptAt - footerAt, compression(), blockSize(), "footer"));
     } catch (IOException | RuntimeException failure) {
-      throw corrupt(path, "its footer cannot be read", failure);
+      throw corrupt(path, "its footer cannot be read: " + failure.getMessage(), failure);
+    }
+    checkStripes();
+  }
+
+  private static int blockSize(Path path, OrcProto.PostScript postScript) throws IOException {
+    long size = postScript.getCompressionBlockSize();
+    if (size < 0 || size > MetadataLimits.LARGEST_BLOCK) {
+      throw corrupt(
+          path, "a compression block cannot have " + Long.toUnsignedString(size) + " bytes", null);
+    }
+    return ReaderImpl.getCompressionBlockSize(postScript);
+  }
+
+  /** A stripe that claims to be longer than the file would have memory taken for it. */
+  private void checkStripes() throws IOException {
+    for (OrcProto.StripeInformation stripe : footer.getStripesList()) {
+      long end = 0;
+      for (long part :
+          List.of(
+              stripe.getOffset(),
+              stripe.getIndexLength(),
+              stripe.getDataLength(),
+              stripe.getFooterLength())) {
+        end += part;
+        if (part < 0 || end > start()) {
+          throw corrupt(path, "a stripe of it ends behind the file's stripes", null);
+        }
+      }
     }
   }
 
@@ -133,7 +164,9 @@ final class StoredTail {
     try (CompressionCodec codec = OrcCodecPool.getCodec(kind)) {
       InStream.StreamOptions options = InStream.options();
       if (codec != null) {
-        options.withCodec(codec).withBufferSize(blockSize);
+        BoundedCodec bounded = new BoundedCodec(codec);
+        bounded.bound("its " + name, length);
+        options.withCodec(bounded).withBufferSize(blockSize);
       }
       BufferChunk chunk = new BufferChunk(ByteBuffer.wrap(stored, offset, length).slice(), 0);
       return InStream.create(name, chunk, 0, length, options).readAllBytes();
@@ -197,7 +230,7 @@ final class StoredTail {
   }
 
   int blockSize() {
-    return ReaderImpl.getCompressionBlockSize(postScript);
+    return blockSize;
   }
 
   /** The footer's content, or null where it is stored compressed. */

@@ -1,14 +1,12 @@
 package io.lockgate.spark.read;
 
 import io.lockgate.spark.batches.RowNumbers;
-import io.lockgate.spark.bridge.Failure;
 import io.lockgate.spark.files.Columns;
 import io.lockgate.spark.files.Vectors;
+import io.lockgate.spark.integrity.BoundedStripes;
 import io.lockgate.spark.integrity.Integrity;
-import io.lockgate.spark.integrity.IntegrityException;
 import io.lockgate.spark.integrity.KeyCheck;
 import io.lockgate.spark.integrity.VerifyingFiles;
-import io.lockgate.spark.keys.KeyService;
 import io.lockgate.spark.keys.LockgateKeys;
 import java.io.IOException;
 import java.time.LocalDateTime;
@@ -21,6 +19,7 @@ import java.util.TimeZone;
 import java.util.function.LongUnaryOperator;
 import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.hive.ql.exec.vector.VectorizedRowBatch;
 import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
@@ -72,6 +71,19 @@ public final class OrcFileReader implements DataFileReader {
     }
   }
 
+  /** A file, and how it is reached. */
+  private record Opened(Path path, FileSystem files) {
+    RecordReader rows(Reader reader, Reader.Options options) throws IOException {
+      BoundedStripes stripes = BoundedStripes.of(reader, path, files, options);
+      try {
+        return reader.rows(options.dataReader(stripes));
+      } catch (IOException | RuntimeException | OutOfMemoryError failure) {
+        stripes.close();
+        throw failure;
+      }
+    }
+  }
+
   private final Reader reader;
   private final RecordReader rows;
   private final Supplier<OrcPage> pages;
@@ -83,7 +95,8 @@ public final class OrcFileReader implements DataFileReader {
       Columns columns,
       Settings settings,
       LongUnaryOperator toInstant,
-      ColumnVector[] constants)
+      ColumnVector[] constants,
+      Opened opened)
       throws IOException {
     this.reader = reader;
     Reader.Options options =
@@ -92,7 +105,7 @@ public final class OrcFileReader implements DataFileReader {
     if (search != null) {
       options.searchArgument(search, columns.readType().getFieldNames().toArray(String[]::new));
     }
-    this.rows = reader.rows(options);
+    this.rows = opened.rows(reader, options);
     this.pages =
         () -> {
           VectorizedRowBatch vectors = columns.createBatch(settings.batchRows());
@@ -120,10 +133,10 @@ public final class OrcFileReader implements DataFileReader {
             .maxLength(file.size())
             .setKeyProvider(keys)
             .useUTCTimestamp(true);
-    if (trust.integrity() != Integrity.IGNORE) {
-      options.filesystem(
-          new VerifyingFiles(path.getFileSystem(conf), trust.integrity(), keys, file.size()));
-    }
+    FileSystem files =
+        new VerifyingFiles(path.getFileSystem(conf), trust.integrity(), keys, file.size());
+    options.filesystem(files);
+    Opened opened = new Opened(path, files);
     Reader reader = null;
     try {
       reader = OrcFile.createReader(path, options);
@@ -134,7 +147,7 @@ public final class OrcFileReader implements DataFileReader {
       KeyCheck.verify(path, reader, columns);
       LongUnaryOperator toInstant = null;
       if (columns.localTimestamps()) {
-        String zone = writerZone(reader);
+        String zone = writerZone(reader, opened);
         if (zone.equals(TimeZone.getDefault().getID()) && !columns.wallClocks()) {
           // The writer's zone is ours: ORC then keeps instants exact, also in the hour that occurs
           // twice.
@@ -144,33 +157,21 @@ public final class OrcFileReader implements DataFileReader {
           toInstant = toInstant(ZoneId.of(zone, ZoneId.SHORT_IDS));
         }
       }
-      return new OrcFileReader(reader, columns, settings, toInstant, constants);
-    } catch (IOException | RuntimeException failure) {
+      return new OrcFileReader(reader, columns, settings, toInstant, constants, opened);
+    } catch (IOException | RuntimeException | OutOfMemoryError failure) {
       if (reader != null) {
         reader.close();
       }
-      throw unreadable(path, failure);
+      throw failure;
     }
   }
 
-  private static IOException unreadable(Path path, Exception failure) throws IOException {
-    IntegrityException damage = IntegrityException.in(failure);
-    if (damage != null || failure instanceof KeyCheck.WrongKeyException) {
-      throw Failure.inTask((damage == null ? failure : damage).getMessage(), failure);
-    } else if (failure instanceof java.io.FileNotFoundException missing) {
-      throw missing;
-    } else if (failure instanceof KeyService.KeyServiceException service) {
-      throw service;
-    }
-    return new IOException("cannot read ORC file " + path + ": " + failure.getMessage(), failure);
-  }
-
-  private static String writerZone(Reader reader) throws IOException {
+  private static String writerZone(Reader reader, Opened opened) throws IOException {
     if (reader.getStripes().isEmpty()) {
       return "UTC";
     }
     boolean[] nothing = new boolean[reader.getSchema().getMaximumId() + 1];
-    try (RecordReader rows = reader.rows(reader.options().include(nothing))) {
+    try (RecordReader rows = opened.rows(reader, reader.options().include(nothing))) {
       String zone =
           ((RecordReaderImpl) rows)
               .readStripeFooter(reader.getStripes().get(0))
@@ -218,15 +219,7 @@ public final class OrcFileReader implements DataFileReader {
     OrcPage target = (OrcPage) page;
     // Rows that filters skip lie before this number: the reader stands at the next row it wants.
     long first = rows.getRowNumber();
-    try {
-      rows.nextBatch(target.vectors);
-    } catch (IOException | RuntimeException failure) {
-      IntegrityException damage = IntegrityException.in(failure);
-      if (damage != null) {
-        throw Failure.inTask(damage.getMessage(), failure);
-      }
-      throw failure;
-    }
+    rows.nextBatch(target.vectors);
     int found = target.rows();
     for (Vectors.View view : target.views) {
       view.setRows(found);

@@ -161,14 +161,9 @@ final class ParquetFileReader implements DataFileReader {
       reader.initBatch(new StructType(), InternalRow.empty());
       reader.enableReturningBatches();
       return new ParquetFileReader(reader, layout, places, casts, constants, settings.batchRows());
-    } catch (java.io.FileNotFoundException missing) {
-      throw missing;
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
       throw new java.io.InterruptedIOException("interrupted while opening " + path);
-    } catch (IOException | RuntimeException failure) {
-      throw new IOException(
-          "cannot read Parquet file " + path + ": " + failure.getMessage(), failure);
     }
   }
 

@@ -104,12 +104,27 @@ final class ScanReaders implements PartitionReaderFactory {
       }
     }
     if (file.deleted() == null) {
-      return open(file, wanted, constants, settings);
+      return named(file, wanted, constants, settings);
     }
-    DeletedRows deleted = DeletedRows.read(conf(), file.deleted());
+    DeletedRows.Place vector = file.deleted();
+    DeletedRows deleted =
+        NamedFailures.named(
+            new NamedFailures.Place(spec.table(), "index file", vector.path()),
+            () -> DeletedRows.read(conf(), vector));
     ColumnVector[] numbered = Arrays.copyOf(constants, constants.length + 1);
     numbered[constants.length] = new RowNumbers();
-    return new LiveRows(open(file, wanted, numbered, settings), deleted, batchRows);
+    return new LiveRows(named(file, wanted, numbered, settings), deleted, batchRows);
+  }
+
+  private DataFileReader named(
+      SplitSpec.DataFile file,
+      List<Columns.Wanted> wanted,
+      ColumnVector[] constants,
+      OrcFileReader.Settings settings)
+      throws IOException {
+    return NamedFailures.open(
+        new NamedFailures.Place(spec.table(), "data file", file.path()),
+        () -> open(file, wanted, constants, settings));
   }
 
   private DataFileReader open(

@@ -20,6 +20,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * key merge, whose keys open them.
  */
 public final class ScanSpec implements Serializable {
+  private final String table;
   private final StructType tableSchema;
   private final StructType readSchema;
   private final Map<Long, Map<String, Integer>> fieldIds;
@@ -31,7 +32,13 @@ public final class ScanSpec implements Serializable {
   private final Filter[] filters;
   private final List<String> partitionColumns = new ArrayList<>();
 
-  private ScanSpec(StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
+  private ScanSpec(
+      String table,
+      StructType tableSchema,
+      StructType readSchema,
+      JsonNode plan,
+      Filter[] filters) {
+    this.table = table;
     this.tableSchema = tableSchema;
     this.readSchema = readSchema;
     this.fieldIds = fieldIds(plan.path("schemas"));
@@ -54,8 +61,12 @@ public final class ScanSpec implements Serializable {
    * in its order.
    */
   public static ScanSpec of(
-      StructType tableSchema, StructType readSchema, JsonNode plan, Filter[] filters) {
-    return new ScanSpec(tableSchema, readSchema, plan, filters);
+      String table,
+      StructType tableSchema,
+      StructType readSchema,
+      JsonNode plan,
+      Filter[] filters) {
+    return new ScanSpec(table, tableSchema, readSchema, plan, filters);
   }
 
   private static Map<Long, Map<String, Integer>> fieldIds(JsonNode schemas) {
@@ -101,6 +112,11 @@ public final class ScanSpec implements Serializable {
 
   private static long highest(Map<Long, Map<String, Integer>> schemas) {
     return schemas.keySet().stream().mapToLong(Long::longValue).max().orElse(0);
+  }
+
+  /** The table's name, for messages. */
+  String table() {
+    return table;
   }
 
   StructType tableSchema() {

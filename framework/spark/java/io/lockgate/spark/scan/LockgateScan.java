@@ -182,7 +182,7 @@ public final class LockgateScan
     // Rows that are not wanted are skipped where they can be, but not if the file is to be written
     // again.
     Predicate[] skipping = wholeFiles ? new Predicate[0] : accepted;
-    return ScanSpec.of(table.structType(), columns, first, TaskFilters.of(skipping));
+    return ScanSpec.of(table.name(), table.structType(), columns, first, TaskFilters.of(skipping));
   }
 
   /**

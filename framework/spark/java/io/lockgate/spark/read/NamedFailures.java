@@ -1,0 +1,192 @@
+package io.lockgate.spark.read;
+
+import io.lockgate.spark.bridge.Failure;
+import io.lockgate.spark.integrity.IntegrityException;
+import io.lockgate.spark.integrity.KeyCheck;
+import io.lockgate.spark.keys.KeyService;
+import java.io.EOFException;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.NoSuchFileException;
+import org.apache.hadoop.security.AccessControlException;
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.TaskKilledException;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * A data file whose errors say what is wrong, with which file of which table, and what to do, by
+ * the names of Python's classes.
+ */
+final class NamedFailures implements DataFileReader {
+  private static final String DENIED = "(Permission denied)";
+
+  private final DataFileReader file;
+  private final Place place;
+
+  /** A file that a task reads; {@code what} begins "data file" or "deletion vectors". */
+  record Place(String table, String what, String path) {
+    private String name() {
+      return what + " " + path + " of table " + table;
+    }
+
+    private String kind() {
+      String kind =
+          path.endsWith(".orc") ? "ORC file" : path.endsWith(".parquet") ? "Parquet file" : what;
+      return kind + " " + path + " of table " + table;
+    }
+  }
+
+  /** A step of reading. */
+  @FunctionalInterface
+  interface Step<T> {
+    T run() throws IOException;
+  }
+
+  private NamedFailures(DataFileReader file, Place place) {
+    this.file = file;
+    this.place = place;
+  }
+
+  static DataFileReader open(Place place, Step<DataFileReader> opening) throws IOException {
+    return new NamedFailures(named(place, opening), place);
+  }
+
+  /** Takes a step, and names what goes wrong in it. */
+  static <T> T named(Place place, Step<T> step) throws IOException {
+    try {
+      return step.run();
+    } catch (IOException | RuntimeException failure) {
+      if (isNamed(failure)) {
+        throw failure;
+      }
+      throw Failure.inTask(message(place, failure), failure);
+    } catch (OutOfMemoryError failure) {
+      // One array that is too large leaves the others as they are: the file asked for it. Spark
+      // ends
+      // a process for such an error, also for one that is a cause, so it is none here.
+      throw Failure.inTask(
+          "CorruptFileError: reading "
+              + place.name()
+              + " takes more memory than this process has ("
+              + failure.getMessage()
+              + "): it is damaged or made to do so; if it is not, raise spark.executor.memory, or"
+              + " lower spark.sql.orc.columnarReaderBatchSize",
+          null);
+    }
+  }
+
+  /** Whether an error says already what it is about, or is none of a file. */
+  private static boolean isNamed(Exception failure) {
+    return failure instanceof SparkThrowable
+        || failure instanceof TaskKilledException
+        || failure instanceof InterruptedIOException
+        || failure instanceof ClosedByInterruptException
+        || failure instanceof KeyService.KeyServiceException
+        || Thread.currentThread().isInterrupted();
+  }
+
+  private static String message(Place place, Exception failure) {
+    IntegrityException damage = IntegrityException.in(failure);
+    KeyCheck.WrongKeyException wrong = caused(failure, KeyCheck.WrongKeyException.class);
+    if (damage != null || wrong != null) {
+      return (damage == null ? wrong : damage).getMessage() + " (table " + place.table + ")";
+    }
+    if (isDenied(failure)) {
+      return "StorageDeniedError: "
+          + place.name()
+          + " cannot be opened: the user of this process may not read it ("
+          + failure.getMessage()
+          + "): ask the owner of the folder";
+    }
+    if (caused(failure, FileNotFoundException.class) != null
+        || caused(failure, NoSuchFileException.class) != null) {
+      return "SnapshotExpiredError: "
+          + place.name()
+          + " does not exist: its snapshot has expired since the read was planned (read again), or"
+          + " the table is damaged";
+    }
+    return isOfStorage(failure) ? unreachable(place, failure) : damaged(place, failure);
+  }
+
+  private static boolean isDenied(Exception failure) {
+    FileNotFoundException closed = caused(failure, FileNotFoundException.class);
+    return caused(failure, AccessControlException.class) != null
+        || caused(failure, AccessDeniedException.class) != null
+        || closed != null && String.valueOf(closed.getMessage()).endsWith(DENIED);
+  }
+
+  /** Whether an error is of the way to a file, which says nothing of what the file holds. */
+  private static boolean isOfStorage(Exception failure) {
+    return caused(failure, java.net.SocketException.class) != null
+        || caused(failure, java.net.UnknownHostException.class) != null
+        || caused(failure, org.apache.hadoop.ipc.RemoteException.class) != null
+        || String.valueOf(failure.getMessage()).contains("Input/output error");
+  }
+
+  private static String unreachable(Place place, Exception failure) {
+    return "StorageError: " + place.name() + " cannot be reached: " + reason(failure);
+  }
+
+  private static String damaged(Place place, Exception failure) {
+    String what = caused(failure, EOFException.class) != null ? "it ends too early: " : "";
+    return "CorruptFileError: cannot read "
+        + place.kind()
+        + ": "
+        + what
+        + reason(failure)
+        + ": it is damaged, or another kind of file: put it back from a copy, or roll the table"
+        + " back to a snapshot without it";
+  }
+
+  /** What an error and its first cause say. */
+  private static String reason(Exception failure) {
+    Throwable first = failure;
+    while (first.getCause() != null) {
+      first = first.getCause();
+    }
+    String message = text(failure);
+    return message.contains(text(first)) ? message : message + ": " + text(first);
+  }
+
+  private static String text(Throwable failure) {
+    String message = failure.getMessage();
+    return message == null || message.isBlank() ? failure.getClass().getSimpleName() : message;
+  }
+
+  private static <T extends Throwable> T caused(Throwable failure, Class<T> kind) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      if (kind.isInstance(cause)) {
+        return kind.cast(cause);
+      }
+    }
+    return null;
+  }
+
+  @Override
+  public Page newPage() {
+    return file.newPage();
+  }
+
+  @Override
+  public boolean fill(Page page) throws IOException {
+    return named(place, () -> file.fill(page));
+  }
+
+  @Override
+  public boolean nextBatch() throws IOException {
+    return named(place, file::nextBatch);
+  }
+
+  @Override
+  public ColumnarBatch batch() {
+    return file.batch();
+  }
+
+  @Override
+  public void close() throws IOException {
+    file.close();
+  }
+}
