@@ -84,6 +84,7 @@ class PlainDispatcher:
             "snapshot_id": table.snapshot,
             "schema_id": 0,
             "table_id": request["name"],
+            "scan_metrics": [],
         }
 
     def scan_filters(self, request: dict[str, Any]) -> Any:
