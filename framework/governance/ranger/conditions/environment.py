@@ -15,6 +15,7 @@ from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
 from lockgate.framework.governance.ranger.conditions.values import Callables, text_of
 
 Attributes = Mapping[str, object]
+BACKSLASH = "\\"
 _ADDED = {"_name", "_type", "_matchType"}
 _DATES = (
     "%Y/%m/%dT%H:%M:%S.%fZ",
@@ -217,11 +218,11 @@ def _quoted(
     opening: object = "'",
     closing: object = None,
 ) -> str:
-    """Return values in quotes: a quote within a value is doubled, so that it ends nothing."""
+    """Return values in quotes: what could end the quotes is doubled."""
     mark, end = text_of(opening), text_of(opening if closing is None else closing)
 
     def quote(value: object) -> str:
-        return f"{mark}{text_of(value).replace(end, end * 2)}{end}"
+        return f"{mark}{text_of(value).replace(BACKSLASH, BACKSLASH * 2).replace(end, end * 2)}{end}"
 
     found = [quote(value) for value in values if value is not None]
     return _csv(found, None if default is None else quote(default), separator)

@@ -165,6 +165,12 @@ class Engine:
             fresh = lambda: self.fresh(search.asked, search.kind)  # noqa: E731
             self.tag_policies.walk(search, fresh, name, own_tags, result)
 
+    @property
+    def decides_simply(self) -> bool:
+        """Whether neither tags nor zones nor audit filters matter."""
+        tagged = self.tag_policies is not None and self._tags is not None
+        return not (tagged or self.zones.by_name or self._audit_filters)
+
     def is_super(self, asked: Asked) -> bool:
         """Say whether everything is allowed to the one who asks."""
         return asked.user in self.settings.super_users or not self.settings.super_groups.isdisjoint(

@@ -46,7 +46,7 @@ class Search:
         for policy in policies:
             if not policy.is_valid(self.asked):
                 continue
-            if self._is_settled(policy, result, denied_by_tags):
+            if self.is_settled(policy, result, denied_by_tags):
                 result.determined = True
             self.ask(policy, self.asked, result)
             # Policies that deny come first among those of one priority, so none of this one's is left.
@@ -57,7 +57,7 @@ class Search:
             if result.is_final:
                 return
 
-    def _is_settled(self, policy: Policy, result: Result, denied_by_tags: bool) -> bool:
+    def is_settled(self, policy: Policy, result: Result, denied_by_tags: bool) -> bool:
         """Say whether what is found so far stands against this policy and those after it."""
         if denied_by_tags:
             return result.priority >= policy.priority
@@ -95,10 +95,14 @@ class Search:
         found = policy.deciding(asked, access, determined=result.determined)
         if found is None:
             return
+        if found[1] or match is not Match.DESCENDANT or not asked.ignores_descendant_deny:
+            self.put(policy, found, asked, result)
+
+    def put(self, policy: Policy, found: tuple[Item | None, bool], asked: Asked, result: Result) -> None:
+        """Put what a policy says upon a result."""
         item, allows = found
         if not allows:
-            if match is not Match.DESCENDANT or not asked.ignores_descendant_deny:
-                result.deny(policy, "deny-all-else" if item is None else None)
+            result.deny(policy, "deny-all-else" if item is None else None)
         elif item is not None and self._transform(item, asked, result):
             result.allow(policy)
 

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Policies at scale: how long many policies take to load, and a table to be decided.
+
+`policy_load_s` is the time from parsed JSON to an engine, `policy_table_ms` and `policy_table_p95_ms` that of
+one table with 50 columns (access, masks and the row filter) that was not asked before: nothing is cached.
+Every tenth policy has wildcards in the names of databases and tables. `policy_rss_mb` is the memory of the whole
+process, with the policies as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from harness import describe_machine, emit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+from ranger_world import definition
+
+from lockgate.framework.governance.ranger.engine import Asked, Engine
+from lockgate.framework.governance.ranger.engine.table import decide_table
+
+# What this process computes, so that what else runs on the machine counts less.
+clock = time.process_time
+COLUMNS = ["ssn", *(f"c{number}" for number in range(1, 50))]
+DATABASES, TABLES, WILD = 200, 4, 18
+
+
+def policy(rnd: random.Random, number: int) -> dict[str, Any]:
+    """Return one of many: of 20, two with wildcards, one mask, one row filter, one denial."""
+    kind = number % 20
+    columns = ["*"] if kind < 12 else [rnd.choice(["ssn", "email", "s*", "name"])]
+    wild = kind >= WILD
+    resources = {
+        "catalog": {"values": ["lake"]},
+        "database": {"values": [f"db{number % 20}*" if wild else f"db{number % DATABASES}"]},
+        "table": {"values": [f"table_{number % 100}*" if wild else f"table_{number // TABLES}"]},
+        "column": {"values": columns},
+    }
+    item = {
+        "accesses": [{"type": "select"}],
+        "users": [f"u{number % 500}"],
+        "groups": [f"g{number % 50}", "analysts"],
+    }
+    said: dict[str, Any] = {"id": number, "name": f"p{number}", "resources": resources}
+    if kind == 17:
+        return {
+            **said,
+            "policyType": 1,
+            "dataMaskPolicyItems": [{**item, "dataMaskInfo": {"dataMaskType": "MASK"}}],
+        }
+    if kind == 16:
+        del resources["column"]
+        row_filter = {**item, "rowFilterInfo": {"filterExpr": "region = 'x'"}}
+        return {**said, "policyType": 2, "rowFilterPolicyItems": [row_filter]}
+    denials = [{**item, "groups": []}] if kind == 3 else []
+    return {**said, "policyItems": [item], "denyPolicyItems": denials}
+
+
+def asked(number: int) -> Asked:
+    names = {"catalog": "lake", "database": f"db{number % DATABASES}", "table": f"table_{number // TABLES}"}
+    return Asked(resource=names, access="select", user="zoe", groups=frozenset(["analysts"]))
+
+
+def main() -> int:
+    """Load, decide, and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--policies", type=int, default=50_000)
+    parser.add_argument("--tables", type=int, default=2_000)
+    arguments = parser.parse_args()
+    describe_machine()
+    rnd = random.Random(1)
+    said = {
+        "serviceDef": definition(),
+        "policies": [policy(rnd, number) for number in range(arguments.policies)],
+    }
+    start = clock()
+    engine = Engine(said)
+    emit("governance", "policy_load_s", clock() - start, "s")
+    spent = []
+    for number in rnd.sample(range(arguments.policies), arguments.tables):
+        start = clock()
+        decide_table(engine, asked(number), COLUMNS)
+        spent.append(1000 * (clock() - start))
+    spent.sort()
+    emit("governance", "policy_table_ms", spent[len(spent) // 2], "ms")
+    emit("governance", "policy_table_p95_ms", spent[len(spent) * 95 // 100], "ms")
+    emit("governance", "policy_rss_mb", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
