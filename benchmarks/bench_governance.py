@@ -3,8 +3,8 @@
 
 `policy_load_s` is the time from parsed JSON to an engine, `policy_table_ms` and `policy_table_p95_ms` that of
 one table with 50 columns (access, masks and the row filter) that was not asked before: nothing is cached.
-Every tenth policy has wildcards in the names of databases and tables. `policy_rss_mb` is the memory of the whole
-process, with the policies as JSON.
+Every tenth policy has wildcards in the names of databases and tables. `policy_rss_mb` is the memory of the
+whole process, with the policies as JSON.
 """
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
 """Governance: who may see what, decided in Python by policies."""
 
-__all__: list[str] = []
+from lockgate.framework.governance.authorizer import RangerAuthorizer, Record
+from lockgate.framework.governance.policy_files import PolicyFiles
+
+__all__ = ["PolicyFiles", "RangerAuthorizer", "Record"]

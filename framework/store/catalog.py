@@ -17,7 +17,7 @@ from lockgate.errors import (
     TableNotFoundError,
     nearest,
 )
-from lockgate.framework.access import Action
+from lockgate.framework.access import Action, Principal
 from lockgate.framework.io import MovesFolders, join, resolve
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options.table_options import ON_PLAINTEXT
@@ -61,15 +61,18 @@ class Catalog:
         *,
         keys: KeyProvider | str | os.PathLike[str] | None = None,
         options: Mapping[str, str] | None = None,
+        principal: Principal | None = None,
     ) -> None:
         """Open the warehouse, which need not exist yet.
 
         `keys` is a key provider or its specification, such as `file:/secrets/keys.json`. Of `options`,
         `external-roots` says below which other folders tables may have files (see `trust`),
         `encryption.on-plaintext` what happens when values of encrypted columns would be stored in the clear;
-        the others go to the file system. Raises InputError if the warehouse cannot be reached and
+        the others go to the file system. `principal` asks plugins for access through this catalog, None for
+        the one who acts when a table is used. Raises InputError if the warehouse cannot be reached, and
         OptionError for a malformed option.
         """
+        self.principal = principal
         self.options = dict(options or {})
         own = (EXTERNAL_ROOTS, ON_PLAINTEXT.key)
         self.file_system_options = {key: self.options[key] for key in self.options if key not in own}
@@ -124,7 +127,7 @@ class Catalog:
 
         `properties` are kept with it; a `comment` is one of them.
         """
-        grant_database(Action.CREATE, name, self._namespace_path(name))
+        grant_database(Action.CREATE, name, self._namespace_path(name), self.principal)
         check_name("database", name)
         check_properties(properties or ())
         if self.namespace_exists(name):
@@ -146,7 +149,7 @@ class Catalog:
 
         Raises NamespaceNotFoundError, and InputError for a property that is not to be set.
         """
-        grant_database(Action.ALTER, name, self._namespace_path(name))
+        grant_database(Action.ALTER, name, self._namespace_path(name), self.principal)
         self.check_namespace(name)
         change_properties(self.file_system, self._namespace_path(name), changes)
 
@@ -157,7 +160,7 @@ class Catalog:
         Raises NamespaceNotFoundError if it does not exist, unless that is to be ignored, and InputError if it
         has tables.
         """
-        grant_database(Action.DROP, name, self._namespace_path(name))
+        grant_database(Action.DROP, name, self._namespace_path(name), self.principal)
         if ignore_if_not_exists and not self.namespace_exists(name):
             return
         tables = self.list_tables(name)
@@ -218,7 +221,7 @@ class Catalog:
         self.check_namespace(parsed.namespace)
         location = self.location(parsed)
         if not self.table_exists(parsed):
-            grant_by_name(Action.CREATE, parsed, location)
+            grant_by_name(Action.CREATE, parsed, location, principal=self.principal)
             first = first_schema(schema)
             check_wrapped_keys(first)
             check_named_keys(first, self.keys)
@@ -255,6 +258,7 @@ class Catalog:
             raise TableNotFoundError(f"there is no table {parsed}{hint}")
         table = Table(parsed, location, schema, self.file_system, self.keys, self.external)
         table.on_plaintext = self.on_plaintext
+        table.principal = self.principal
         return table
 
     @named_errors
@@ -310,10 +314,14 @@ class Catalog:
         cannot be renamed, as in object stores.
         """
         _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
-        grant_by_name(Action.ALTER, Identifier.parse(identifier), self.location(identifier))
-        grant_by_name(Action.CREATE, Identifier.parse(target), self.location(target))
+        self._grant(Action.ALTER, identifier)
+        self._grant(Action.CREATE, target)
         rename_table(self, identifier, target)
         publish(TableChanged(table=self.location(target), change="renamed", schema_id=None))
+
+    def _grant(self, action: Action, identifier: str | Identifier) -> None:
+        location = self.location(identifier)
+        grant_by_name(action, Identifier.parse(identifier), location, principal=self.principal)
 
     @named_errors
     def drop_table(self, identifier: str | Identifier, *, ignore_if_not_exists: bool = False) -> None:
@@ -325,7 +333,7 @@ class Catalog:
             if ignore_if_not_exists:
                 return
             self.load_table(parsed)
-        grant_by_name(Action.DROP, parsed, location)
+        grant_by_name(Action.DROP, parsed, location, principal=self.principal)
         if isinstance(self.file_system, MovesFolders):
             if self.file_system.is_link(location):
                 # What it leads to belongs to somebody else.

@@ -235,7 +235,9 @@ def _whole(table: Table) -> Table:
     )
     schema = current_schema(files, snapshots)
     name = Identifier(table.identifier.namespace, table.identifier.table)
-    return Table(name, table.location, schema or table.schema, table.file_system, table.keys)
+    found = Table(name, table.location, schema or table.schema, table.file_system, table.keys)
+    found.principal = table.principal
+    return found
 
 
 def _branch_line(table: TableHandle, branch: TableHandle, secrets: SecretColumns) -> _Line:

@@ -17,7 +17,7 @@ def grant(
     principal: Principal | None = None,
 ) -> Decision:
     """Return the decision about an action on a table; AccessDeniedError says what to apply for."""
-    return grant_by_name(action, table.identifier, table.location, columns, principal)
+    return grant_by_name(action, table.identifier, table.location, columns, principal or table.principal)
 
 
 def grant_by_name(
@@ -32,6 +32,6 @@ def grant_by_name(
     return authorize(action, Target("table", name, identifier.branch, location), columns, principal)
 
 
-def grant_database(action: Action, name: str, location: str) -> Decision:
+def grant_database(action: Action, name: str, location: str, principal: Principal | None = None) -> Decision:
     """Return the decision about an action on a database; AccessDeniedError as `grant`."""
-    return authorize(action, Target("database", name, location=location))
+    return authorize(action, Target("database", name, location=location), principal=principal)

@@ -25,6 +25,7 @@ from lockgate.framework.store.metadata.trust import NO_ROOTS, ExternalRoots, che
 from lockgate.framework.store.schema.schema import TableSchema
 
 if TYPE_CHECKING:
+    from lockgate.framework.access import Principal
     from lockgate.framework.keys import KeyProvider
 
 
@@ -54,6 +55,9 @@ def read_branch(schema: TableSchema) -> ReadBranch | None:
 
 class TableHandle:
     """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
+
+    # Who asks plugins for access through this table, None for the one who acts when it is used.
+    principal: Principal | None = None
 
     def __init__(
         self,
@@ -98,9 +102,11 @@ class TableHandle:
 
     def sibling(self, identifier: Identifier, schema: TableSchema) -> TableHandle:
         """Return the same table under another name or schema: a branch of it, or as it was."""
-        return TableHandle(
+        table = TableHandle(
             identifier, self.location, schema, self.file_system, self.keys, self.paths.external
         )
+        table.principal = self.principal
+        return table
 
     def check_deletable(self, paths: Iterable[str]) -> None:
         """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""

@@ -54,7 +54,9 @@ class Table(TableHandle):
 
     def sibling(self, identifier: Identifier, schema: TableSchema) -> Table:
         """Return the same table under another name or schema: a branch of it, or as it was."""
-        return Table(identifier, self.location, schema, self.file_system, self.keys, self.paths.external)
+        table = Table(identifier, self.location, schema, self.file_system, self.keys, self.paths.external)
+        table.principal = self.principal
+        return table
 
     @named_errors
     def set_wrapped_keys(self, text: str) -> None:

@@ -80,6 +80,7 @@ class Engine:
         self._tags = TagMap(tags, self.service) if tags else None
         self._users = (users or {}).get("userAttrMapping") or {}
         self._groups = (users or {}).get("groupAttrMapping") or {}
+        self._groups_of = (users or {}).get("userGroupMapping") or {}
         said_of_tags = policies.get("tagPolicies") or {}
         self.tag_policies = (
             TagPolicies(said_of_tags, self.service) if said_of_tags.get("serviceDef") else None
@@ -164,6 +165,11 @@ class Engine:
             own_tags = zone is not None and zone.has_own_tags
             fresh = lambda: self.fresh(search.asked, search.kind)  # noqa: E731
             self.tag_policies.walk(search, fresh, name, own_tags, result)
+
+    def groups_of(self, user: str) -> frozenset[str] | None:
+        """Return the groups of a user, None for one that Ranger's admin did not name."""
+        found = self._groups_of.get(user)
+        return None if found is None else frozenset(found)
 
     @property
     def decides_simply(self) -> bool:

@@ -1,7 +1,7 @@
 """A table's columns decided together: policies are found once a table, and people matched once a policy.
 
-The answers are those of asking the engine column by column. Where more than resources and people matter (tags,
-zones, conditions, audit filters), that is what is done.
+The answers are those of asking the engine column by column. Where more than resources and people matter
+(tags, zones, conditions, audit filters), that is what is done.
 """
 
 from __future__ import annotations

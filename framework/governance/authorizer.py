@@ -1,0 +1,241 @@
+"""The authorizer: Ranger's policies as a plugin, which decides about the tables of a warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lockgate.errors import PolicyError
+from lockgate.framework.access import AccessRequest, Action, Caller, Decision, Mask, Principal, Target
+from lockgate.framework.governance.ranger.engine import Asked, Engine, Result
+from lockgate.framework.governance.ranger.engine.table import TableAnswer, decide_table
+from lockgate.framework.governance.row_filters import parsed
+from lockgate.framework.plugins import hookimpl
+from lockgate.pushdown import AlwaysTrue, Predicate
+
+# Which access types of a service an action needs: the first that the service has.
+_ACCESSES = {
+    Action.SELECT: ("select",),
+    Action.INSERT: ("insert", "update"),
+    Action.UPDATE: ("update", "insert"),
+    Action.DELETE: ("delete", "update", "insert"),
+    Action.CREATE: ("create",),
+    Action.ALTER: ("alter",),
+    Action.DROP: ("drop",),
+    Action.CALL: ("call", "alter"),
+}
+# Masks by Ranger's names, the same in every service; others mean something only to an engine of SQL.
+_MASKS = {
+    "MASK": Mask("redact"),
+    "MASK_HASH": Mask("sha256"),
+    "MASK_NULL": Mask("nullify"),
+}
+_NO_MASK = "MASK_NONE"
+
+
+class Policies(Protocol):
+    """Where the engine of the newest policies comes from."""
+
+    def engine(self) -> Engine:
+        """Return it; raises PolicyError if there are no policies to go by."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One decision, for audit: who asked for what, and by which policy it was decided."""
+
+    user: str
+    access: str
+    resource: str
+    kind: str
+    allowed: bool
+    policy: int
+    version: int
+    zone: str | None = None
+    reason: str | None = None
+
+
+@dataclass
+class RangerAuthorizer:
+    """Decides about the tables of one warehouse; register it as a plugin.
+
+    `catalog` is the warehouse's name in policies. With `warehouse`, the location of its folder, nothing is
+    said about tables elsewhere. `apply_at` is added to what a refusal says: where access is asked for.
+    `audit` is given a Record of every decision that leaves one.
+    """
+
+    policies: Policies
+    catalog: str = "paimon"
+    warehouse: str | None = None
+    apply_at: str | None = None
+    audit: Callable[[Record], None] | None = field(default=None, repr=False)
+
+    @hookimpl
+    def lockgate_authorize(self, request: AccessRequest) -> Decision | None:
+        """Return what the policies decide, None about tables of another warehouse."""
+        if not self._is_ours(request.target):
+            return None
+        return _Question(self, self.policies.engine(), request).decision()
+
+    @hookimpl
+    def lockgate_principal(self, caller: Caller) -> Principal | None:
+        """Return a caller with its groups in Ranger, None for a user that Ranger does not know."""
+        engine = self.policies.engine()
+        groups = engine.groups_of(caller.user)
+        if groups is None:
+            return None
+        return Principal(caller.user, groups, engine.roles.of(caller.user, groups))
+
+    def _is_ours(self, target: Target) -> bool:
+        if self.warehouse is None or target.location is None:
+            return True
+        return f"{target.location}/".startswith(f"{self.warehouse.rstrip('/')}/")
+
+
+class _Question:
+    """One request, put to the engine of one version of the policies."""
+
+    def __init__(self, authorizer: RangerAuthorizer, engine: Engine, request: AccessRequest) -> None:
+        self._authorizer, self._engine, self._request = authorizer, engine, request
+        known = set(engine.service.accesses)
+        wanted = _ACCESSES[request.action]
+        self._access = next((each for each in wanted if each in known), wanted[0])
+        self._missing: list[str] = []
+
+    def decision(self) -> Decision:
+        request = self._request
+        if request.target.kind == "table" and request.columns:
+            found = self._of_columns(sorted(request.columns))
+        else:
+            found = self._of_whole()
+        return self._denied() if self._missing else found
+
+    # --- what is asked for ---
+
+    def _asked(self, **more: Any) -> Asked:
+        principal = self._request.principal
+        attributes = {principal.user: principal.attributes} if principal.attributes else {}
+        return Asked(
+            resource=self._resource(),
+            access=self._access,
+            user=principal.user,
+            groups=principal.groups,
+            roles=principal.roles,
+            action=self._request.action.value,
+            users=attributes,
+            **more,
+        )
+
+    def _resource(self) -> dict[str, str]:
+        """Return the levels of the target: those that the service has."""
+        kind, name = self._request.target.kind, self._request.target.name
+        named = [self._authorizer.catalog, *(name.split(".", 1) if kind == "table" else [name])]
+        levels = zip(
+            ("catalog", "database", "table"), named if kind != "procedure" else named[:1], strict=False
+        )
+        found = {level: value for level, value in levels if level in self._engine.service.levels}
+        if not found:
+            raise PolicyError(
+                f"service {self._engine.service.name!r} has no level for {self._request.target}"
+            )
+        return found
+
+    # --- answers ---
+
+    def _of_whole(self) -> Decision:
+        """Decide about a target as a whole: it must be allowed, and no part of it denied."""
+        asked = self._asked()
+        whole = self._engine.evaluate(asked)
+        self._note(asked, whole)
+        parts = self._engine.evaluate(self._asked(scope="SELF_OR_DESCENDANTS", ignores_descendant_deny=False))
+        if not whole.allowed or (not parts.allowed and parts.policy >= 0):
+            self._missing.append(self._name(asked.resource))
+        return Decision()
+
+    def _of_columns(self, columns: list[str]) -> Decision:
+        asked = self._asked()
+        found = decide_table(self._engine, asked, columns)
+        for column, result in found.access.items():
+            self._note(asked, result, column)
+            if not result.allowed:
+                self._missing.append(self._name({**asked.resource, "column": column}))
+        if self._missing or self._request.action is not Action.SELECT:
+            self._refuse_hidden(found)
+            return Decision()
+        masks = dict(self._masks(found.masks))
+        return (
+            Decision(row_filter=self._row_filter(found.row_filter), masks=masks)
+            if not self._missing
+            else Decision()
+        )
+
+    def _refuse_hidden(self, found: TableAnswer) -> None:
+        """Refuse to change rows where rows or values are hidden: what is rewritten would lose them."""
+        if self._request.action is Action.SELECT:
+            return
+        masked = any(_mask_name(each) for each in found.masks.values())
+        if masked or found.row_filter.allowed:
+            self._missing.append(f"select on table {self._request.target.name} without row filter and masks")
+
+    def _masks(self, results: Mapping[str, Result]) -> Iterator[tuple[str, Mask]]:
+        for column, result in results.items():
+            name = _mask_name(result)
+            if name is None:
+                continue
+            mask = _MASKS.get(name)
+            if mask is None or result.info.get("maskCondition"):
+                self._missing.append(
+                    f"a mask that Python can apply to column {column} (policy {result.policy} has {name})"
+                )
+            else:
+                yield column, mask
+
+    def _row_filter(self, result: Result) -> Predicate:
+        text = result.info.get("filterExpr") if result.allowed else None
+        if not text:
+            return AlwaysTrue()
+        try:
+            return parsed(text)
+        except PolicyError:
+            self._missing.append(
+                f"a row filter that reads in Python can apply (not that of policy {result.policy})"
+            )
+            return AlwaysTrue()
+
+    # --- words ---
+
+    def _name(self, resource: Mapping[str, Any]) -> str:
+        level = list(resource)[-1]
+        path = ".".join(
+            str(value) for key, value in resource.items() if key != "catalog" or len(resource) == 1
+        )
+        return f"{self._access} on {level} {path} in service {self._engine.service.name}"
+
+    def _denied(self) -> Decision:
+        where = [f"ask at {self._authorizer.apply_at}"] if self._authorizer.apply_at else []
+        return Decision.denied(*dict.fromkeys(self._missing), *where)
+
+    def _note(self, asked: Asked, result: Result, column: str | None = None) -> None:
+        if self._authorizer.audit is None or not result.audited:
+            return
+        resource = {**asked.resource, **({"column": column} if column else {})}
+        self._authorizer.audit(
+            Record(
+                user=asked.user or "",
+                access=self._access,
+                resource="/".join(map(str, resource.values())),
+                kind=list(resource)[-1],
+                allowed=result.allowed,
+                policy=result.policy,
+                version=self._engine.version,
+                zone=result.zone,
+                reason=result.reason,
+            )
+        )
+
+
+def _mask_name(result: Result) -> str | None:
+    """Return the name of a mask, None where values are shown."""
+    name = result.info.get("maskType") if result.allowed else None
+    return None if name is None or name.upper() in (_NO_MASK, "NONE") else name.upper()

@@ -1,0 +1,91 @@
+"""Policies from files: what Ranger's admin gives, kept as JSON in a folder, read again when it changes.
+
+`policies.json` is a download of policies (ServicePolicies); `roles.json` (RangerRoles), `tags.json`
+(ServiceTags) and `users.json` (RangerUserStore) may be with it. A single file has policies alone.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lockgate.errors import PolicyError
+from lockgate.framework.governance.ranger.engine import Engine, Settings
+
+POLICIES, ROLES, TAGS, USERS = "policies.json", "roles.json", "tags.json", "users.json"
+Stamp = tuple[tuple[int, int] | None, ...]
+
+
+def engine_of(said: Mapping[str, Any], settings: Settings | None = None, *, strict: bool = True) -> Engine:
+    """Return the engine of what a folder says, by the names of its files."""
+    return Engine(
+        said[POLICIES],
+        roles=(said.get(ROLES) or {}).get("rangerRoles") or (),
+        tags=said.get(TAGS),
+        users=said.get(USERS),
+        settings=settings,
+        strict=strict,
+    )
+
+
+class PolicyFiles:
+    """The policies of a file or a folder; at most every `seconds` it is looked whether they changed."""
+
+    def __init__(
+        self, path: str | Path, *, settings: Settings | None = None, strict: bool = True, seconds: float = 5.0
+    ) -> None:
+        """Read them now; raises PolicyError if they cannot be read or used."""
+        self._path, self._settings, self._strict, self._seconds = Path(path), settings, strict, seconds
+        self._lock = threading.Lock()
+        self._stamp: Stamp = ()
+        self._looked = 0.0
+        self._engine = self._load()
+
+    def engine(self) -> Engine:
+        """Return the engine of the newest policies.
+
+        Raises PolicyError if they were changed into something that cannot be used: old policies are not
+        used in their place.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked >= self._seconds and self._stamps() != self._stamp:
+                self._engine = self._load()
+            self._looked = now if now - self._looked >= self._seconds else self._looked
+            return self._engine
+
+    def _files(self) -> dict[str, Path]:
+        if not self._path.is_dir():
+            return {POLICIES: self._path}
+        return {name: self._path / name for name in (POLICIES, ROLES, TAGS, USERS)}
+
+    def _stamps(self) -> Stamp:
+        return tuple(_stamp(path) for path in self._files().values())
+
+    def _load(self) -> Engine:
+        stamp = self._stamps()
+        said = {
+            name: _read(path) for name, path in self._files().items() if name == POLICIES or path.exists()
+        }
+        engine = engine_of(said, self._settings, strict=self._strict)
+        self._stamp, self._looked = stamp, time.monotonic()
+        return engine
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise PolicyError(f"policies cannot be read from {path}: {type(error).__name__}") from error
