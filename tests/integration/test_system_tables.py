@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from exact_rows import exact_rows, in_order
+from tracked_rows import ROWS, tracked_table
 from zoo import expected, unpack
 
 from lockgate.errors import LockgateError
@@ -87,6 +88,16 @@ def test_columns_and_filters_of_rows_with_their_kinds(spark: SparkSession, zoo: 
     ids = f"{zoo}.`row_tracking$row_tracking`"
     assert spark.sql(f"SELECT k FROM {ids} WHERE _ROW_ID = 1").collect() == [(2,)]
     assert spark.sql(f"SELECT max(_ROW_ID), max(_SEQUENCE_NUMBER) FROM {ids}").collect() == [(2, 2)]
+
+
+@pytest.mark.parametrize("form", ["orc", "parquet"])
+def test_rows_keep_their_ids(spark: SparkSession, folder: Path, zoo: str, form: str) -> None:
+    tracked_table(Catalog(folder), form, f"zoo.tracked_{form}")
+    table = f"{zoo}.tracked_{form}"
+    assert sorted(map(tuple, spark.table(table).collect())) == [row[:2] for row in ROWS]
+    assert sorted(map(tuple, spark.table(f"{table}.row_tracking").collect())) == ROWS
+    moved = spark.sql(f"SELECT _SEQUENCE_NUMBER FROM {table}.row_tracking WHERE _ROW_ID = 1 AND k > 1")
+    assert moved.collect() == [(2,)]
 
 
 def test_the_warehouse_says_what_it_holds(spark: SparkSession, zoo: str) -> None:
