@@ -17,7 +17,7 @@ from lockgate.pushdown.predicates import FieldPath
 
 
 class Function(enum.Enum):
-    """What an aggregate computes over the values of a group that are not null."""
+    """Functions of aggregates over the values of a group that are not null."""
 
     COUNT = "COUNT"
     MIN = "MIN"

@@ -17,7 +17,7 @@ from lockgate.pushdown.predicates import Predicate, all_of
 
 
 class PushDownConformance:
-    """What every source must do that takes over filters, columns or a limit.
+    """Tests for sources that take over filters, columns or a limit.
 
     Implement `source`, `read` and `filters`. A test for an ability that the source lacks passes without
     asking anything; at least one ability is required.

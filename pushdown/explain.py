@@ -61,7 +61,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ScanReport:
-    """What a scan did with the query's wishes.
+    """Report of a scan on the query's wishes.
 
     `accepted` are the filters the source guarantees, `skipping` those it only skips data by, `remaining`
     those the engine evaluates, each with the reason. `columns` is None where all columns are read.

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Op(enum.Enum):
-    """What a comparison does; the values are the names Spark's V2 predicates have."""
+    """Operators of comparisons; the values are the names Spark's V2 predicates have."""
 
     EQ = "="
     NE = "<>"

@@ -24,7 +24,7 @@ from lockgate.pushdown.values import Plain, between, comparable, compare, is_nan
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What is known of a column in a file; None where it is not known.
+    """Statistics of a column in a file; None where it is not known.
 
     `min` and `max` bound every value that is not null, and may be wider than the values are (truncated
     strings). `nan_count` matters for floats: writers disagree whether a maximum covers NaN (ORC's leaves it

@@ -121,7 +121,7 @@ def _first(values: Sequence[Plain], reached: Callable[[Plain], bool]) -> int:
 
 
 class Place(enum.Enum):
-    """Where a literal lies among the values of a type."""
+    """Places of a literal among the values of a type."""
 
     BELOW = "below every value"
     AT = "equal to a value"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tokenize
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ REFUSED = {
     r"needless": "not needed",
 }
 PATTERN = re.compile("|".join(rf"\b(?:{words})\b" for words in REFUSED), re.IGNORECASE)
+CLAUSE = re.compile(r"(?:What|Which|Whose|Whom|Who|Where|How|When|Having|From .* to) ")
 TITLE = re.compile(r"^#+ (?:What is known|Which |Whom |Whose |From .* to )", re.MULTILINE)
 
 
@@ -70,6 +72,13 @@ def test_docstrings_messages_and_comments_have_no_words_that_are_read_twice(fold
     assert paths
     found = {str(path.relative_to(ROOT)): refused(python_text(path)) for path in paths}
     assert {path: words for path, words in found.items() if words} == {}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_modules_are_described_by_nouns_and_verbs(folder: str) -> None:
+    paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if path.read_text()]
+    titles = {str(path.relative_to(ROOT)): ast.get_docstring(ast.parse(path.read_text())) for path in paths}
+    assert {path: title for path, title in titles.items() if CLAUSE.match(title or "")} == {}
 
 
 def test_java_has_no_words_that_are_read_twice() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class WarehouseLineage:
-    """Where lineage of a warehouse is kept and asked for; get one by `lineage_of`."""
+    """Lineage of a warehouse, kept and asked for; get one by `lineage_of`."""
 
     def __init__(self, catalog: Catalog, application: str) -> None:
         self.segments = Segments(catalog.file_system, catalog.warehouse)

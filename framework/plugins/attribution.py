@@ -22,7 +22,7 @@ class HookError(Exception):
 
 
 class Attribution(threading.local):
-    """Whose the answers of the running hook call are; each thread has its own."""
+    """Owner of the answers of the running hook call; each thread has its own."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[str, object]] = []

@@ -1,4 +1,4 @@
-"""What hooks hand over and receive, as types; nothing here imports Spark or runs a table's code."""
+"""Types that hooks hand over and receive; nothing here imports Spark or runs a table's code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class BridgeContext(Protocol):
-    """What an operation or a system table may use while it answers the connector."""
+    """Context of an operation or a system table while it answers the connector."""
 
     @property
     def spark(self) -> Any:
@@ -98,7 +98,7 @@ class FilePruner(Protocol):
 
 
 class FileCollection(Protocol):
-    """What a collector makes of one file."""
+    """The work of a collector on one file."""
 
     def add(self, rows: pa.Table) -> None:
         """Take in rows of the file in order; they have the columns that the collector wants."""
@@ -128,7 +128,7 @@ class FileCollector(Protocol):
 
 @runtime_checkable
 class CommitParticipant(Protocol):
-    """What takes part in one commit."""
+    """A participant in one commit."""
 
     def prepare(self, request: CommitRequest) -> None:
         """Get ready, before the commit is tried; what is raised ends the commit, and nothing is visible."""

@@ -17,7 +17,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """What all events have: the moment, in UTC, at which this process noticed what happened."""
+    """An event, with the moment, in UTC, at which this process noticed what happened."""
 
     at: datetime = field(default_factory=_now)
 

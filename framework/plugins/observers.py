@@ -26,7 +26,7 @@ _log = logging.getLogger("lockgate.events")
 
 @dataclass(frozen=True)
 class EventCounts:
-    """How many events were `delivered` to observers, `dropped` as the queue was full, and `failed` there."""
+    """Counts of events: `delivered` to observers, `dropped` as the queue was full, and `failed` there."""
 
     delivered: int
     dropped: int

@@ -1,4 +1,4 @@
-"""Which session may open which catalog, with which keys.
+"""Rights of sessions: the catalogs that each may open, and with which keys.
 
 Confs of a catalog come from two places: what the application started with, which counts for all its sessions,
 and what a session sets for itself, which anyone who may send it SQL can do. Keys that were given to a session

@@ -87,7 +87,7 @@ def _remember(memory: OrderedDict[str, Any], scan_id: str, value: object) -> Non
 
 @dataclass(frozen=True)
 class PushDownExplanation:
-    """What each scan of a query took over and left out; prints as text, one block a scan."""
+    """Explanation of what each scan of a query took over and left out; prints as text, one block a scan."""
 
     sql: str
     scans: tuple[ScanReport, ...]

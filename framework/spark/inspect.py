@@ -1,4 +1,4 @@
-"""What a SQL statement is about, told by Spark's own parser without running or resolving it."""
+"""Inspection of a SQL statement by Spark's own parser, without running or resolving it."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class ProvenKeys(KeyProvider):
 
 @dataclass(frozen=True)
 class Found:
-    """What the tail of a file tells: its columns, those read as masks, its local keys, whether it has tags.
+    """Findings in the tail of a file: its columns, those read as masks, its local keys, whether it has tags.
 
     `masked` has the names of keys by column, `encrypted` the local keys as they are stored.
     """

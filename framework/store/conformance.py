@@ -15,7 +15,7 @@ from lockgate.pushdown import Predicate, Step, describe, to_arrow_expression
 
 
 class PrunerConformance:
-    """What every pruner of files must do: a pruned scan finds the rows that a full scan and a filter find.
+    """Tests for pruners of files: a pruned scan finds the rows that a full scan and a filter find.
 
     Implement `pruner`, `table` and `predicates`.
     """

@@ -1,4 +1,4 @@
-"""Where values of encrypted columns are readable without a key, in all that lies in the folder of a table."""
+"""Exposures: values of encrypted columns that are readable without a key, anywhere in a table's folder."""
 
 from __future__ import annotations
 

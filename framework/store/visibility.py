@@ -1,4 +1,4 @@
-"""Which columns of a table are encrypted, and which of them this process sees only as masks."""
+"""Visibility of columns: which are encrypted, and which of them this process sees only as masks."""
 
 from __future__ import annotations
 

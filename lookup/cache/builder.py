@@ -43,7 +43,7 @@ class _MustReload(Exception):  # noqa: N818 - a turn of events inside this modul
 
 @dataclass(frozen=True)
 class _Cursor:
-    """Where the database stands."""
+    """The position of the database."""
 
     snapshot_id: int
     fingerprint: str

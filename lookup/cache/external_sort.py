@@ -56,7 +56,7 @@ def ahead(
 
 @dataclass(frozen=True)
 class RunHooks:
-    """How runs are written.
+    """Functions that write runs.
 
     All writing is within the budget, `row_bytes` a row plus keys and values; with `cipher`, what is put
     aside is encrypted.

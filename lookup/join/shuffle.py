@@ -32,7 +32,7 @@ _pins: dict[tuple[str, str], Pins] = {}
 
 @dataclass(frozen=True)
 class Buckets:
-    """How a table's rows are spread: so many buckets, by these columns of the dimension."""
+    """Distribution of a table's rows: so many buckets, by these columns of the dimension."""
 
     count: int
     keys: tuple[str, ...]

@@ -44,7 +44,7 @@ def main() -> None:
 
 
 class Turn:
-    """That this process is the one of its application that owns a folder's cache."""
+    """The turn of this process to own a folder's cache, as the only one of its application."""
 
     def __init__(self, folder: Path, name: str, lock: IO[bytes]) -> None:
         self._path = cache_paths.election_lock(folder, name)

@@ -27,7 +27,7 @@ Partition = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class PartitionChoice:
-    """What `scan.partitions` chooses: `fixed` ones by the texts of their values, or the `newest` so many.
+    """Partitions that `scan.partitions` chooses: `fixed` ones by the texts of their values, or the `newest`.
 
     The newest are those with the largest values of the partition columns, compared in their order; with
     `levels` only the columns named in it are compared, and all partitions below are chosen.

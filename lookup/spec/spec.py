@@ -89,7 +89,7 @@ class LookupSpec:
 
 @dataclass(frozen=True)
 class CacheLayout:
-    """What is stored for a lookup, worked out from its spec and the table's schema.
+    """Layout of the rows stored for a lookup, worked out from its spec and the table's schema.
 
     `row_schema` is cached: the answered columns and, where rows must be found again by primary key, that key.
     `read_columns` are read from the table: keys, rows and whatever the condition needs. `keys` names the keys

@@ -57,7 +57,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a statement does, without times, versions and literals: equal shapes are one process.
+    """The shape of a statement, without times, versions and literals: equal shapes are one process.
 
     `rows` are the columns that decide which rows there are, for the whole process. `views` were read through,
     `opaque` names the steps that could not be looked into; `cut` says that the plan was too large.

@@ -18,7 +18,7 @@ _SIMPLE = re.compile(r"[A-Za-z0-9_]+")
 
 @dataclass(frozen=True, order=True)
 class Mask:
-    """What is stored in the clear in place of an encrypted column: the name of a mask and its parameters."""
+    """The mask stored in the clear in place of an encrypted column: its name and parameters."""
 
     name: str
     parameters: tuple[str, ...] = ()

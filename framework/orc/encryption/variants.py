@@ -21,7 +21,7 @@ _MOST_VALUES = 1 << 48
 
 @dataclass(frozen=True)
 class EncryptedColumn:
-    """What anyone may know of an encrypted column: the key it needs and the mask shown without it.
+    """Public facts of an encrypted column: the key it needs and the mask shown without it.
 
     `column` is the top-level column, `path` the encrypted part of it (`address.zip`), mostly the same.
     """

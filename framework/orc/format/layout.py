@@ -10,7 +10,7 @@ MAGIC = b"ORC"
 
 
 class StreamKind(IntEnum):
-    """What a stream of a stripe holds."""
+    """Kinds of streams, by what they hold of a stripe."""
 
     PRESENT = 0
     DATA = 1

@@ -1,4 +1,4 @@
-"""Where a row group starts in the streams of its column: the positions of the row index.
+"""Positions in a row index: where a row group starts in the streams of its column.
 
 A position is, for each stream in the order of the format ("Indexes" in the ORC v1 specification), the start
 of a compression chunk and an offset in its content (without compression one offset), then for runs the

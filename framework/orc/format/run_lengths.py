@@ -22,7 +22,7 @@ _LONGEST_LITERAL = 128
 
 
 class Form(enum.Enum):
-    """How the values of a stream are encoded."""
+    """Encodings of the values of a stream."""
 
     RAW = "raw"
     SIGNED = "signed integers"

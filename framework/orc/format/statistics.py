@@ -19,7 +19,7 @@ _EPOCH_UTC = datetime.datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What is known about a column's values in a file or stripe.
+    """Statistics of a column's values in a file or stripe.
 
     `minimum` and `maximum` bound the values that are not null (they need not occur); None where nothing is
     known. Timestamps are bounds without zone, in UTC; of a column with zone they bear UTC. `null_count` is

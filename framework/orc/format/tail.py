@@ -17,7 +17,7 @@ TAIL_LENGTH = 64 * 1024
 
 @dataclass(frozen=True)
 class Tail:
-    """What the end of a file says about the rest; offsets are bytes from the start of the file."""
+    """The tail of a file, which describes the rest; offsets are bytes from the start of the file."""
 
     name: str
     postscript: proto.Message

@@ -1,4 +1,4 @@
-"""Which bytes of a file each tag covers."""
+"""Coverage of tags: the bytes of a file that each one covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tags are kept in a file: two items of its user metadata, and a mark on its root type."""
+"""Headers of tags in a file: two items of its user metadata, and a mark on its root type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Wrap:
 
 @dataclass(frozen=True)
 class Header:
-    """Whose keys open the tags, how many tags each stripe has, and the tag of the tail."""
+    """The keys that open the tags, the number of tags of each stripe, and the tag of the tail."""
 
     wraps: tuple[Wrap, ...]
     counts: tuple[int, ...]
@@ -80,7 +80,7 @@ class Header:
 
 @dataclass(frozen=True)
 class StoredTags:
-    """What a file says of its tags, complete and consistent in itself, but not yet checked by a key."""
+    """A file's description of its tags, consistent in itself, but not yet checked by a key."""
 
     header: Header
     encoded: bytes

@@ -37,7 +37,7 @@ class Damage:
 
 @dataclass(frozen=True)
 class IntegrityReport:
-    """What checking a whole file showed.
+    """The result of checking a whole file.
 
     `status` is "verified" if every byte is as it was written, "damaged" if some are not (see `damage`, by
     rising offset), "absent" if the file has no tags, and "unverified" if it has, but no key that opens them

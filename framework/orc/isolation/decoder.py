@@ -9,7 +9,7 @@ import pyarrow.orc
 
 
 class Decoder(Protocol):
-    """What decodes plain ORC files that lie whole in memory; safe to use from several threads.
+    """A decoder of plain ORC files that lie whole in memory; safe to use from several threads.
 
     Raises what pyarrow raises: `OSError`, `pa.ArrowInvalid` or another `pa.ArrowException`.
     """

@@ -21,7 +21,7 @@ _REPEATS = 5
 
 
 class MaskConformance:
-    """What every mask promises, whatever it does.
+    """Tests of what every mask promises.
 
     `samples` are arrays of the types that the mask takes, with a null in each.
     """

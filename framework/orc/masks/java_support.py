@@ -1,4 +1,4 @@
-"""What Spark's tasks, which encrypt by Java, write exactly as Python does: masks by type of column.
+"""Masks by type of column that Spark's tasks, which encrypt by Java, write exactly as Python does.
 
 The connector brings masks of its own (`Masks.java`), for ORC's fail on strings, small decimals and whatever
 lies in lists and maps. `tests/integration/test_masks_spark.py` writes every pair by both and compares.

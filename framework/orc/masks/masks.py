@@ -1,4 +1,4 @@
-"""What is stored in the clear in place of encrypted values.
+"""Masks: values stored in the clear in place of encrypted ones.
 
 A mask is made by name from its parameters. The three of Apache ORC are here; others come from plugins, by the
 hook `lockgate_masks`. Masks see flat arrays only: lists, maps and structs keep their shape, and what is in

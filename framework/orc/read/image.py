@@ -33,7 +33,7 @@ _buffers = threading.local()
 
 @dataclass(frozen=True)
 class Projection:
-    """Which columns an image has: `numbers[i]` is the number in the file of column `i` of the image.
+    """Columns of an image: `numbers[i]` is the number in the file of column `i` of the image.
 
     Streams are dropped or replaced by their column's place in the image and their kind. `whole` says that
     no column lacks any of its parts.

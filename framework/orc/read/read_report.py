@@ -1,4 +1,4 @@
-"""What a read had to look at: stripes, row groups and bytes, and what spared it the others."""
+"""Reports of reads: the stripes, row groups and bytes that one looked at, and what spared it the others."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ GAP_ROWS = 4096
 
 
 class StripeRowGroups:
-    """What the row indexes of one stripe are good for; they are read when they are first needed.
+    """Row groups of one stripe; their row indexes are read when they are first needed.
 
     Not for several threads at once.
     """

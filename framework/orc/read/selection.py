@@ -1,4 +1,4 @@
-"""Which row groups of a stripe may match: by statistics, then Bloom filters, then dictionaries."""
+"""Selection of the row groups of a stripe that may match: by statistics, Bloom filters, dictionaries."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from lockgate.framework.orc.read.stream_bytes import PIECE, StreamBytes
 
 @dataclass(frozen=True)
 class Cut:
-    """Which part of a stream is wanted: from `start` to `end` (None = its end)."""
+    """The wanted part of a stream: from `start` to `end` (None = its end)."""
 
     form: Form
     start: Position

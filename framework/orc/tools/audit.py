@@ -1,4 +1,4 @@
-"""Which columns of a file are not encrypted as a table's options want them."""
+"""Audit of a file: its columns that are not encrypted as a table's options want them."""
 
 from __future__ import annotations
 

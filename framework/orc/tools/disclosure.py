@@ -1,4 +1,4 @@
-"""What an ORC file tells those who hold no key, in plain words."""
+"""Disclosure: what an ORC file tells readers without a key, in plain words."""
 
 from __future__ import annotations
 

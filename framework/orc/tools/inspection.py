@@ -1,4 +1,4 @@
-"""What is in an ORC file: layout, stripes, encrypted columns, statistics, and what it reveals keyless."""
+"""Inspection of an ORC file: layout, stripes, encrypted columns, statistics, and what shows without keys."""
 
 from __future__ import annotations
 

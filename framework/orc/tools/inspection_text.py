@@ -1,4 +1,4 @@
-"""What was found in an ORC file, as tables and sentences for people."""
+"""Findings in an ORC file, as tables and sentences for people."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _PIECE = GRANULE
 
 @dataclass(frozen=True)
 class NewKey:
-    """What a variant is encrypted with from now on."""
+    """The key that a variant is encrypted with from now on."""
 
     key: KeyMetadata
     local_key: LocalKey

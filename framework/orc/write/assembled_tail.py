@@ -20,7 +20,7 @@ _HADOOP = 1  # The kind of key provider that Apache's own writers name, whatever
 
 @dataclass
 class Written:
-    """What is known of the stripes written so far; statistics have the columns of the wide file.
+    """The stripes written so far; statistics have the columns of the wide file.
 
     `tags` makes the tags of a file with encrypted columns, and is None for others. `metadata` is the user's
     own.
@@ -110,7 +110,7 @@ def _encrypt_statistics(
 
 @dataclass(frozen=True)
 class Ending:
-    """What stands behind the last stripe: two parts as they are stored, and two messages to complete."""
+    """The end of a file, behind the last stripe: two parts as stored, and two messages to complete."""
 
     statistics: bytes
     metadata: bytes

@@ -1,4 +1,4 @@
-"""From what callers have to what Arrow's ORC writer takes."""
+"""Conversion of callers' rows to what Arrow's ORC writer takes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class EncryptedColumn:
 
 
 class WideTable:
-    """How rows become wide, and which column of the wide file ends up where."""
+    """The widening of rows, and the place of each column of the wide file."""
 
     def __init__(self, schema: pa.Schema, encryption: Encryption, keys: KeyProvider) -> None:
         self.schema = schema

@@ -1,4 +1,4 @@
-"""Where a written file goes, and the writing of files without encryption."""
+"""Destinations of written files, and the writing of files without encryption."""
 
 from __future__ import annotations
 

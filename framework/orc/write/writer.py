@@ -38,7 +38,7 @@ _CODECS = {
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """What was written: bytes, rows, and which columns are encrypted."""
+    """The result of writing a file: bytes, rows, and which columns are encrypted."""
 
     size: int
     row_count: int

@@ -1,4 +1,4 @@
-"""What goes over the bridge: a question in JSON, and its answer or error."""
+"""Messages of the bridge: a question in JSON, and its answer or error."""
 
 from __future__ import annotations
 

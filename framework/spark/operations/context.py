@@ -1,4 +1,4 @@
-"""What an operation may use while it answers the connector."""
+"""Context of an operation: what it may use while it answers the connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which data files the connector reads: ORC, and Parquet unless structs in them have changed."""
+"""Data files that the connector reads: ORC, and Parquet unless structs in them have changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Spark session chooses for values of encrypted columns that would be stored in the clear."""
+"""A Spark session's choice for values of encrypted columns that would be stored in the clear."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CommitFiles:
-    """What the attempts of a commit write in addition to the snapshot; nothing refers to it before that."""
+    """Files that the attempts of a commit write; nothing refers to them before the snapshot is written."""
 
     def __init__(self, table: TableHandle) -> None:
         self.table = table

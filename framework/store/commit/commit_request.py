@@ -1,4 +1,4 @@
-"""What a commit is asked to do, checked as far as the table's state does not matter."""
+"""Requests to commit, checked as far as the table's state does not matter."""
 
 from __future__ import annotations
 

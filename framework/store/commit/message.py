@@ -1,4 +1,4 @@
-"""What a writer hands to a commit: files added to and deleted from one bucket."""
+"""Commit messages, from a writer to a commit: files added to and deleted from one bucket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far each stream has committed, handed on from snapshot to snapshot, so that expiry forgets no epoch.
+"""Progress of each stream, handed on from snapshot to snapshot, so that expiry forgets no epoch.
 
 A stream that starts again asks whether its last epoch was committed. The snapshot that did it may have
 expired by then, so every snapshot carries, in its property `lockgate.streams`, the last commit of each

@@ -1,4 +1,4 @@
-"""What a commit does to deletion vectors: rows are marked, and vectors go with the files that go.
+"""Changes of deletion vectors by a commit: rows are marked, and vectors go with the files that go.
 
 Source: Paimon's `AppendDeleteFileMaintainer`, `BucketedDvMaintainer` and `DeletionVectorIndexFileWriter`.
 Index files never change: one that holds a vector to be changed is replaced by another, with the rest of its

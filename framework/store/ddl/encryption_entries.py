@@ -12,7 +12,7 @@ from lockgate.framework.orc.format.column_paths import spell, split
 
 @dataclass(frozen=True)
 class Entry:
-    """What is said of a column, or of a part of one: its path, and the key or the mask's text."""
+    """An entry about a column, or a part of one: its path, and the key or the mask's text."""
 
     path: tuple[str, ...]
     key: str | None = None

@@ -16,7 +16,7 @@ ColumnPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Position:
-    """Where a column goes among its neighbours: behind `after`, or to the front if that is None."""
+    """The place of a column among its neighbours: behind `after`, or at the front if that is None."""
 
     after: str | None = None
 

@@ -1,4 +1,4 @@
-"""What readers of data files have in common, and which of them a file needs."""
+"""The common interface of readers of data files, and the choice of one for a file."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Where: TypeAlias = tuple[tuple[Any, ...], int]
 
 @dataclass(frozen=True)
 class Change:
-    """What one snapshot changed.
+    """The changes of one snapshot.
 
     `rows` has the columns asked for and `_VALUE_KIND` (int8: 0 +I, 1 -U, 2 +U, 3 -D) in the end: the newest
     row of each key that the snapshot wrote, or all rows it appended. +I and +U set a key's row, -U and -D

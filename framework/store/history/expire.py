@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExpireResult:
-    """How many snapshots, data files (with indexes and change logs) and manifests (with lists) were removed.
+    """Numbers of removed snapshots, data files (with indexes and change logs) and manifests (with lists).
 
     `bytes` counts what they held on disk, `earliest_snapshot` is the oldest that remains. After a dry run:
     what would be removed.
@@ -127,7 +127,7 @@ def _needed_by_consumers(table: TableHandle, dry_run: bool) -> Iterable[int]:
 
 @dataclass
 class _Removal:
-    """What goes with the expired snapshots, path → bytes; `retained` is the first snapshot that stays."""
+    """Files that go with the expired snapshots, path → bytes; `retained` is the first snapshot that stays."""
 
     table: TableHandle
     retained: Snapshot

@@ -34,7 +34,7 @@ _CHECK_SUM = (".", ".crc")
 
 @dataclass(frozen=True)
 class OrphanResult:
-    """How many data files and other files nothing refers to, and their bytes; they were deleted.
+    """Numbers of deleted data files and other files that nothing referred to, and their bytes.
 
     `young_files` are those that stay because they are not old enough. After a dry run: what would go.
     """

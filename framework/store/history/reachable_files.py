@@ -1,4 +1,4 @@
-"""Which files of a table its snapshots, tags and branches need, and which a snapshot alone refers to.
+"""Reachable files: those that a table's snapshots, tags and branches need, or that one snapshot alone needs.
 
 Names are enough to tell files apart, because writers never give one twice. Source: Paimon's
 `OrphanFilesClean` and `TagDeletion`.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RollbackResult:
-    """What a rollback removed, or would remove: snapshots, tags and files, and the bytes of the files.
+    """Removals of a rollback, done or to be done: snapshots, tags and files, and the bytes of the files.
 
     `consumers` stood beyond the target and read next what is committed next.
     """

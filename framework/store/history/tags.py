@@ -26,7 +26,7 @@ _FORBIDDEN = '/\\:*?"<>|,'
 
 @dataclass(frozen=True)
 class Released:
-    """What went with a tag: data files (with indexes), other files, and the bytes of both."""
+    """Files that went with a tag: data files (with indexes), other files, and the bytes of both."""
 
     data_files: int = 0
     manifests: int = 0

@@ -1,4 +1,4 @@
-"""What is known of one column in many files: arrays of the smallest and largest values, as manifests hold
+"""Bounds of one column in many files: arrays of the smallest and largest values, as manifests hold
 them.
 
 Only types whose values become whole numbers or text are known here: integers, DATE, DECIMAL up to 18 digits,

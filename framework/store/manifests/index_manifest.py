@@ -79,7 +79,7 @@ _SCHEMA = fastavro.parse_schema(
 
 @dataclass(frozen=True)
 class VectorRange:
-    """Where the vector of a data file lies in an index file, in bytes; `cardinality` counts deleted rows.
+    """The place of a data file's vector in an index file, in bytes; `cardinality` counts deleted rows.
 
     `length` is what the manifest says, which formats count differently; None: older writers did not count.
     """

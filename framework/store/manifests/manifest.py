@@ -1,4 +1,4 @@
-"""What a manifest says: which data files were added to or deleted from which bucket.
+"""Entries of manifests: data files that were added to or deleted from a bucket.
 
 Source: Paimon's specification, page "Manifest", and `DataFileMeta` for the fields it does not list.
 """
@@ -62,7 +62,7 @@ class DataFileMeta:
 
 @dataclass(frozen=True)
 class VectorPlace:
-    """Where the deletion vector of a data file lies in an index file, and how many rows it deletes.
+    """The place of a data file's deletion vector in an index file, and how many rows it deletes.
 
     `length` is the manifest's, which counts the size and the check sum in one of the two layouts alone.
     """

@@ -12,7 +12,7 @@ P = TypeVar("P", bound=Sized)
 
 
 class ParsedCache(Generic[K, P]):
-    """What was parsed, for all tables of the process; the least recently used goes first."""
+    """Parsed files, for all tables of the process; the least recently used goes first."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity

@@ -1,4 +1,4 @@
-"""What files of a table hold, in the clear, of columns that are to be encrypted."""
+"""Plain files: those of a table that hold values of columns to be encrypted in the clear."""
 
 from __future__ import annotations
 

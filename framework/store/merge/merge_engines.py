@@ -78,7 +78,7 @@ def composed(plan: MergePlan, table: pa.Table, keys: KeyRows) -> pa.Table:
 
 
 class _Engine:
-    """What both engines have in common: a state for each column, the newest row and the kind of each key."""
+    """The common part of both engines: a state for each column, the newest row and the kind of each key."""
 
     def __init__(self, plan: MergePlan, table: pa.Table, keys: KeyRows) -> None:
         self.plan = plan

@@ -45,7 +45,7 @@ _OF_ENGINES = {
 
 
 class RowKind(IntEnum):
-    """What a row does to its key."""
+    """Kinds of rows, by what one does to its key."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -55,7 +55,7 @@ class RowKind(IntEnum):
 
 @dataclass(frozen=True)
 class ColumnMerge:
-    """How the values of one column become one.
+    """The merge of one column: how its values become one.
 
     `function` is one of `FUNCTIONS`, "last" (the newest row's value), "set" (of the newest row of its group)
     or "sequence" (a column that orders a group). `group` is the number of its group in the plan. The others
@@ -122,7 +122,7 @@ class SequenceGroup:
 
 @dataclass(frozen=True)
 class MergePlan:
-    """How the rows of one key become one row.
+    """The merge of rows with one key into one row.
 
     `key`, `sequence` and `kind` name columns of the files: rows are equal by `key`, newer by `sequence`, and
     retract by `kind` 1 (-U) and 3 (-D). The columns of `sequence` are compared one after the other: the

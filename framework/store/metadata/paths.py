@@ -1,4 +1,4 @@
-"""Where the files of a table lie, and how partition values become folder names.
+"""Paths of a table's files, and the folder names of partition values.
 
 Source: Paimon's `FileStorePathFactory`, `PartitionPathUtils` and `InternalRowPartitionComputer`.
 """

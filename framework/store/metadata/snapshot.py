@@ -23,7 +23,7 @@ BATCH_COMMIT_IDENTIFIER = 2**63 - 1
 
 
 class CommitKind(StrEnum):
-    """What a commit did; a reader that follows changes skips COMPACT."""
+    """Kinds of commits; a reader that follows changes skips COMPACT."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"

@@ -24,7 +24,7 @@ Buckets = list[list[Section]]
 
 @dataclass(frozen=True)
 class PruningQuestion:
-    """What a query asks of the stored rows of a table.
+    """A query's conditions on the stored rows of a table.
 
     `exact` are the filters that are asked of rows again, `late` those that are not (see `late_filters`).
     `hides`: a row filter is among them, which those whom it keeps from seeing rows must not be shown.

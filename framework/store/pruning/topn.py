@@ -32,7 +32,7 @@ def limited(buckets: Buckets, limit: int) -> Buckets:
 
 @dataclass(frozen=True)
 class Extent:
-    """What is known of a column in one section.
+    """The extent of a column in one section.
 
     `low` and `high` bound its values, None if they are not known; `values` and `nulls` are rows it surely has
     with and without a value; `may_be_null` and `may_have_values` say whether there may be such rows at all.

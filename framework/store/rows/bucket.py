@@ -1,4 +1,4 @@
-"""Which bucket a row belongs to: murmur hash of its bucket key as a BinaryRow, modulo the number of buckets.
+"""Buckets of rows: murmur hash of the bucket key as a BinaryRow, modulo the number of buckets.
 
 Source: Paimon's `DefaultBucketFunction` and `MurmurHashUtils`. Whole columns are hashed at once: rows are
 laid out as a matrix of words, one for each width that variable-length values need.

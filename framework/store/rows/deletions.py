@@ -1,4 +1,4 @@
-"""What the rows hold that delete a key.
+"""Rows that delete a key, and what they hold.
 
 Paimon's writers put the whole row that is deleted into a deletion, and its compactions stop at one that has a
 null in a NOT NULL column. A deletion holds the values of the row where they are known: DELETE by a condition

@@ -28,7 +28,7 @@ _SURROGATES = range(0xD800, 0xE000)
 
 @dataclass(frozen=True)
 class StatsMode:
-    """What is kept of a column: nothing, null counts, or bounds of at most `length` characters or bytes
+    """Statistics kept of a column: nothing, null counts, or bounds of at most `length` characters or bytes
     (None: whole)."""
 
     counts: bool

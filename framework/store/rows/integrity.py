@@ -1,4 +1,4 @@
-"""How the data files of a table are checked by their tags: the option `orc.integrity`."""
+"""Checking of a table's data files by their tags: the option `orc.integrity`."""
 
 from __future__ import annotations
 

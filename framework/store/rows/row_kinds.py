@@ -33,7 +33,7 @@ _RETRACTS = (RowKind.UPDATE_BEFORE, RowKind.DELETE)
 
 @dataclass(frozen=True)
 class KindPolicy:
-    """What becomes of rows by their kind; kinds that are neither dropped nor refused are written.
+    """Treatment of rows by their kind; kinds that are neither dropped nor refused are written.
 
     `column` holds the kind of each row as a text, None if rows come with their kinds; `refused` says why.
     """

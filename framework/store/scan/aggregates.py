@@ -57,7 +57,7 @@ _MILLIS = 3
 
 @dataclass(frozen=True)
 class AggregateAnswer:
-    """What metadata tells about aggregates; `rows` is None unless it tells all of them exactly.
+    """Answer of metadata to aggregates; `rows` is None unless it tells all of them exactly.
 
     `rows` has the columns of the grouping and then one for each aggregate, named as it prints; without a
     grouping it is one row, also of an empty table.

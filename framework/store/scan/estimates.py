@@ -1,4 +1,4 @@
-"""What an optimizer may believe of the columns of a scan: bounds, nulls, how many values differ at most.
+"""Estimates for optimizers of the columns of a scan: bounds, nulls, how many values differ at most.
 
 Of the files that are left after pruning, by their statistics alone; rows that a merge drops are counted too.
 """

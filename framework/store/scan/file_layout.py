@@ -1,4 +1,4 @@
-"""How rows lie in the files of a table: in which buckets, and by which columns files differ.
+"""Layout of rows in the files of a table: their buckets, and the columns by which files differ.
 
 An engine that knows it joins two tables bucket by bucket, and asks at run time only for values of columns
 that leave files out.

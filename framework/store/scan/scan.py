@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What must be read for a query, of one snapshot.
+    """The files to be read for a query, of one snapshot.
 
     `predicate`, `columns` (None: all) and `limit` are the query's wishes; the splits may hold rows that break
     the predicate outside partition columns, and more rows than the limit. `row_count` counts rows before they

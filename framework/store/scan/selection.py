@@ -1,4 +1,4 @@
-"""What of a table's history a query reads: a snapshot, or what was added between two.
+"""Selection of the part of a table's history that a query reads: a snapshot, or what was added between two.
 
 Source: Paimon's options `scan.*` and `incremental-between*`, and its `IncrementalDeltaStartingScanner`.
 """
@@ -99,7 +99,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a query names: a snapshot (0: the empty table) or a range of them; neither: nothing was named."""
+    """The snapshot that a query names (0: the empty table), or a range; neither: nothing was named."""
 
     snapshot_id: int | None = None
     between: Between | None = None

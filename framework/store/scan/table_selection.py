@@ -1,4 +1,4 @@
-"""What a query reads that does not say it: what the table's own options select, else its newest snapshot.
+"""Selection for queries that make none: what the table's own options select, else its newest snapshot.
 
 Source: Paimon's `CoreOptions.startupMode` and `TimeTravelUtil`, for batch reads.
 """

@@ -1,4 +1,4 @@
-"""Which files of a snapshot queries read, and which of their rows are deleted.
+"""Visible files: those of a snapshot that queries read, and which of their rows are deleted.
 
 Of a key table with deletion vectors level 0 is read once a compaction has looked for older rows of its keys;
 buckets below 0 hold rows that wait for their bucket. Source: Paimon's `SnapshotReaderImpl` and

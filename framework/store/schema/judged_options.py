@@ -15,7 +15,7 @@ from lockgate.framework.options.table_options import is_known
 
 
 class Verdict(Enum):
-    """What an option of a table means here."""
+    """A verdict on an option of a table."""
 
     HONOURED = "honoured"
     HARMLESS = "harmless for rows"

@@ -41,7 +41,7 @@ CURRENT_VERSION = 3
 
 @dataclass(frozen=True)
 class Schema:
-    """What a user gives to create a table.
+    """The schema that a user gives to create a table.
 
     Keys may also come as the options `primary-key` and `partition`, as in Spark's table properties.
     """

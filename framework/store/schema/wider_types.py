@@ -1,4 +1,4 @@
-"""Which types a column may change to: those that hold every value it can have had, read from old files alike
+"""Types that a column may change to: those that hold every value it can have had, read from old files alike
 by Python and by Spark.
 """
 

@@ -1,4 +1,4 @@
-"""How Paimon spells values in its system tables.
+"""Spelling of values in Paimon's system tables.
 
 Partitions as SQL casts them to text, keys and bounds as Java prints its internal values (days for DATE).
 """

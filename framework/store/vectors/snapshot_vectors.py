@@ -1,4 +1,4 @@
-"""Which data files of a snapshot have a deletion vector, and where it lies."""
+"""Deletion vectors of a snapshot: which data files have one, and where it lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of an append table a condition is true of, by their positions in their files.
+"""Marking of rows of an append table that meet a condition, by their positions in their files.
 
 For tables with `deletion-vectors.enabled`: the rows are deleted where they lie, and no file is written again.
 """

@@ -1,4 +1,4 @@
-"""Which of the rows that a commit adds are the newest of their keys, where columns say what is newer.
+"""Newest rows of their keys among those that a commit adds, where columns say what is newer.
 
 With `sequence.field` a row that comes late may be older than the one that is there: who follows a table's
 changes must not take it in (Paimon's issue #2621).

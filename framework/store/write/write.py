@@ -191,7 +191,7 @@ def _make_writer(table: TableHandle) -> _KeyWriter | _AppendWriter:
 
 
 class _Writer:
-    """What both kinds of table have in common: splitting rows, and counting sequence numbers."""
+    """The common part of writing to both kinds of table: splitting rows, and counting sequence numbers."""
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table

@@ -38,7 +38,7 @@ class Condition:
 
 
 class Defined(Protocol):
-    """What a condition needs of its service."""
+    """The needs of a condition of its service."""
 
     @property
     def conditions(self) -> Mapping[str, Mapping[str, Any]]:

@@ -28,7 +28,7 @@ Said = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a plugin's own configuration says, in addition to the service's."""
+    """Settings of a plugin's own configuration, in addition to the service's."""
 
     super_users: frozenset[str] = frozenset()
     super_groups: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ Scopes = Mapping[str, str]
 
 
 class Match(Enum):
-    """How a policy's resource stands to the requested one; sorted as Ranger sorts tags by it."""
+    """The relation of a policy's resource to the requested one; sorted as Ranger sorts tags by it."""
 
     SELF = 0
     SELF_AND_ALL_DESCENDANTS = 1

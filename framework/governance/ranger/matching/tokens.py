@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Names:
-    """What a request has to say for tokens: `tokens` by name, and what an expression comes to."""
+    """Values of a request for tokens: `tokens` by name, and what an expression comes to."""
 
     tokens: Mapping[str, object] = field(default_factory=dict)
     resolve: Callable[[str], str] | None = None
@@ -20,7 +20,7 @@ NO_NAMES = Names()
 
 @dataclass(frozen=True)
 class Delimiters:
-    """What tokens begin and end with, what takes that meaning away, and how their names begin."""
+    """Delimiters of tokens: their begin and end, what takes that meaning away, and how their names begin."""
 
     start: str = "{"
     end: str = "}"

@@ -32,7 +32,7 @@ _MARKERS = {
 
 
 class ServiceDefinition:
-    """What a service's resources and accesses are; raises InputError if it is no service definition."""
+    """A service's resources and accesses; raises InputError if it is no service definition."""
 
     def __init__(self, said: Mapping[str, Any]) -> None:
         if not isinstance(said, Mapping) or not said.get("resources"):

@@ -9,7 +9,7 @@ from lockgate.framework.governance.ranger.policies.item import PUBLIC
 
 
 class Roles:
-    """Who has which role, closed over roles within roles."""
+    """Members of roles, closed over roles within roles."""
 
     def __init__(self, roles: Iterable[Mapping[str, Any]] = ()) -> None:
         """Read roles as Ranger's admin gives them: a name, and members of each kind by their names."""
