@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
     InputError,
@@ -16,9 +16,12 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.access import Action, Target
-from lockgate.framework.plugins import ProcedureCalled, authorize, plugins, publish
+from lockgate.framework.plugins import ProcedureCalled, authorize, current_principal, plugins, publish
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext, ProcedureResult
 from lockgate.procedures.values import value_type
+
+if TYPE_CHECKING:
+    from lockgate.framework.store import Catalog
 
 # What Iceberg and Delta call what we have under another name.
 _ELSEWHERE = {
@@ -142,6 +145,7 @@ def _observed(
 ) -> Iterable[Sequence[Any]]:
     """Call the procedure, and publish an event with its outcome."""
     started = time.monotonic()
+    user = current_principal().user
     error: str | None = None
     try:
         return procedure.call(context, **arguments)
@@ -154,12 +158,20 @@ def _observed(
             ProcedureCalled(
                 procedure=procedure.name,
                 table=table if isinstance(table, str) else None,
+                warehouse=_warehouse(context),
+                user=user,
                 arguments=tuple(sorted(name for name, value in arguments.items() if value is not None)),
                 dry_run=arguments.get("dry_run") is True,
                 seconds=time.monotonic() - started,
                 error=error,
             )
         )
+
+
+def _warehouse(context: ProcedureContext) -> str | None:
+    """Return the address of the warehouse; None for a call that was given none."""
+    catalog: Catalog | None = context.catalog
+    return None if catalog is None else catalog.file_system.uri(catalog.warehouse).rstrip("/")
 
 
 def signature(procedure: Procedure) -> str:

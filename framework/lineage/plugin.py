@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lockgate.framework.plugins import BridgeOperation, CommandMaker, LakeMethod, hookimpl
+from lockgate.framework.plugins import (
+    BridgeOperation,
+    CommandMaker,
+    Event,
+    LakeMethod,
+    ProcedureCalled,
+    hookimpl,
+)
 
 if TYPE_CHECKING:
     from lockgate.procedures import Procedure
@@ -41,3 +48,12 @@ def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
     from lockgate.framework.lineage.cli import add_lineage
 
     return {"lineage": add_lineage}
+
+
+@hookimpl
+def lockgate_event(event: Event) -> None:
+    """Note calls of procedures."""
+    if isinstance(event, ProcedureCalled) and event.warehouse is not None:
+        from lockgate.framework.lineage.calls import note_call
+
+        note_call(event, event.warehouse)

@@ -22,6 +22,7 @@ class WarehouseLineage:
     """Lineage of a warehouse, kept and asked for; get one by `lineage_of`."""
 
     def __init__(self, catalog: Catalog, application: str) -> None:
+        self.catalog = catalog
         self.segments = Segments(catalog.file_system, catalog.warehouse)
         self.journal = Journal(self.segments, application)
 
@@ -49,6 +50,15 @@ def lineage_of(catalog: Catalog, application: str | None = None) -> WarehouseLin
         if address not in _known:
             _known[address] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
         return _known[address]
+
+
+def catalog_at(address: str) -> Catalog:
+    """Return the catalog of a warehouse by its address: the one that this process has opened, if any."""
+    from lockgate.framework.store.catalog import Catalog
+
+    with _lock:
+        known = _known.get(address)
+    return Catalog(address) if known is None else known.catalog
 
 
 def flush_all() -> None:

@@ -72,11 +72,13 @@ class ProcedureCalled(Event):
     """A procedure ended after `seconds`; `error` is the name of the error's class, or None for success.
 
     `arguments` are the names of the arguments that were given, without their values; `table` is the table
-    that an argument of that name named, if any.
+    that an argument of that name named, if any. `warehouse` is its folder, and `user` the one who called.
     """
 
     procedure: str
     table: str | None
+    warehouse: str | None = None
+    user: str | None = None
     arguments: tuple[str, ...]
     dry_run: bool
     seconds: float

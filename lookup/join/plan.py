@@ -64,6 +64,8 @@ _LOST_SECONDS = 60.0
 
 # Metadata of an answer, by which the connector knows it (`ColumnFlow`).
 _LOOKED_UP = "lockgate.looked-up"
+# Metadata of a column, by which lineage knows what it is made of: a list of table and column.
+_MADE_OF = "lockgate.lineage"
 
 _numbers = itertools.count(1)
 
@@ -93,7 +95,11 @@ class Join:
 
 def column_named(name: str) -> Column:
     """The column of exactly this name, whatever is in it."""
-    return functions.col("`" + name.replace("`", "``") + "`")
+    return functions.col(_quoted(name))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def next_number() -> int:
@@ -160,10 +166,12 @@ def by_cache(join: Join) -> DataFrame:
 
 
 def _marks(join: Join) -> dict[str, dict[str, Any]]:
-    """Metadata of the new columns: which are masks, and which are values of encrypted columns."""
+    """Metadata of the new columns: where they come from, which are masks, and which values are encrypted."""
     masked, encrypted = masked_columns(join.dimension), column_marks(join.dimension)
     marks: dict[str, dict[str, Any]] = {}
+    table = ".".join(map(_quoted, join.name))
     for name, column in zip(join.names, join.spec.columns, strict=True):
+        marks[name] = {_MADE_OF: json.dumps([(table, column)])}
         if column in masked:
             marks.setdefault(name, {})["lockgate.masked"] = masked[column]
         if column in encrypted:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lockgate.errors import ColumnNotFoundError, InputError
+from lockgate.framework.lineage import declare
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.lineage.model.kinds import kind_names
 from lockgate.framework.lineage.questions.vertices import processes
 from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.plugins import plugins
 
 if TYPE_CHECKING:
     from lockgate import Lake
@@ -249,6 +252,54 @@ def test_a_function_of_batches_is_looked_through(
     query = joined.writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
     query.foreachBatch(lambda rows, _: rows.writeTo(table("b")).append()).start().awaitTermination()
     assert made_of(lake, table("b"), "direct") == {"x": {("people.pay", "transformation")}}
+
+
+@pytest.mark.parametrize("strategy", ["lookup", "worker", "spark"])
+def test_lookup_joins_are_exact(
+    lake: Lake,
+    people: str,
+    table: Callable[[str], str],
+    options: dict[str, str],
+    lookups_end: None,
+    strategy: str,
+) -> None:
+    given = {
+        **options,
+        "lookup.strategy": "spark" if strategy == "spark" else "lookup",
+        "lookup.cache": "memory",
+    }
+    given["lookup.in-jvm"] = str(strategy == "lookup").lower()
+    rows = lake.spark.table(f"{people}people").select("name", "dept")
+    joined = lake.lookup_join(rows, f"{people}depts", on="dept", select=["dname"], options=given)
+    joined.selectExpr("name", "upper(dname) AS d").writeTo(table("joined")).create()
+    found = made_of(lake, table("joined"), "direct")
+    assert found == {"name": {("people.name", "identity")}, "d": {("depts.dname", "transformation")}}
+
+
+def test_declared_columns(lake: Lake, people: str, table: Callable[[str], str]) -> None:
+    """Rows that went through Python have no plan to look at: nothing is guessed."""
+    rows = lake.spark.createDataFrame([(1, "a")], "id INT, name STRING")
+    rows.writeTo(table("guessed")).create()
+    lake.sql(f"INSERT INTO {table('guessed')} SELECT id, name FROM {people}people")
+    assert made_of(lake, table("guessed")).keys() == {"id", "name"}
+    declared = declare(rows, {"name": [f"{people}people.name"], "id": ["file:/in/ids#n"]})
+    declared.select("name", "id").writeTo(table("declared")).create()
+    found = made_of(lake, table("declared"), "direct")
+    assert found["name"] == {("people.name", "identity")}
+    assert found.keys() == {"name", "id"}
+    with pytest.raises(ColumnNotFoundError, match="name"):
+        declare(rows, {"nmae": ["lake.a.b.c"]})
+    with pytest.raises(InputError, match="path#column"):
+        declare(rows, {"name": ["people.name"]})
+
+
+def test_calls_are_processes(lake: Lake, people: str, table: Callable[[str], str], database: str) -> None:
+    lake.sql(f"CREATE TABLE {table('c')} (x INT)")
+    lake.sql(f"CALL lake.sys.expire_snapshots(table => '{table('c')}', retain_max => 1, dry_run => true)")
+    plugins().events.flush()
+    [call] = [each for each in records(lake, database) if each["kind"] == "CALL"]
+    assert (call["name"], call["count"], call["run"]["dry"]) == ("expire_snapshots", 1, True)
+    assert call["run"]["who"]["user"]
 
 
 def test_counters(lake: Lake, people: str) -> None:

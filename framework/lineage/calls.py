@@ -1,0 +1,46 @@
+"""Calls of procedures as processes, from the event that each publishes when it has ended."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from lockgate.framework.lineage.model.names import joined
+from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
+from lockgate.framework.lineage.warehouse import catalog_at, lineage_of
+from lockgate.framework.version import VERSION
+
+if TYPE_CHECKING:
+    from lockgate.framework.plugins import ProcedureCalled
+    from lockgate.framework.store.catalog import Catalog
+
+# They ask the lineage, or tidy it up.
+_OWN = frozenset({"lineage", "impact", "plaintext", "compact_lineage"})
+
+
+def note_call(event: ProcedureCalled, warehouse: str) -> None:
+    """Note a call in the warehouse at this address; one that changed nothing is marked as dry."""
+    if event.procedure in _OWN:
+        return
+    catalog = catalog_at(warehouse)
+    target = None if event.table is None else _table(catalog, event.table)
+    ended = int(event.at.timestamp() * 1000)
+    run = Run(
+        started=ended - int(event.seconds * 1000),
+        ended=ended,
+        failed=int(event.error is not None),
+        dry=event.dry_run,
+        how=f"CALL sys.{event.procedure}({', '.join(event.arguments)})",
+        error=event.error,
+        where={"host": socket.gethostname()},
+        who={"user": event.user or ""},
+        which={"lockgate": VERSION},
+    )
+    lineage_of(catalog).journal.add(Record(Shape("CALL", target, name=event.procedure), run))
+
+
+def _table(catalog: Catalog, name: str) -> Dataset:
+    parts = [part.strip("`") for part in name.split(".")][-2:]
+    plain = ".".join(parts)
+    found = len(parts) == 2 and catalog.table_exists(plain)
+    return Dataset(joined(parts), id=str(catalog.load_table(plain).table_id) if found else "")
