@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lockgate.framework.options.option import Option
 from lockgate.framework.plugins import BridgeOperation, LakeMethod, SystemTable, hookimpl
-from lockgate.lookup.spec.options import register
 
-register()
+
+@hookimpl
+def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
+    """Declare `lookup.*`: tables carry defaults, and a join's reads say what they are for."""
+    from lockgate.lookup.join.pin_table import READ_OPTIONS
+    from lockgate.lookup.spec.options import ALL
+
+    return {"table": ALL, "read": (*ALL, *READ_OPTIONS)}
 
 
 @hookimpl

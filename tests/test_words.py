@@ -94,7 +94,7 @@ def test_options_and_arguments_have_no_words_that_are_read_twice() -> None:
     from lockgate.procedures.builtin import builtin_procedures
 
     plugins()  # plugins add options
-    texts = [option.doc for option in table_options.KNOWN.values()]
+    texts = [option.doc for option in table_options.known_options().values()]
     for procedure in builtin_procedures():
         texts += [procedure.description, *(parameter.doc for parameter in procedure.parameters)]
     assert len(texts) > 60

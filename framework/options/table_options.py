@@ -6,7 +6,7 @@ Names and defaults are Paimon's where Paimon has the option, and Apache ORC's fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -309,9 +309,8 @@ _FREE_PREFIXES = ("option.", "spark.")
 # Set by REPLACE TABLE alone; see `store.generations`.
 _KEPT_ACCOUNT = frozenset({"lockgate.generation"})
 
-# Options of lookups are known once lookups are loaded, and checked from then on. These are other engines'.
-_LOOKUPS = "lookup."
-_LOOKUPS_OF_OTHERS = re.compile(
+# Paimon's, about lookups that other engines make.
+_PAIMONS_LOOKUPS = re.compile(
     r"lookup\.(async(-thread-number)?|cache-rows|cache-spill-compression|cache\.bloom\.filter\.(enabled|fpp)"
     r"|continuous\.discovery-interval|dynamic-partition\.refresh-interval|max-retries|partial-cache\..+"
     r"|hash-load-factor|merge-.+|remote-file\..+|local-file-type)"
@@ -340,13 +339,21 @@ COLUMN_MERGE = re.compile(
 _SEQUENCE_GROUP = re.compile(r"fields\..+\.sequence-group")
 
 
-def register_option(option: Option[Any]) -> None:
-    """Register an option of a feature, so that its values are validated.
+_declared: list[Callable[[], Mapping[str, Option[Any]]]] = []
 
-    Raises OptionError if another option has that key.
-    """
-    if KNOWN.setdefault(option.key, option) is not option:
-        raise OptionError(f"option {option.key!r} is defined twice")
+
+def declare_by(source: Callable[[], Mapping[str, Option[Any]]]) -> None:
+    """Let `source` say which options tables have in addition, by key; asked each time one is looked up."""
+    _declared.append(source)
+
+
+def known_options() -> dict[str, Option[Any]]:
+    """Return every option of tables by its key: Lockgate's own, and those that plugins declare."""
+    return {**KNOWN, **{key: option for source in _declared for key, option in source().items()}}
+
+
+def _option(key: str) -> Option[Any] | None:
+    return KNOWN.get(key) or next((source()[key] for source in _declared if key in source()), None)
 
 
 class TableOptions(Mapping[str, str]):
@@ -392,28 +399,21 @@ class TableOptions(Mapping[str, str]):
 
 def validate_option(key: str, value: str) -> None:
     """Raise OptionError if `key` is not an option or `value` not one of its values."""
-    option = KNOWN.get(key)
+    option = _option(key)
     if option is not None:
         option.value_of(value)
-    elif key.startswith(_LOOKUPS):
-        _validate_lookup(key)
     elif not is_known(key):
-        raise OptionError(f"unknown option {key!r}{nearest(key, [*KNOWN, *_ORC_KEYS])}")
+        raise OptionError(f"unknown option {key!r}{nearest(key, [*known_options(), *_ORC_KEYS])}")
 
 
 def is_known(key: str) -> bool:
-    """Return whether a table may have an option; `validate_option` refuses some of lookups."""
+    """Return whether a table may have an option."""
+    patterns = (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP, _PAIMONS_LOOKUPS)
     return (
-        key in KNOWN
+        _option(key) is not None
         or key in _FREE_KEYS
         or key in _KEPT_ACCOUNT
         or key in _ORC_KEYS
-        or key.startswith((*_FREE_PREFIXES, _LOOKUPS))
-        or any(pattern.fullmatch(key) for pattern in (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP))
+        or key.startswith(_FREE_PREFIXES)
+        or any(pattern.fullmatch(key) for pattern in patterns)
     )
-
-
-def _validate_lookup(key: str) -> None:
-    registered = [name for name in KNOWN if name.startswith(_LOOKUPS)]
-    if registered and not _LOOKUPS_OF_OTHERS.fullmatch(key):
-        raise OptionError(f"unknown option {key!r}{nearest(key, registered)}")

@@ -15,6 +15,7 @@ from lockgate.framework.plugins.contracts import (
     LakeMethod,
     MaskFactory,
     MaskFunction,
+    SnapshotSource,
     SystemTable,
 )
 from lockgate.framework.plugins.events import (
@@ -52,6 +53,7 @@ __all__ = [
     "ProcedureCalled",
     "RowsCommitted",
     "ScanPlanned",
+    "SnapshotSource",
     "SystemTable",
     "TableChanged",
     "acting_as",

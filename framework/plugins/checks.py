@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lockgate.framework.options.option import Option
+from lockgate.framework.options.table_options import KNOWN
 from lockgate.framework.plugins.contracts import CommitParticipant, FileCollector, FilePruner, SystemTable
 
 # The steps of every scan that leave files out, and the line of a scan without any.
@@ -67,6 +69,31 @@ def system_tables(answer: object) -> dict[str, Any]:
         if isinstance(value, type) or not isinstance(value, SystemTable):
             raise TypeError(f"{name!r} is mapped to {value!r}, which lacks schema() or rows()")
     return values
+
+
+SCOPES = ("table", "catalog", "read")
+
+
+def options(answer: object) -> dict[str, Option[Any]]:
+    """Return options by scope and key, as one text."""
+    found: dict[str, Option[Any]] = {}
+    for scope, declared in _mapping(answer).items():
+        if scope not in SCOPES:
+            raise ValueError(f"{scope!r} is no scope of options: {', '.join(SCOPES)} are")
+        for option in declared:
+            _check_option(scope, option)
+            if found.setdefault(f"{scope} {option.key}", option) is not option:
+                raise ValueError(f"option {option.key!r} is declared twice")
+    return found
+
+
+def _check_option(scope: str, option: object) -> None:
+    if not isinstance(option, Option):
+        raise TypeError(f"{option!r} is not an instance of lockgate.plugins.Option")
+    if "." not in option.key or option.key.startswith("fs.") or not option.doc:
+        raise ValueError(f"option {option.key!r} needs a key such as 'plugin.option', and a description")
+    if scope == "table" and option.key in KNOWN:
+        raise ValueError(f"{option.key!r} is an option of every table: give yours another key")
 
 
 def _listed(protocol: Any, lacks: str) -> Callable[[object], list[Any]]:

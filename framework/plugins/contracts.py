@@ -97,6 +97,20 @@ class FilePruner(Protocol):
         """
 
 
+@runtime_checkable
+class SnapshotSource(Protocol):
+    """A system table that also chooses the snapshot of scans: read option `scan.snapshot-source` names it."""
+
+    def snapshot_id(
+        self,
+        context: BridgeContext,
+        table: Table,
+        options: Mapping[str, str],
+        properties: Mapping[str, str | None],
+    ) -> int:
+        """Return the snapshot that a scan of `table` reads; asked once for each plan."""
+
+
 class FileCollection(Protocol):
     """The work of a collector on one file."""
 

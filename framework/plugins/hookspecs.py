@@ -9,12 +9,13 @@ docs/plugins.md shows each hook with an example.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 if TYPE_CHECKING:
     from lockgate.framework.access import AccessRequest, Caller, Decision, Principal
+    from lockgate.framework.options.option import Option
     from lockgate.framework.plugins.contracts import (
         BridgeOperation,
         CommandMaker,
@@ -76,6 +77,11 @@ def lockgate_principal(caller: Caller) -> Principal | None:
 @hookspec
 def lockgate_authorize(request: AccessRequest) -> Decision | None:
     """Return whether an action is allowed and which rows and values are hidden, or None for no opinion."""
+
+
+@hookspec
+def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:  # type: ignore[empty-body]
+    """Return, by scope (`table`, `catalog` or `read`), the options that this plugin declares."""
 
 
 @hookspec

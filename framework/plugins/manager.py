@@ -6,12 +6,14 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, distributions
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pluggy
 
 from lockgate.errors import PluginError
 from lockgate.framework.access import AccessRequest, Caller, Decision, Principal, combined
+from lockgate.framework.options.option import Option
+from lockgate.framework.options.table_options import declare_by
 from lockgate.framework.plugins import checks, hookspecs
 from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (
@@ -145,6 +147,14 @@ class PluginManager:
     def cli_commands(self) -> Mapping[str, CommandMaker]:
         """Return every command of the shell by its name."""
         return self._gather("lockgate_cli_commands", checks.callables)
+
+    def options(self, scope: Literal["table", "catalog", "read"]) -> Mapping[str, Option[Any]]:
+        """Return every option that is declared for tables, catalogs or the options of a read, by its key."""
+        declared = self._gather("lockgate_options", checks.options)
+        start = f"{scope} "
+        return {
+            name.removeprefix(start): option for name, option in declared.items() if name.startswith(start)
+        }
 
     def lake_methods(self) -> Mapping[str, LakeMethod]:
         """Return every method added to lakes by its name."""
@@ -338,6 +348,9 @@ def plugins() -> PluginManager:
             manager.load_entry_points()
             _process_manager = manager
         return _process_manager
+
+
+declare_by(lambda: plugins().options("table"))
 
 
 def publish(event: Event) -> None:

@@ -12,7 +12,7 @@ from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.io import is_s3
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.options.table_options import ON_PLAINTEXT
-from lockgate.framework.plugins import current_principal
+from lockgate.framework.plugins import current_principal, plugins
 
 if TYPE_CHECKING:
     from lockgate.framework.access import Principal
@@ -217,9 +217,9 @@ def _check_options(name: str, options: Mapping[str, str]) -> None:
             f"catalog {name!r} has no warehouse: set spark.sql.catalog.{name}.warehouse "
             "to the folder of its tables"
         )
+    known = {*_CATALOG_OPTIONS, *plugins().options("catalog")}
     for key in options:
-        if key not in _CATALOG_OPTIONS and not key.startswith("fs."):
+        if key not in known and not key.startswith("fs."):
             raise OptionError(
-                f"catalog {name!r} has an unknown conf spark.sql.catalog.{name}.{key}"
-                f"{nearest(key, _CATALOG_OPTIONS)}"
+                f"catalog {name!r} has an unknown conf spark.sql.catalog.{name}.{key}{nearest(key, known)}"
             )

@@ -21,7 +21,7 @@ from lockgate.framework.access import Action, Principal
 from lockgate.framework.io import MovesFolders, join, resolve
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options.table_options import ON_PLAINTEXT
-from lockgate.framework.plugins import TableChanged, publish
+from lockgate.framework.plugins import TableChanged, plugins, publish
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.ddl.alter import altered
 from lockgate.framework.store.ddl.named_keys import check_named_keys
@@ -68,13 +68,16 @@ class Catalog:
         `keys` is a key provider or its specification, such as `file:/secrets/keys.json`. Of `options`,
         `external-roots` says below which other folders tables may have files (see `trust`),
         `encryption.on-plaintext` what happens when values of encrypted columns would be stored in the clear;
-        the others go to the file system. `principal` asks plugins for access through this catalog, None for
-        the one who acts when a table is used. Raises InputError if the warehouse cannot be reached, and
-        OptionError for a malformed option.
+        plugins find theirs in `options`; the others go to the file system. `principal` asks plugins for
+        access through this catalog, None for the one who acts when a table is used. Raises InputError if the
+        warehouse cannot be reached, and OptionError for a malformed option.
         """
         self.principal = principal
         self.options = dict(options or {})
-        own = (EXTERNAL_ROOTS, ON_PLAINTEXT.key)
+        declared = plugins().options("catalog")
+        own = {EXTERNAL_ROOTS, ON_PLAINTEXT.key, *declared}
+        for key in declared.keys() & self.options.keys():
+            declared[key].value_of(self.options[key])
         self.file_system_options = {key: self.options[key] for key in self.options if key not in own}
         self.on_plaintext = ON_PLAINTEXT.value_of(self.options.get(ON_PLAINTEXT.key, ""))
         self.external = ExternalRoots.parse(self.options.get(EXTERNAL_ROOTS))

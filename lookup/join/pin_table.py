@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.access import Action
+from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.types import BIGINT, DataField, row
@@ -40,6 +41,12 @@ CACHE_OPTION = "lookup.cache-id"
 ANSWER_OPTION = "lookup.answer"
 # The read option with the number of groups that `lookup.shuffle` makes of the buckets.
 GROUPS_OPTION = "lookup.groups"
+READ_OPTIONS = (
+    Option(SPEC_OPTION, str, "", "what a lookup join reads"),
+    Option(CACHE_OPTION, str, "", "the cache that the workers of a lookup join ask"),
+    Option(ANSWER_OPTION, one_of("cache", "spark"), "cache", "who answers a lookup join"),
+    Option(GROUPS_OPTION, at_least(1), 1, "groups of buckets that a shuffled lookup join makes"),
+)
 # The one column of the table, and the members of it; the mark tells the snapshot from others of its number.
 PIN_COLUMN = "pin"
 SNAPSHOT_MEMBER = "snapshot_id"
@@ -49,7 +56,7 @@ _MEMBERS = (SNAPSHOT_MEMBER, *STATE_MEMBERS, MARK_MEMBER)
 
 
 class PinTable:
-    """Implements `lockgate.framework.plugins.SystemTable`."""
+    """Implements `lockgate.framework.plugins.SystemTable`, and `SnapshotSource`."""
 
     single_row = True
     authorizes = True
@@ -58,6 +65,17 @@ class PinTable:
         """One struct: the snapshot's id, how far it is behind, rows, bytes, time to build, failures, mark."""
         members = tuple(DataField(number, name, BIGINT) for number, name in enumerate(_MEMBERS, 1))
         return [DataField(0, PIN_COLUMN, row(members))]
+
+    def snapshot_id(
+        self,
+        context: BridgeContext,
+        table: Table,
+        options: Mapping[str, str],
+        properties: Mapping[str, str | None],
+    ) -> int:
+        """Return the snapshot of `rows`, for scans of a join that Spark makes itself."""
+        pinned = self.rows(context, table, options, properties)
+        return int(pinned.column(PIN_COLUMN)[0].as_py()[SNAPSHOT_MEMBER])
 
     def rows(
         self,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from lockgate.errors import UnsupportedError
+from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.lookup.join.metrics import observed
 from lockgate.lookup.join.pin_table import ANSWER_OPTION, CACHE_OPTION, SNAPSHOT_MEMBER, SPEC_OPTION
 from lockgate.lookup.join.plan import column_named, key_types, next_number, pin_of
@@ -71,7 +72,8 @@ def _dimension(join: Join) -> tuple[DataFrame, Column]:
     if join.stream.isStreaming:
         # Which snapshot it is, the scan of each micro-batch asks.
         reader = (
-            reader.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
+            reader.option(SNAPSHOT_SOURCE.key, "pin")
+            .option(SPEC_OPTION, json.dumps(join.spec.to_json()))
             .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
             .option(ANSWER_OPTION, "spark")
         )

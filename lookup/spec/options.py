@@ -1,4 +1,4 @@
-"""The options of lookups; registered with the options of tables, which can carry their own defaults."""
+"""The options of lookups; tables can carry them as defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from lockgate.errors import OptionError, nearest
 from lockgate.framework.options.option import Option, at_least, one_of, parse_bool, parse_duration, parse_size
-from lockgate.framework.options.table_options import TableOptions, register_option
+from lockgate.framework.options.table_options import TableOptions
 from lockgate.lookup.spec.cache_paths import local_root, parse_folder
 from lockgate.lookup.spec.partitions import PartitionChoice, parse_partitions
 from lockgate.lookup.spec.periods import NO_PERIODS, parse_periods
@@ -203,12 +203,6 @@ class Retry:
 
     delay_seconds: float
     attempts: int
-
-
-def register() -> None:
-    """Register the options of lookups with those of tables."""
-    for option in ALL:
-        register_option(option)
 
 
 def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableOptions:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Target,
     )
     from lockgate.framework.keys.conformance import KeyProviderConformance, shows
+    from lockgate.framework.options.option import Option
     from lockgate.framework.orc.masks.conformance import MaskConformance
     from lockgate.framework.plugins import (
         BridgeContext,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         ProcedureCalled,
         RowsCommitted,
         ScanPlanned,
+        SnapshotSource,
         SystemTable,
         TableChanged,
         acting_as,
@@ -80,6 +82,7 @@ __all__ = [
     "MaskConformance",
     "MaskFactory",
     "MaskFunction",
+    "Option",
     "Parameter",
     "PluginManager",
     "Principal",
@@ -91,6 +94,7 @@ __all__ = [
     "PrunerConformance",
     "RowsCommitted",
     "ScanPlanned",
+    "SnapshotSource",
     "SystemTable",
     "TableChanged",
     "Target",
@@ -131,6 +135,7 @@ __getattr__ = lazily(
         "MaskConformance": "lockgate.framework.orc.masks.conformance",
         "MaskFactory": "lockgate.framework.plugins",
         "MaskFunction": "lockgate.framework.plugins",
+        "Option": "lockgate.framework.options.option",
         "Parameter": "lockgate.procedures",
         "PluginManager": "lockgate.framework.plugins",
         "Principal": "lockgate.framework.access",
@@ -143,6 +148,7 @@ __getattr__ = lazily(
         "REQUIRED": "lockgate.procedures",
         "RowsCommitted": "lockgate.framework.plugins",
         "ScanPlanned": "lockgate.framework.plugins",
+        "SnapshotSource": "lockgate.framework.plugins",
         "SystemTable": "lockgate.framework.plugins",
         "TableChanged": "lockgate.framework.plugins",
         "Target": "lockgate.framework.access",

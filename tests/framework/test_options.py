@@ -71,11 +71,6 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
-def test_an_option_is_defined_once() -> None:
-    with pytest.raises(OptionError, match="defined twice"):
-        o.register_option(Option("bucket", str, "", "another"))
-
-
 def test_every_option_has_a_line_of_documentation() -> None:
     assert all(option.doc and "\n" not in option.doc for option in o.KNOWN.values())
     assert all(key == option.key for key, option in o.KNOWN.items())

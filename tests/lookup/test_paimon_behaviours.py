@@ -42,7 +42,6 @@ from lockgate.lookup.driver.tables import (
     make_spec,
     open_lookup,
 )
-from lockgate.lookup.spec.options import register
 from lockgate.lookup.spec.row_filter import RowChoice
 from lockgate.lookup.spec.spec import layout_of
 from lockgate.pushdown import col
@@ -55,7 +54,6 @@ Make = Callable[..., Table]
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     """Make the table `db.t` with options; its caches lie in the test's folder."""
-    register()
     catalog = Catalog(str(tmp_path / "warehouse"))
     catalog.create_namespace("db")
 

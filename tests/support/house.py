@@ -27,6 +27,7 @@ FLOORS = (
 BESIDE = {
     ("framework.options", "framework.types"),
     ("framework.plugins", "framework.access"),
+    ("framework.plugins", "framework.options"),
     ("framework.orc", "framework.keys"),
     ("framework.lineage", "procedures"),
     ("cli", ""),

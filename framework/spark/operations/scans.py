@@ -12,7 +12,8 @@ from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.file_formats import check_formats
 from lockgate.framework.spark.operations.scan_metrics import metrics_of
-from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, system_table, view_of
+from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
+from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.store.visibility import masked_columns, require_keys, usable_keys
 from lockgate.framework.types import to_spark_type, value_to_json
@@ -46,9 +47,6 @@ _MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
 
 # Spark's: it prunes by a join's values only where it need not compute them a second time.
 _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
-
-# Says that a lookup join reads the table, which has a snapshot for each micro-batch.
-_LOOKUP_OPTION = "lookup.spec"
 
 
 def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +110,9 @@ def selective(context: Context, request: dict[str, Any]) -> list[str]:
     from lockgate.framework.store.scan.scan import files_of
 
     table = context.table()
-    if _LOOKUP_OPTION in request["options"]:  # its snapshot is chosen when a batch is planned, not before
+    if (
+        SNAPSHOT_SOURCE.key in request["options"]
+    ):  # its snapshot is chosen when a batch is planned, not before
         return []
     selected = selected_by(context, table, request)
     if selected.between is None and not selected.snapshot_id:
@@ -240,9 +240,9 @@ def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> S
 
     options = request["options"]
     check_readable(table.schema)
-    if _LOOKUP_OPTION in options:
-        pinned = system_table("pin").rows(context, table, options, request["properties"])
-        return Selection(pinned.column("pin")[0].as_py()["snapshot_id"])
+    if SNAPSHOT_SOURCE.key in options:
+        source = snapshot_source(options[SNAPSHOT_SOURCE.key])
+        return Selection(source.snapshot_id(context, table, options, request["properties"]))
     timed = any("timestamp" in key.lower() for key in (*options, *table.schema.options))
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)

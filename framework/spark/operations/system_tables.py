@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.access import Action
-from lockgate.framework.plugins import plugins
+from lockgate.framework.plugins import SnapshotSource, plugins
 from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
-from lockgate.framework.store.scan.selection import SNAPSHOT_ID, selection_of
+from lockgate.framework.store.scan.selection import SNAPSHOT_ID, SNAPSHOT_SOURCE, selection_of
 from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.system.tables import METADATA, ROWS, columns_of_system, read_system
 from lockgate.framework.store.system.warehouse import read_warehouse, warehouse_columns
@@ -40,6 +40,14 @@ def system_table(suffix: str) -> SystemTable:
         hint = nearest(suffix, sorted({*known, *METADATA, *ROWS}))
         raise NotFoundError(f"there is no system table ${suffix}{hint}")
     return known[suffix]
+
+
+def snapshot_source(suffix: str) -> SnapshotSource:
+    """Return the system table that chooses snapshots; OptionError for one that does not."""
+    found = system_table(suffix)
+    if not isinstance(found, SnapshotSource):
+        raise OptionError(f"system table ${suffix} does not choose snapshots for {SNAPSHOT_SOURCE.key!r}")
+    return found
 
 
 def view_of(request: Mapping[str, Any]) -> str | None:

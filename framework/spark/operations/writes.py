@@ -22,6 +22,7 @@ from lockgate.framework.options.table_options import (
     SEQUENCE_ORDER,
     TARGET_FILE_SIZE,
 )
+from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.row_marks import marked_rows, read_snapshot, rolled_back
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 COMMIT_USER = "commit-user"
 COMMIT_IDENTIFIER = "commit-identifier"
 _SPARKS_OWN = ("path", "checkpointlocation", "queryname", "partitionoverwritemode")
-_OF_SCANS = ("scan.", "incremental-between", "lookup.")
+_OF_SCANS = ("scan.", "incremental-between")
 
 # Ways to write that leave the table as it is if there are no rows to write.
 _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
@@ -251,8 +252,9 @@ def _named(request: Mapping[str, Any]) -> tuple[str | None, int | None]:
 def _check_options(request: Mapping[str, Any]) -> None:
     """Refuse options that no write has; Spark adds its own to those of a stream, and scans have theirs."""
     known = (COMMIT_USER, COMMIT_IDENTIFIER)
+    of_scans = {key.lower() for key in plugins().options("read")}
     for key in () if request["epoch"] is not None else request["options"]:
-        if key.lower() not in (*known, *_SPARKS_OWN) and not key.lower().startswith(_OF_SCANS):
+        if key.lower() not in {*known, *_SPARKS_OWN, *of_scans} and not key.lower().startswith(_OF_SCANS):
             raise OptionError(f"a write has no option {key!r}{nearest(key.lower(), known)}")
     _named(request)
 

@@ -22,6 +22,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.options import table_options as known
 from lockgate.framework.options.option import Option, at_least, one_of
+from lockgate.framework.plugins import plugins
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.generations import check_generation
@@ -84,8 +85,12 @@ _WATERMARK_VERSION = "watermark-"
 _NO_WATERMARK = -(2**63)
 # What Spark takes for itself and leaves among the options.
 _SPARKS = ("versionAsOf", "timestampAsOf")
-# What a lookup join says of a table that it reads, which is checked where the join is made.
-_LOOKUPS = "lookup."
+SNAPSHOT_SOURCE = Option(
+    "scan.snapshot-source",
+    str,
+    "",
+    "the system table that chooses each plan's snapshot; Spark only",
+)
 
 
 @dataclass(frozen=True)
@@ -157,17 +162,21 @@ def split_sizes(table: TableHandle, options: Mapping[str, str]) -> dict[str, int
 def _checked(options: Mapping[str, str]) -> dict[str, str]:
     """Return the options that say what to read, by their proper names; OptionError for any other."""
     proper = {key.lower(): key for key in (*READ_OPTIONS, *_SPARKS, *SPLIT_OPTIONS)}
+    declared = {key.lower(): option for key, option in plugins().options("read").items()}
     found = {}
     for key, text in options.items():
-        if key.lower().startswith(_LOOKUPS):
+        if key.lower() in declared:
+            declared[key.lower()].value_of(text)
             continue
+        if key.lower() == SNAPSHOT_SOURCE.key:
+            raise OptionError(f"option {key!r} is of Spark's scans of tables alone")
         name = proper.get(key.lower())
         if name is None and key.lower() == "branch":
             raise OptionError("a branch is read as a table of its own: `table$branch_name`")
-        if name is None and key in known.KNOWN:
+        if name is None and key in known.known_options():
             raise OptionError(f"option {key!r} is one of the table, not of a query: ALTER TABLE sets it")
         if name is None:
-            raise OptionError(f"unknown read option {key!r}{nearest(key, proper.values())}")
+            raise OptionError(f"unknown read option {key!r}{nearest(key, [*proper.values(), *declared])}")
         if name in READ_OPTIONS:
             READ_OPTIONS[name].value_of(text)
         elif name in SPLIT_OPTIONS:

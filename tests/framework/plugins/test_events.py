@@ -39,7 +39,7 @@ def observer(seen: Any) -> types.SimpleNamespace:
 
 
 def numbered(number: int) -> KeyUnwrapped:
-    return KeyUnwrapped(key="k", version=number, granted=True)
+    return KeyUnwrapped(user="ada", key="k", version=number, granted=True)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.framework.types import BIGINT, STRING
 from lockgate.lookup.driver.tables import LookupTable, open_lookup
-from lockgate.lookup.spec.options import register
 
 FIRST = pa.schema([("id", pa.int32()), ("n", pa.int32()), ("note", pa.string())])
 Load = Callable[[], Table]
@@ -25,7 +24,6 @@ Load = Callable[[], Table]
 @pytest.fixture(params=[(("id",), "id"), (("id",), "n"), ((), "id")], ids=["key", "secondary", "plain"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Catalog, str]:
     """A table of three rows, of each kind that a lookup has, and the column to join by."""
-    register()
     catalog = Catalog(str(tmp_path / "warehouse"))
     catalog.create_namespace("db")
     primary, on = request.param

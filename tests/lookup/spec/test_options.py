@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockgate.errors import OptionError
-from lockgate.framework.options.table_options import KNOWN, TableOptions
+from lockgate.framework.options.table_options import TableOptions, known_options
 from lockgate.lookup.spec import cache_paths
 from lockgate.lookup.spec.options import (
     ALL,
@@ -16,18 +16,16 @@ from lockgate.lookup.spec.options import (
     cache_root,
     lookup_options,
     option_texts,
-    register,
 )
 
 DOCS = Path(__file__).parents[3] / "docs" / "lookup.md"
 
 
 def test_every_option_is_documented_and_known_to_tables() -> None:
-    register()
     text = DOCS.read_text(encoding="utf-8")
     for option in ALL:
         assert f"`{option.key}`" in text, option.key
-        assert KNOWN[option.key] is option
+        assert known_options()[option.key] is option
     with pytest.raises(OptionError, match=r"lookup\.refresh\.async"):
         TableOptions({"lookup.refresh.async": "often"})
 

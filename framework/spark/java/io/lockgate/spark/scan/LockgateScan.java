@@ -48,7 +48,7 @@ public final class LockgateScan
         SupportsReportPartitioning,
         SupportsRuntimeV2Filtering,
         Reported {
-  private static final String LOOKUP_OPTION = "lookup.spec";
+  private static final String SNAPSHOT_SOURCE = "scan.snapshot-source";
   private static final String SPLIT_OPTIONS = "source.split.";
 
   private final LoadedTable table;
@@ -116,8 +116,8 @@ public final class LockgateScan
       if (files != null) {
         ask.set("files", Bridge.JSON.valueToTree(files));
       }
-      if (ask.path("options").has(LOOKUP_OPTION)) {
-        // The scan of a lookup join reads the snapshot that its micro-batch was given.
+      if (ask.path("options").has(SNAPSHOT_SOURCE)) {
+        // A plugin chooses the snapshot, for each micro-batch one.
         MicroBatch.put(ask, SparkSession.active().sparkContext());
       }
       ask.put("estimates", ColumnEstimates.areWanted());
@@ -195,7 +195,7 @@ public final class LockgateScan
             && !request.path("strict").asBoolean()
             && runtime.length == 0
             && files == null
-            && !request.path("options").has(LOOKUP_OPTION)
+            && !request.path("options").has(SNAPSHOT_SOURCE)
             && SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId")
                 == null;
     return plain && plan().path("on_driver").asBoolean();
