@@ -67,7 +67,7 @@ ROOMS = {
     ),
     "framework.spark": ("operations", "bridge"),
     "framework.lineage": ("model", "store", "questions", "export"),
-    "framework.governance.ranger": ("matching", "conditions", "policies", "engine"),
+    "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
     "procedures.builtin": ("compact", "history", "migrate", "partitions"),
     "cli": ("common", "progress", "exposures", "keys", "lookup", "verify", "orc", "main"),

@@ -1,0 +1,68 @@
+"""Governance as a plugin: the command `lockgate policy`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lockgate.errors import InputError
+from lockgate.framework.plugins import CommandMaker, hookimpl
+
+_EXAMPLE = """a file has what Ranger's admin gives (serviceDef, policies, ...) and tests:
+  {"serviceDef": {...}, "policies": [...], "tests": [{"name": "ann reads", "request": {"resource":
+   {"elements": {"database": "db", "table": "t"}}, "accessType": "select", "user": "ann", "userGroups": []},
+   "result": {"isAllowed": true, "policyId": 7}}]}
+dataMaskResult and rowFilterResult have additionalInfo, as in Ranger's own cases."""
+
+
+@hookimpl
+def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
+    """Return the command that tries policies."""
+    return {"policy": add_policy}
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `lockgate policy`."""
+    parser.description = "Try policies of Apache Ranger."
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    test = commands.add_parser(
+        "test",
+        help="decide the cases of a file and compare",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    test.add_argument("file", type=Path, help="policies and cases in Ranger's JSON shape")
+    test.set_defaults(run=run_tests)
+
+
+def run_tests(options: argparse.Namespace) -> int:
+    """Print a line for each case that is decided otherwise than expected; 0 if there is none."""
+    said = _read(options.file)
+    wrong = list(_differences(said))
+    for line in wrong:
+        print(line)
+    count = len(said.get("tests") or ())
+    print(f"{count} cases, {len({line.split(':')[0] for line in wrong})} decided otherwise")
+    return 1 if wrong else 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(path.read_text())
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from error
+    if not isinstance(said, dict) or not said.get("tests"):
+        raise InputError(f"{path} has no `tests`: give at least one case")
+    return said
+
+
+def _differences(said: Mapping[str, Any]) -> Iterator[str]:
+    from lockgate.framework.governance.ranger.cases import differences, engine_of
+
+    engine = engine_of(said)
+    for number, case in enumerate(said["tests"], 1):
+        for difference in differences(engine, case):
+            yield f"case {number} ({case.get('name', 'no name')}): {difference}"

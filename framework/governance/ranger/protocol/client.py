@@ -1,0 +1,174 @@
+"""The client of Ranger's admin: one GET a download, with the version that is known already.
+
+Source: Ranger's RangerAdminRESTClient. Status 304 and 204 mean unchanged, 404 that there is no service.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from lockgate.errors import StorageError
+from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+
+LARGEST_ANSWER = 1 << 30
+# What Ranger's own plugin says it can do: deltas, tags, zones, roles and the like, a bit each.
+_CAPABILITIES = "1ffff"
+
+
+class Content(StrEnum):
+    """What there is to download; the value names its file in the cache."""
+
+    POLICIES = "policies"
+    ROLES = "roles"
+    TAGS = "tags"
+    USERS = "users"
+
+
+@dataclass(frozen=True)
+class _Route:
+    """The paths of one kind of download, the field that has its version, and the parameter for it."""
+
+    plain: str
+    secure: str
+    version: str
+    parameter: str = "lastKnownVersion"
+    deltas: str | None = None
+
+
+_ROUTES = {
+    Content.POLICIES: _Route(
+        "/service/plugins/policies/download/",
+        "/service/plugins/secure/policies/download/",
+        "policyVersion",
+        deltas="supportsPolicyDeltas",
+    ),
+    Content.ROLES: _Route(
+        "/service/roles/download/", "/service/roles/secure/download/", "roleVersion", "lastKnownRoleVersion"
+    ),
+    Content.TAGS: _Route(
+        "/service/tags/download/", "/service/tags/secure/download/", "tagVersion", deltas="supportsTagDeltas"
+    ),
+    Content.USERS: _Route(
+        "/service/xusers/download/",
+        "/service/xusers/secure/download/",
+        "userStoreVersion",
+        "lastKnownUserStoreVersion",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Download:
+    """What a download came to: a content, nothing new (`said` is None), or a service that is not there."""
+
+    said: dict[str, Any] | None = None
+    is_gone: bool = False
+
+
+class AdminError(StorageError):
+    """Raised when Ranger's admin does not answer, or not as it should."""
+
+
+def version_of(content: Content, said: dict[str, Any] | None) -> int:
+    """Return the version of a download, -1 for none."""
+    version = (said or {}).get(_ROUTES[content].version)
+    return -1 if version is None else int(version)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect could lead a password elsewhere."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        return None
+
+
+class AdminClient:
+    """Asks the admins in turn, the one that answered last first; may be used from several threads."""
+
+    def __init__(self, settings: AdminSettings) -> None:
+        self._settings, self._first, self._lock = settings, 0, threading.Lock()
+        handlers: list[urllib.request.BaseHandler] = [
+            urllib.request.ProxyHandler({}),
+            _NoRedirects(),
+            urllib.request.HTTPCookieProcessor(),
+        ]
+        tls = settings.tls()
+        if tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=tls))
+        self._opener = urllib.request.build_opener(*handlers)
+
+    def download(self, content: Content, known_version: int = -1, activated: float = 0) -> Download:
+        """Return what is new; raises AdminError if no admin answers as it should."""
+        failures = []
+        for turn in range(len(self._settings.urls)):
+            place = (self._first + turn) % len(self._settings.urls)
+            url = self._settings.urls[place]
+            try:
+                found = self._ask(url, content, known_version, activated)
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                failures.append(f"{url}: {_reason(error)}")
+                continue
+            with self._lock:
+                self._first = place
+            return found
+        raise AdminError(f"no {content} from Ranger's admin: {'; '.join(failures)}")
+
+    def _ask(self, url: str, content: Content, known_version: int, activated: float) -> Download:
+        request = urllib.request.Request(self._address(url, content, known_version, activated))
+        request.add_header("Accept", "application/json")
+        if self._settings.user is not None:
+            said = f"{self._settings.user}:{self._settings.password or ''}".encode()
+            request.add_header("Authorization", f"Basic {base64.b64encode(said).decode()}")
+        try:
+            with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
+                if answer.status == http.HTTPStatus.NO_CONTENT:
+                    return Download()
+                return Download(_parsed(answer.read(LARGEST_ANSWER + 1)))
+        except urllib.error.HTTPError as error:
+            return _of_status(error)
+
+    def _address(self, url: str, content: Content, known_version: int, activated: float) -> str:
+        route, settings = _ROUTES[content], self._settings
+        path = route.secure if settings.user is not None else route.plain
+        asked = {
+            route.parameter: str(known_version),
+            "lastActivationTime": str(int(activated * 1000)),
+            "pluginId": f"{settings.app_id}@{settings.service}",
+            "clusterName": "",
+            "pluginCapabilities": _CAPABILITIES,
+            **({route.deltas: "true"} if route.deltas else {}),
+        }
+        service = urllib.parse.quote(settings.service, safe="")
+        return f"{url}{path}{service}?{urllib.parse.urlencode(asked)}"
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    if len(body) > LARGEST_ANSWER:
+        raise ValueError("the answer is too long")
+    said = json.loads(body)
+    if not isinstance(said, dict):
+        raise ValueError("the answer is no JSON object")
+    return said
+
+
+def _of_status(error: urllib.error.HTTPError) -> Download:
+    """Return what a status other than 200 means; raises OSError for one that means a failure."""
+    if error.code == http.HTTPStatus.NOT_MODIFIED:
+        return Download()
+    # A proxy also answers 404: only the admin says of what.
+    if error.code == http.HTTPStatus.NOT_FOUND and b"service" in error.read(1 << 16).lower():
+        return Download(is_gone=True)
+    raise OSError(f"status {error.code}")
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, OSError) else type(error).__name__

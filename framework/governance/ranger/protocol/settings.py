@@ -1,0 +1,136 @@
+"""Settings of a connection to Ranger's admin, from a mapping or from the XML files of Ranger's plugins.
+
+The names are Ranger's: `ranger.plugin.<type>.service.name`, `.policy.rest.url`, `.policy.cache.dir`,
+`.policy.pollIntervalMs`, `.policy.rest.client.username`, `.policy.rest.client.password`,
+`.policy.rest.client.connection.timeoutMs` and `.policy.rest.ssl.config.file`, a further XML file with
+`xasecure.policymgr.clientssl.truststore` and `.keystore`. These name files in PEM here.
+"""
+
+from __future__ import annotations
+
+import ssl
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lockgate.errors import OptionError
+
+_TLS = "xasecure.policymgr.clientssl."
+
+
+@dataclass(frozen=True)
+class AdminSettings:
+    """Where the admin is, which service's policies are wanted, and where they are kept.
+
+    `poll_seconds` lies between two downloads; policies older than `oldest_seconds` allow nothing.
+    `ca`, `certificate` and `key` are PEM files for TLS.
+    """
+
+    urls: tuple[str, ...]
+    service: str
+    cache_folder: Path
+    app_id: str = "lockgate"
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    poll_seconds: float = 30.0
+    timeout_seconds: float = 30.0
+    oldest_seconds: float | None = None
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def __post_init__(self) -> None:
+        for url in self.urls:
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                raise OptionError(f"{url!r} is no address of Ranger's admin: write it as https://host:6182")
+        if not self.urls or not self.service:
+            raise OptionError(
+                "give the admin's address (policy.rest.url) and the service's name (service.name)"
+            )
+        secret = self.password is not None
+        if secret and any(url.startswith("http://") and not _is_local(url) for url in self.urls):
+            raise OptionError("a password goes to Ranger's admin by https only: change policy.rest.url")
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str], kind: str = "paimon") -> AdminSettings:
+        """Return the settings that options have; raises OptionError for missing and malformed ones."""
+        prefix = f"ranger.plugin.{kind}."
+        said = {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
+        tls = {**options, **read_xml([said["policy.rest.ssl.config.file"]])} if _has_tls(said) else options
+        return cls(
+            urls=tuple(
+                url
+                for each in said.get("policy.rest.url", "").split(",")
+                if (url := each.strip().rstrip("/"))
+            ),
+            service=said.get("service.name", ""),
+            cache_folder=Path(said.get("policy.cache.dir") or _missing(prefix + "policy.cache.dir")),
+            user=said.get("policy.rest.client.username"),
+            password=said.get("policy.rest.client.password"),
+            poll_seconds=_milliseconds(said, "policy.pollIntervalMs", 30_000),
+            timeout_seconds=_milliseconds(said, "policy.rest.client.connection.timeoutMs", 30_000),
+            ca=_pem(tls, "truststore"),
+            certificate=_pem(tls, "keystore"),
+        )
+
+    @classmethod
+    def from_files(cls, *paths: str | Path, kind: str = "paimon") -> AdminSettings:
+        """Return the settings of a Ranger plugin's XML files; raises OptionError."""
+        return cls.from_options(read_xml(paths), kind)
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return the context for TLS, None if no address has https."""
+        if not any(url.startswith("https://") for url in self.urls):
+            return None
+        context = ssl.create_default_context(cafile=self.ca)
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate, self.key)
+        return context
+
+
+def read_xml(paths: Iterable[str | Path]) -> dict[str, str]:
+    """Return the properties of Hadoop's XML files, later files over earlier ones; raises OptionError."""
+    found: dict[str, str] = {}
+    for path in paths:
+        try:
+            root = ET.parse(path).getroot()
+        except (OSError, ET.ParseError) as error:
+            raise OptionError(f"{path} cannot be read as a configuration: {error}") from error
+        for each in root.iter("property"):
+            found[(each.findtext("name") or "").strip()] = (each.findtext("value") or "").strip()
+    return found
+
+
+def _has_tls(said: Mapping[str, str]) -> bool:
+    urls = said.get("policy.rest.url", "")
+    return bool(said.get("policy.rest.ssl.config.file")) and "https://" in urls
+
+
+def _is_local(url: str) -> bool:
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _missing(name: str) -> str:
+    raise OptionError(f"{name} is missing: name a folder that only this user may enter")
+
+
+def _milliseconds(said: Mapping[str, str], name: str, default: int) -> float:
+    text = said.get(name) or str(default)
+    if not text.isdigit() or int(text) == 0:
+        raise OptionError(f"{name} is {text!r}, where a number of milliseconds above 0 is expected")
+    return int(text) / 1000
+
+
+def _pem(options: Mapping[str, str], name: str) -> Path | None:
+    path = options.get(_TLS + name)
+    if not path:
+        return None
+    if options.get(f"{_TLS}{name}.type", "").upper() in ("JKS", "JCEKS", "PKCS12") or path.endswith(
+        (".jks", ".p12")
+    ):
+        raise OptionError(
+            f"{_TLS}{name} is a Java key store, which is not read: export it to PEM and name that file"
+        )
+    return Path(path)

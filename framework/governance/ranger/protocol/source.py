@@ -1,0 +1,171 @@
+"""Policies from Ranger's admin: from the cache at once, then by a poll in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from lockgate.errors import LockgateError, PolicyError
+from lockgate.framework.governance.ranger.engine import Engine, Settings
+from lockgate.framework.governance.ranger.policies.deltas import updated
+from lockgate.framework.governance.ranger.policies.tags import with_changes
+from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
+from lockgate.framework.governance.ranger.protocol.client import AdminClient, AdminError, Content, version_of
+from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+
+_log = logging.getLogger("lockgate.governance")
+
+
+class AdminPolicies:
+    """The engine of the newest policies; close it to end the poll.
+
+    A download that cannot be used (PolicyError) is not taken: the last good policies stay, with their age.
+    """
+
+    def __init__(
+        self,
+        settings: AdminSettings,
+        *,
+        engine_settings: Settings | None = None,
+        strict: bool = True,
+        poll: bool = True,
+    ) -> None:
+        """Start from the cache, if there is one; with `poll` download in the background."""
+        self._settings, self._engine_settings, self._strict = settings, engine_settings, strict
+        self._client, self._cache = AdminClient(settings), PolicyCache(settings)
+        self._lock, self._refreshing, self._stop = threading.Lock(), threading.Lock(), threading.Event()
+        self._first = threading.Event()
+        self._said: dict[Content, dict[str, Any]] = {}
+        self._engine: Engine | None = None
+        self._confirmed: float | None = None
+        self.last_error: str | None = None
+        self._start()
+        self._thread = (
+            threading.Thread(target=self._poll, name="lockgate-policies", daemon=True) if poll else None
+        )
+        if self._thread is not None:
+            self._thread.start()
+
+    def _start(self) -> None:
+        kept = {content: found for content in Content if (found := self._cache.load(content))}
+        if Content.POLICIES not in kept:
+            return
+        said = {content: each for content, (each, _) in kept.items()}
+        try:
+            self._engine = self._engine_of(said)
+        except LockgateError as error:
+            self.last_error = str(error)
+            return
+        self._said, self._confirmed = said, kept[Content.POLICIES][1]
+
+    def engine(self) -> Engine:
+        """Return the engine of the newest policies, waiting for the first ones as long as an answer may take.
+
+        Raises PolicyError if there are none, or if they are older than they may be.
+        """
+        if self._engine is None and self._thread is not None:
+            self._first.wait(self._settings.timeout_seconds)
+        with self._lock:
+            engine = self._engine
+        if engine is None:
+            raise PolicyError(
+                f"there are no policies of service {self._settings.service!r}: "
+                f"{self.last_error or 'none came yet'}"
+            )
+        limit = self._settings.oldest_seconds
+        if limit is not None and self.age_seconds > limit:
+            raise PolicyError(f"the policies are {self.age_seconds:.0f} s old, and {limit:.0f} s are allowed")
+        return engine
+
+    @property
+    def age_seconds(self) -> float:
+        """The time since the admin last said that these are the newest policies; infinite for none."""
+        return float("inf") if self._confirmed is None else max(0.0, time.time() - self._confirmed)
+
+    @property
+    def version(self) -> int:
+        """The version of the policies in use, -1 for none."""
+        return version_of(Content.POLICIES, self._said.get(Content.POLICIES))
+
+    def refresh(self) -> None:
+        """Download what is new, now; raises AdminError and PolicyError, and leaves the last good policies."""
+        with self._refreshing:
+            try:
+                self._refresh()
+                self.last_error = None
+            except (LockgateError, OSError) as error:
+                self.last_error = str(error)
+                raise
+            finally:
+                self._first.set()
+
+    def _refresh(self) -> None:
+        said, new = dict(self._said), set[Content]()
+        for content in Content:
+            version = version_of(content, said.get(content))
+            try:
+                found = self._client.download(content, version, self._confirmed or 0)
+            except AdminError:
+                # Old admins have no tags, users or roles to download, but without policies there is nothing.
+                if content is Content.POLICIES or content in said:
+                    raise
+                continue
+            if found.is_gone:
+                if content is Content.POLICIES:
+                    self._forget()
+                    return
+                continue
+            if found.said is not None:
+                said[content] = _merged(content, said.get(content, {}), found.said)
+                new.add(content)
+        self._take(said, new)
+
+    def _take(self, said: dict[Content, dict[str, Any]], new: set[Content]) -> None:
+        if Content.POLICIES not in said:
+            raise PolicyError("Ranger's admin sent no policies")
+        engine = self._engine_of(said) if new or self._engine is None else self._engine
+        with self._lock:
+            self._engine, self._said, self._confirmed = engine, said, time.time()
+        for content in said:
+            if content in new:
+                self._cache.save(content, said[content])
+            else:
+                self._cache.touch(content)
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._engine, self._said, self._confirmed = None, {}, None
+        self._cache.forget()
+        raise PolicyError(f"Ranger's admin knows no service {self._settings.service!r}")
+
+    def _engine_of(self, said: dict[Content, dict[str, Any]]) -> Engine:
+        return Engine(
+            said[Content.POLICIES],
+            roles=said.get(Content.ROLES, {}).get("rangerRoles") or (),
+            tags=said.get(Content.TAGS),
+            users=said.get(Content.USERS),
+            settings=self._engine_settings,
+            strict=self._strict,
+        )
+
+    def _poll(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self.refresh()
+            except Exception as error:  # the next poll may succeed, and nothing else would tell
+                _log.warning("policies were not refreshed: %s", error)
+            self._stop.wait(self._settings.poll_seconds)
+
+    def close(self) -> None:
+        """End the poll."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(self._settings.timeout_seconds)
+
+
+def _merged(content: Content, known: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    if content is Content.POLICIES:
+        return updated(known, said)
+    return with_changes(known, said) if content is Content.TAGS else said

@@ -1,0 +1,94 @@
+"""A stand-in for Ranger's admin: answers downloads as Ranger's REST service does, and counts who asks."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+VERSIONS = {
+    "plugins": ("policyVersion", "lastKnownVersion"),
+    "roles": ("roleVersion", "lastKnownRoleVersion"),
+    "tags": ("tagVersion", "lastKnownVersion"),
+    "xusers": ("userStoreVersion", "lastKnownUserStoreVersion"),
+}
+
+
+class StandIn:
+    """What the admin has, by the first word of the path: plugins, roles, tags, xusers."""
+
+    def __init__(self) -> None:
+        self.has: dict[str, dict[str, Any]] = {}
+        self.deltas: dict[int, dict[str, Any]] = {}
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.user: str | None = None
+        self.unchanged, self.broken, self.body = 304, 0, None
+        self.url = ""
+
+    def answer(self, target: str, authorization: str | None) -> tuple[int, Any]:
+        parts = urlsplit(target)
+        names = [each for each in parts.path.split("/") if each]
+        asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        self.asked.append((parts.path, asked))
+        if self.broken:
+            return self.broken, "a failure"
+        secure = "secure" in names
+        if self.user is not None and (not secure or authorization != self._basic()):
+            return 401, "who are you?"
+        if names[-1] != "lake":
+            return 404, "RangerServiceService: service not found"
+        said = self.has.get(names[1])
+        if said is None:
+            return 404, "Not Found"
+        return self._newer(said, asked, *VERSIONS[names[1]])
+
+    def _newer(
+        self, said: dict[str, Any], asked: dict[str, str], version: str, known: str
+    ) -> tuple[int, Any]:
+        number = int(asked[known])
+        if number == said[version]:
+            return self.unchanged, None
+        if version == "policyVersion" and number in self.deltas:
+            return 200, self.deltas[number]
+        return 200, said
+
+    def _basic(self) -> str:
+        return "Basic " + base64.b64encode((self.user or "").encode()).decode()
+
+
+@contextmanager
+def running() -> Iterator[StandIn]:
+    """Run a stand-in on a port of its own."""
+    found = StandIn()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, said = found.answer(self.path, self.headers.get("Authorization"))
+            body = (
+                said.encode() if isinstance(said, str) else b"" if said is None else json.dumps(said).encode()
+            )
+            if found.body is not None and status == 200:
+                body = found.body
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if status != 304 else b"")
+
+        def log_message(self, *arguments: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
