@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -49,6 +50,14 @@ def with_options(table: Table, options: Mapping[str, str], allowed: Collection[s
             raise OptionError(f"option {key!r} cannot be set for one call{nearest(key, allowed)}")
     schema = replace(table.schema, options={**table.schema.options, **options})
     return table.sibling(table.identifier, schema)
+
+
+def parse_pattern(argument: str, text: str | None, default: str) -> re.Pattern[str]:
+    """Return the regular expression of an argument; InputError, naming the argument, if it is none."""
+    try:
+        return re.compile(default if text is None else text)
+    except re.error as error:
+        raise InputError(f"{argument} {text!r} is not a pattern: {error}") from None
 
 
 def parse_partitions(text: str | None, schema: TableSchema) -> Callable[[Sequence[Any]], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lockgate.procedures.builtin.compact.compact import Compact
+from lockgate.procedures.builtin.compact.compact_database import CompactDatabase
 from lockgate.procedures.builtin.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from lockgate.procedures.builtin.history.consumers import ClearConsumers, ResetConsumer
 from lockgate.procedures.builtin.history.expire_plaintext import ExpirePlaintext
@@ -26,6 +27,7 @@ def builtin_procedures() -> list[Procedure]:
     return [
         ClearConsumers(),
         Compact(),
+        CompactDatabase(),
         CreateBranch(),
         CreateTag(),
         CreateTagFromTimestamp(),

@@ -199,3 +199,30 @@ def test_consumers_are_reset_and_forgotten(parts: Table, run: Run) -> None:
     with pytest.raises(InputError, match="not a pattern"):
         run("clear_consumers", "db.t", "(")
     assert counts(run("clear_consumers", "db.t"))["deleted_consumers_count"] == 1
+
+
+def test_the_tables_of_databases_are_compacted(catalog: Catalog, keyless: Catalog, run: Run) -> None:
+    catalog.create_namespace("other")
+    schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    for name, options in (
+        ("db.a", {}),
+        ("db.b", {"orc.encrypt": "pii:v"}),
+        ("other.c", {}),
+        ("db.empty", {}),
+    ):
+        table = catalog.create_table(name, Schema.from_arrow(schema, options=options))
+        for number in range(0 if name == "db.empty" else 3):
+            table.append(pa.table({"id": [number], "v": ["x"]}))
+    wishes = {"including_databases": "db", "excluding_tables": "db[.]a"}
+    dry = counts(run("compact_database", **wishes, dry_run=True))
+    assert (dry["tables"], dry["compacted_tables"], dry["files_rewritten"]) == (2, 1, 3)
+    assert dry["files_written"] is None
+    failed = counts(run("compact_database", within=keyless, including_databases="db"))
+    assert (failed["tables"], failed["compacted_tables"], failed["failed_tables"]) == (3, 1, 1)
+    assert failed["failures"].startswith("db.b: ")
+    done = counts(run("compact_database"))
+    assert (done["tables"], done["compacted_tables"], done["failures"]) == (4, 2, None)
+    assert (done["files_rewritten"], done["files_written"]) == (6, 2)
+    assert [catalog.load_table(name).read().num_rows for name in ("db.a", "db.b", "other.c")] == [3, 3, 3]
+    with pytest.raises(InputError, match="including_tables"):
+        run("compact_database", including_tables="(")

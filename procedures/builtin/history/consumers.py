@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from lockgate.errors import InputError, NotFoundError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.store.grants import grant
+from lockgate.procedures.arguments import parse_pattern
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
@@ -67,19 +67,11 @@ class ClearConsumers(Procedure):
         """Clear; a name is kept if both patterns match it, in whole."""
         table = context.table(arguments["table"])
         grant(table, Action.ALTER)
-        wanted = _pattern("including_consumers", arguments, ".*")
-        kept = _pattern("excluding_consumers", arguments, "(?!)")
+        wanted = parse_pattern("including_consumers", arguments["including_consumers"], ".*")
+        kept = parse_pattern("excluding_consumers", arguments["excluding_consumers"], "(?!)")
         known = table.consumers()
         gone = [name for name in known if wanted.fullmatch(name) and not kept.fullmatch(name)]
         if not arguments["dry_run"]:
             for name in gone:
                 table.delete_consumer(name)
         return [(len(gone), len(known) - len(gone))]
-
-
-def _pattern(argument: str, arguments: dict[str, Any], default: str) -> re.Pattern[str]:
-    text = default if arguments[argument] is None else arguments[argument]
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise InputError(f"{argument} {text!r} is not a pattern: {error}") from None
