@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lockgate.errors import ColumnNotFoundError, InputError
-from lockgate.framework.lineage import declare
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.lineage.model.kinds import kind_names
 from lockgate.framework.lineage.questions.vertices import processes
 from lockgate.framework.lineage.warehouse import lineage_of
 from lockgate.framework.plugins import plugins
+from lockgate.lineage import declare
 
 if TYPE_CHECKING:
     from lockgate import Lake

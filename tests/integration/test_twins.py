@@ -42,6 +42,11 @@ def lookup_twins(spark: SparkSession) -> Any:
     return spark.sparkContext._jvm.io.lockgate.spark.lookup.LookupTwins
 
 
+def test_numbers_of_kinds_of_lineage(spark: SparkSession) -> None:
+    twins: Any = spark.sparkContext._jvm.io.lockgate.spark.lineage.LineageTwins
+    assert json.loads(twins.kinds()) == json.loads((FIXTURES / "lineage_kinds.json").read_text())
+
+
 @pytest.mark.parametrize("path", vectors("row_codec"))
 def test_cached_rows(spark: SparkSession, path: Path) -> None:
     vector = load(path)

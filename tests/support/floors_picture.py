@@ -15,7 +15,7 @@ from house import ALL, FLOORS, ROOMS, ROOT, module_of, part_of
 
 PICTURE = ROOT / "docs" / "architecture.svg"
 # All doors are one box, and what stands on the lowest floors is used by everybody: lines to it say nothing.
-DOORS = ("keys", "orc", "plugins", "tables")
+DOORS = ("governance", "keys", "lineage", "orc", "plugins", "tables")
 EVERYBODY = {"errors", "lazy_names", "framework.version"}
 WIDTH, MARGIN, GAP, RISE = 1120, 16, 22, 56
 LINE, HEAD, CHIP = 17, 30, 24

@@ -20,7 +20,7 @@ FLOORS = (
     {"framework.store"},
     {"framework.spark"},
     {"procedures", "lookup", "framework.governance", "framework.lineage"},
-    {"keys", "orc", "plugins", "tables"},
+    {"governance", "keys", "lineage", "orc", "plugins", "tables"},
     {"cli", ""},
 )
 # Within one floor, what may use what; nothing else there may.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -292,3 +293,8 @@ def test_literals_are_masked(sql: str, masked: str) -> None:
 @given(st.text(alphabet="ab'\"`\\-/* $1.\n"), st.text(alphabet="xyz", min_size=5, max_size=5))
 def test_no_string_is_shown(before: str, secret: str) -> None:
     assert secret not in mask_literals(f"SELECT '{secret}' {before}")
+
+
+def test_the_connector_numbers_kinds_alike() -> None:
+    vectors = json.loads((Path(__file__).parents[2] / "fixtures" / "lineage_kinds.json").read_text())
+    assert vectors == {kind.name: int(kind) for kind in Kind}

@@ -1,0 +1,39 @@
+"""Governance: who may see what, by policies of Apache Ranger, and records of what was decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazily
+
+if TYPE_CHECKING:
+    from lockgate.framework.governance import AuditLog, PolicyFiles, RangerAuthorizer, Record
+    from lockgate.framework.governance.points import Point, covers, missing
+    from lockgate.framework.governance.ranger.protocol import AdminPolicies, AdminSettings
+
+__all__ = [
+    "AdminPolicies",
+    "AdminSettings",
+    "AuditLog",
+    "Point",
+    "PolicyFiles",
+    "RangerAuthorizer",
+    "Record",
+    "covers",
+    "missing",
+]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "AdminPolicies": "lockgate.framework.governance.ranger.protocol",
+        "AdminSettings": "lockgate.framework.governance.ranger.protocol",
+        "AuditLog": "lockgate.framework.governance",
+        "Point": "lockgate.framework.governance.points",
+        "PolicyFiles": "lockgate.framework.governance",
+        "RangerAuthorizer": "lockgate.framework.governance",
+        "Record": "lockgate.framework.governance",
+        "covers": "lockgate.framework.governance.points",
+        "missing": "lockgate.framework.governance.points",
+    },
+)

@@ -1,0 +1,26 @@
+"""Lineage: where columns come from; `lake.lineage` asks, these names declare and describe it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazily
+
+if TYPE_CHECKING:
+    from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape, declare
+    from lockgate.framework.lineage.answer import Lineage
+
+__all__ = ["Dataset", "Kind", "Lineage", "Record", "Run", "Shape", "declare"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "Dataset": "lockgate.framework.lineage",
+        "Kind": "lockgate.framework.lineage",
+        "Lineage": "lockgate.framework.lineage.answer",
+        "Record": "lockgate.framework.lineage",
+        "Run": "lockgate.framework.lineage",
+        "Shape": "lockgate.framework.lineage",
+        "declare": "lockgate.framework.lineage",
+    },
+)
