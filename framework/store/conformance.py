@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import types
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
+from lockgate.framework.access import AccessRequest, Decision
 from lockgate.framework.plugins import CandidateFile, FilePruner, hookimpl, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.table import Table
@@ -69,6 +71,42 @@ class PrunerConformance:
             assert len(answers) == len(files)
             for file, answer in zip(files, answers, strict=True):
                 assert list(asked.pruner.keeps(predicate, [file])) == [answer], file.path
+
+
+class AuthorizerConformance:
+    """What every authorizer must do: give the same answer again, and refuse with what to apply for.
+
+    Implement `authorize` and `requests`.
+    """
+
+    def authorize(self, request: AccessRequest) -> Decision | None:
+        """Answer as the plugin's `lockgate_authorize` does."""
+        raise NotImplementedError
+
+    def requests(self) -> Sequence[AccessRequest]:
+        """Return requests of several kinds, one of which is denied or restricted."""
+        raise NotImplementedError
+
+    def test_it_answers_decisions(self) -> None:
+        """Each answer is a Decision or None, and the same when the question is asked again."""
+        for request in self.requests():
+            answer = self.authorize(request)
+            assert answer is None or isinstance(answer, Decision), request
+            assert self.authorize(request) == answer, f"{request} is answered in two ways"
+
+    def test_it_decides_something(self) -> None:
+        """At least one request is denied or restricted."""
+        answers = [self.authorize(request) for request in self.requests()]
+        assert any(answer and (not answer.allowed or answer.is_restricted) for answer in answers)
+
+    def test_fewer_columns_are_never_refused_where_more_are_allowed(self) -> None:
+        """What may be read together may be read one by one."""
+        for request in self.requests():
+            answer = self.authorize(request)
+            if request.columns and (answer is None or answer.allowed):
+                for column in sorted(request.columns):
+                    alone = self.authorize(replace(request, columns=frozenset({column})))
+                    assert alone is None or alone.allowed, f"{request}, but column {column} alone is denied"
 
 
 class _Recorded:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         publish,
         register,
     )
-    from lockgate.framework.store.conformance import PrunerConformance
+    from lockgate.framework.store.conformance import AuthorizerConformance, PrunerConformance
     from lockgate.procedures import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
     from lockgate.procedures.conformance import ProcedureConformance
 
@@ -61,6 +61,7 @@ __all__ = [
     "REQUIRED",
     "AccessRequest",
     "Action",
+    "AuthorizerConformance",
     "BridgeContext",
     "BridgeOperation",
     "Caller",
@@ -114,6 +115,7 @@ __getattr__ = lazily(
         "ALLOWED": "lockgate.framework.access",
         "AccessRequest": "lockgate.framework.access",
         "Action": "lockgate.framework.access",
+        "AuthorizerConformance": "lockgate.framework.store.conformance",
         "BridgeContext": "lockgate.framework.plugins",
         "BridgeOperation": "lockgate.framework.plugins",
         "Caller": "lockgate.framework.access",
