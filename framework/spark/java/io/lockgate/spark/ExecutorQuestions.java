@@ -9,10 +9,10 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
- * What an executor may ask the driver: for the local key of a file, to be unwrapped or made, and
- * what processes of lookups have to say. Code of users runs in executors, so each field is checked
- * here and put into a request of the driver's own making; nothing that an executor sent goes on as
- * it came.
+ * The questions of an executor to the driver: for the local key of a file, to be unwrapped or made,
+ * and what processes of lookups have to say. Code of users runs in executors, so each field is
+ * checked here and put into a request of the driver's own making; nothing that an executor sent
+ * goes on as it came.
  */
 public final class ExecutorQuestions {
   /** What executors send a question and get its answer by. */

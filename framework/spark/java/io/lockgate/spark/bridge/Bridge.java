@@ -10,7 +10,7 @@ import java.nio.channels.ClosedByInterruptException;
 import java.util.Properties;
 import java.util.Set;
 
-/** How Java asks the driver's Python, and where that makes itself known. */
+/** Questions of Java to the driver's Python, and the place where that makes itself known. */
 public final class Bridge {
   public static final ObjectMapper JSON = new ObjectMapper();
 

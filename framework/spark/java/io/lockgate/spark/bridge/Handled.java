@@ -1,6 +1,6 @@
 package io.lockgate.spark.bridge;
 
-/** What Python knows by a handle: a catalog. */
+/** An object that Python knows by a handle: a catalog. */
 public interface Handled {
   String handle();
 }

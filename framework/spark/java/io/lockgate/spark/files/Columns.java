@@ -28,7 +28,7 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
 /**
- * Which column of a file holds which wanted column, and how its values are seen.
+ * The columns of a file that hold the wanted columns, and how their values are seen.
  *
  * <p>A column is found by its field id (attribute {@code paimon.id}, or the schema the file was
  * written with), and by name where a file has neither. A file without the column yields nulls.

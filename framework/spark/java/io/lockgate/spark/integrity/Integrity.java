@@ -15,7 +15,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.orc.OrcProto;
 import org.apache.orc.impl.KeyProvider;
 
-/** What a table asks of the integrity tags of its encrypted files. */
+/** A table's demands on the integrity tags of its encrypted files. */
 public enum Integrity {
   /** Every encrypted file has tags, and they match. */
   REQUIRE,

@@ -17,7 +17,7 @@ import org.apache.orc.impl.OrcCodecPool;
 import org.apache.orc.impl.ReaderImpl;
 
 /**
- * What lies behind the stripes of an ORC file, as it is stored: encrypted stripe statistics,
+ * The part of an ORC file behind its stripes, as it is stored: encrypted stripe statistics,
  * metadata, footer, postscript and its length.
  */
 final class StoredTail {

@@ -8,8 +8,8 @@ import org.apache.orc.OrcProto;
 import org.apache.orc.impl.StreamName;
 
 /**
- * Where the granules of one stripe lie: those of its streams one behind the other, then those of
- * its footer.
+ * The places of the granules of one stripe: those of its streams one behind the other, then those
+ * of its footer.
  */
 final class StripeLayout {
   /**

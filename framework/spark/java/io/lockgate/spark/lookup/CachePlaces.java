@@ -7,9 +7,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 
-/**
- * Where caches lie on a host, and who may write there; as the Python module {@code places} has it.
- */
+/** The places of caches on a host, and their owners; as the Python module {@code places} has it. */
 final class CachePlaces {
   private static final String ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR";
 

@@ -6,8 +6,8 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
- * What tasks have asked for and found, by the number (token) of their batch: rows, of these
- * matched, nanoseconds.
+ * Counts of what tasks have asked for and found, by the number (token) of their batch: rows, of
+ * these matched, nanoseconds.
  */
 public final class LookupCounts extends AccumulatorV2<long[], Map<Long, long[]>> {
   private static final int NUMBERS = 3;

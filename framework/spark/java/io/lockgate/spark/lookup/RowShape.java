@@ -4,8 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Locale;
 
 /**
- * Where the columns of a cached row lie: null words, then a word (or two) for each column of fixed
- * width, then the lengths of the others, four bytes each, then their bytes. The Python module
+ * The places of the columns of a cached row: null words, then a word (or two) for each column of
+ * fixed width, then the lengths of the others, four bytes each, then their bytes. The Python module
  * {@code rowcodec} has the format and its reasons.
  */
 final class RowShape {

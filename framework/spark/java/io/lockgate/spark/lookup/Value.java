@@ -3,8 +3,8 @@ package io.lockgate.spark.lookup;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Where the value of a key was found: in an array of bytes, or in mapped memory, where the base is
- * null.
+ * The place where the value of a key was found: in an array of bytes, or in mapped memory, where
+ * the base is null.
  */
 final class Value {
   Object base;

@@ -3,7 +3,7 @@ package io.lockgate.spark.merge;
 import java.util.function.ToIntFunction;
 import org.apache.spark.sql.types.DataType;
 
-/** What becomes of the rows of a key that has several. */
+/** The rule for the rows of a key that has several. */
 public interface KeyRule {
   /**
    * Adds to the batch what the rows, from old to new, become; nothing for a key that is no more.

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * How the rows of one key become one row; the plan is written in Python, this is how the connector
- * reads it.
+ * The plan by which the rows of one key become one row; the plan is written in Python, this is how
+ * the connector reads it.
  *
  * <p>{@code descending} are those columns of {@code sequence} of which the smaller value is newer.
  * {@code keepDeletes}: a key whose rows become a deletion has that as its row.

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Where lookups stand, in Spark's metric system: numbers that Python tells, shown under the
+ * The state of lookups, in Spark's metric system: numbers that Python tells, shown under the
  * plugin's name.
  */
 public final class Gauges {

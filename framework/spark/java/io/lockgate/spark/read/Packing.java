@@ -19,8 +19,8 @@ import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 
 /**
- * How the splits of a scan become partitions of about the size wanted: the table's options say,
- * else Spark's confs.
+ * The packing of the splits of a scan into partitions of about the size wanted: the table's options
+ * say, else Spark's confs.
  *
  * <p>It is decided by the first plan of a scan, since later ones hold a part of its files. Buckets
  * are kept apart, so that Spark can join bucket by bucket without moving rows, where that neither

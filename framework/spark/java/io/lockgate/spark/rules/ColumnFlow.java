@@ -35,7 +35,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Which columns of a plan carry values of encrypted columns, by where their values come from.
+ * The columns of a plan that carry values of encrypted columns, by where their values come from.
  *
  * <p>A column carries what the columns carry that it is computed from, but for counts, hashes and
  * what is true or false.

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What Spark's optimizer may believe of columns: asked for only where it counts costs, for it takes
+ * Estimates of columns for Spark's optimizer: asked for only where it counts costs, since it takes
  * a look at every file.
  */
 final class ColumnEstimates {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 
-/** How rows come together in the tasks that write them. */
+/** The distribution of rows among the tasks that write them. */
 public final class Distributing {
   private static final int SHUFFLED_PER_STORED = 3;
 

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
 /**
- * What the planning of a scan counts, for Spark's UI. Python names the metrics when it describes a
+ * Counts of the planning of a scan, for Spark's UI. Python names the metrics when it describes a
  * table, for the steps of pruning are a list that plugins add to.
  */
 final class ScanMetrics {

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.types.DataType;
 
-/** What every writer of one query must know; built from the reply of write.begin. */
+/** The knowledge that all writers of one query share; built from the reply of write.begin. */
 public final class WriteSpec implements Serializable {
   private static final long DEFAULT_FILE_SIZE = 128L << 20;
 

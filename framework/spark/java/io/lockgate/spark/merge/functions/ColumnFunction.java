@@ -4,7 +4,7 @@ import io.lockgate.spark.merge.MergePlan;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * What becomes of the values of one column of one key, in Spark's internal form; null stands for no
+ * A function of the values of one column of one key, in Spark's internal form; null stands for no
  * value.
  */
 public abstract class ColumnFunction {
