@@ -161,7 +161,7 @@ def by_cache(join: Join) -> DataFrame:
     if join.snapshot_column is not None:
         rows = rows.withColumn(join.snapshot_column, snapshot)
     for name, metadata in _marks(join).items():
-        rows = rows.withMetadata(name, metadata)
+        rows = rows.withColumn(name, column_named(name).alias(name, metadata=metadata))
     return rows.drop(pinned, marked, matched, own, group)
 
 
