@@ -18,7 +18,7 @@ from lockgate.framework.governance.ranger.engine import Kind
 pytestmark = pytest.mark.interop
 
 VERSION = "2.8.0"
-REFEREE = Path(__file__).parent / "java" / "RangerReferee.java"
+REFEREE = Path(__file__).parent / "java" / "ranger" / "RangerReferee.java"
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>lockgate</groupId><artifactId>ranger-for-tests</artifactId><version>1</version><dependencies><dependency>
 <groupId>org.apache.ranger</groupId><artifactId>ranger-plugins-common</artifactId><version>{VERSION}</version>
