@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedFormatError
+from lockgate.framework.io.compression import unpack_deflate, unpack_zstandard
 from lockgate.framework.io.limits import LIMIT_VARIABLE, most_unpacked
 from lockgate.framework.orc.format.layout import Compression
 
@@ -87,19 +88,6 @@ def _decompressor(codec: Compression) -> Callable[[bytes, int], bytes]:
     return found
 
 
-def _zlib(chunk: bytes, most: int) -> bytes:
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = inflater.decompress(chunk, most + 1)
-    if not inflater.eof and len(content) <= most:
-        raise ValueError("a chunk does not decompress")
-    return content
-
-
-def _zstd(chunk: bytes, most: int) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(chunk), "zstd") as stream:
-        return bytes(stream.read(most + 1))
-
-
 def _snappy(chunk: bytes, most: int) -> bytes:
     size, shift = 0, 0
     for byte in chunk[:5]:
@@ -147,8 +135,8 @@ def _lz4_length(chunk: bytes, position: int, length: int) -> tuple[int, int]:
 
 
 _DECOMPRESSORS: dict[Compression, Callable[[bytes, int], bytes]] = {
-    Compression.ZLIB: _zlib,
+    Compression.ZLIB: unpack_deflate,
     Compression.SNAPPY: _snappy,
     Compression.LZ4: _lz4,
-    Compression.ZSTD: _zstd,
+    Compression.ZSTD: unpack_zstandard,
 }

@@ -18,6 +18,7 @@ import fastavro
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError, OptionError, UnsupportedFormatError
+from lockgate.framework.io.compression import unpack_deflate, unpack_zstandard
 from lockgate.framework.io.limits import most_unpacked, too_large
 
 _MAGIC = b"Obj\x01"
@@ -105,19 +106,6 @@ def _plain_container(data: bytes, path: str) -> bytes:
     return plain.getvalue()
 
 
-def _unpack_deflate(block: bytes, most: int) -> bytes:
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    content = inflater.decompress(block, most + 1)
-    if not inflater.eof and len(content) <= most:
-        raise ValueError("a block does not decompress")
-    return content
-
-
-def _unpack_zstandard(block: bytes, most: int) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        return bytes(stream.read(most + 1))
-
-
 def _unpack_snappy(block: bytes, most: int) -> bytes:
     # The last four bytes are a check sum; the length that it unpacks to stands in front.
     size = 0
@@ -143,8 +131,8 @@ def _unpack_bzip2(block: bytes, most: int) -> bytes:
 
 _UNPACKERS: dict[str, Callable[[bytes, int], bytes]] = {
     "null": lambda block, most: block,
-    "deflate": _unpack_deflate,
-    "zstandard": _unpack_zstandard,
+    "deflate": unpack_deflate,
+    "zstandard": unpack_zstandard,
     "snappy": _unpack_snappy,
     "xz": _unpack_xz,
     "bzip2": _unpack_bzip2,
