@@ -5,12 +5,12 @@ Names and defaults are Paimon's where Paimon has the option, and Apache ORC's fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
 from lockgate.errors import OptionError, nearest
+from lockgate.framework.options.carried_options import ORC_KEYS, is_carried, is_of_column
 from lockgate.framework.options.option import (
     Option,
     T,
@@ -291,54 +291,6 @@ KNOWN: dict[str, Option[Any]] = {
     option.key: option for option in (*globals().values(), *IGNORE_DELETES) if isinstance(option, Option)
 }
 
-# Options of others that are carried along without being read: Spark's table properties, plugins' own, and
-# features of a table that another engine wrote.
-_FREE_KEYS = frozenset(
-    {
-        "path",
-        "owner",
-        "provider",
-        "comment",
-        "location",
-        "external",
-        "is_managed_location",
-        "transient_lastDdlTime",
-    }
-)
-_FREE_PREFIXES = ("option.", "spark.")
-# Set by REPLACE TABLE alone; see `store.generations`.
-_KEPT_ACCOUNT = frozenset({"lockgate.generation"})
-
-# Paimon's, about lookups that other engines make.
-_PAIMONS_LOOKUPS = re.compile(
-    r"lookup\.(async(-thread-number)?|cache-rows|cache-spill-compression|cache\.bloom\.filter\.(enabled|fpp)"
-    r"|continuous\.discovery-interval|dynamic-partition\.refresh-interval|max-retries|partial-cache\..+"
-    r"|hash-load-factor|merge-.+|remote-file\..+|local-file-type)"
-)
-
-# Apache ORC's own and Paimon's, after `orc.`: a misspelt `orc.encrypt` must not pass for one of them.
-_ORC_NAMES = """
-    base.delta.ratio block.padding block.padding.tolerance block.size bloom.filter.columns bloom.filter.fpp
-    bloom.filter.write.version buffer.size.enforce column.encoding.direct compress.size compression.strategy
-    compression.zstd.level compression.zstd.strategy compression.zstd.windowlog create.index
-    dictionary.early.check dictionary.implementation dictionary.key.threshold dictionary.max.size.bytes
-    encoding.strategy key.provider max.file.length memory.pool overwrite.output.file proleptic.gregorian
-    proleptic.gregorian.default row.batch.size row.child.limit row.index.stride rows.between.memory.checks
-    stripe.row.count stripe.size stripe.size.check.ratio write.format write.variable.length.blocks
-    timestamp-ltz.legacy.type write.batch-size
-"""
-_ORC_KEYS = frozenset(f"orc.{name}" for name in _ORC_NAMES.split())
-
-# Options that exist once for each column; their values are checked where statistics are made.
-_COLUMN_STATS_MODE = re.compile(r"fields\..+\.stats-mode")
-# Options of a column's merge function; the one that groups columns is named by several.
-COLUMN_MERGE = re.compile(
-    r"fields\.(.+)\.(aggregate-function|ignore-retract|distinct|list-agg-delimiter|nested-key"
-    r"|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)"
-)
-_SEQUENCE_GROUP = re.compile(r"fields\..+\.sequence-group")
-
-
 _declared: list[Callable[[], Mapping[str, Option[Any]]]] = []
 
 
@@ -403,17 +355,9 @@ def validate_option(key: str, value: str) -> None:
     if option is not None:
         option.value_of(value)
     elif not is_known(key):
-        raise OptionError(f"unknown option {key!r}{nearest(key, [*known_options(), *_ORC_KEYS])}")
+        raise OptionError(f"unknown option {key!r}{nearest(key, [*known_options(), *ORC_KEYS])}")
 
 
 def is_known(key: str) -> bool:
     """Return whether a table may have an option."""
-    patterns = (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP, _PAIMONS_LOOKUPS)
-    return (
-        _option(key) is not None
-        or key in _FREE_KEYS
-        or key in _KEPT_ACCOUNT
-        or key in _ORC_KEYS
-        or key.startswith(_FREE_PREFIXES)
-        or any(pattern.fullmatch(key) for pattern in patterns)
-    )
+    return _option(key) is not None or is_carried(key) or is_of_column(key)

@@ -11,6 +11,7 @@ from typing import Any
 
 from lockgate.errors import OptionError, UnsupportedError, nearest
 from lockgate.framework.options import table_options as known
+from lockgate.framework.options.carried_options import COLUMN_MERGE
 from lockgate.framework.options.option import parse_bool, parse_names
 from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
@@ -134,7 +135,7 @@ def _check_kind_field(schema: TableSchema) -> None:
 def _check_columns_of_options(schema: TableSchema) -> None:
     """Refuse options of columns that are not there; a misspelt one would be passed over in silence."""
     for key in schema.options:
-        found = known.COLUMN_MERGE.fullmatch(key)
+        found = COLUMN_MERGE.fullmatch(key)
         if found and found[1] not in schema.field_names:
             raise OptionError(
                 f"option {key!r}: there is no column {found[1]!r}{nearest(found[1], schema.field_names)}"
