@@ -11,8 +11,7 @@ import dataclasses
 import random
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,12 +20,12 @@ from lockgate.errors import (
     CorruptFileError,
     LockgateError,
     SnapshotNotFoundError,
-    TableNotFoundError,
 )
 from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import RowsCommitted, publish
 from lockgate.framework.store.commit.commit_files import CommitFiles
 from lockgate.framework.store.commit.commit_request import CommitRequest, request_of
+from lockgate.framework.store.commit.commit_schema import schema_to_commit
 from lockgate.framework.store.commit.conflicts import (
     check_buckets,
     check_files,
@@ -34,22 +33,17 @@ from lockgate.framework.store.commit.conflicts import (
     check_rewritten,
     check_schema,
 )
+from lockgate.framework.store.commit.earlier_tries import EarlierTries, snapshots_back
 from lockgate.framework.store.commit.file_collectors import collected
 from lockgate.framework.store.commit.participants import with_participants
 from lockgate.framework.store.commit.read_basis import Basis, BasisCheck
-from lockgate.framework.store.commit.streams import (
-    noted_progress,
-    own_progress,
-    progress_after,
-    with_progress,
-)
+from lockgate.framework.store.commit.streams import own_progress, progress_after, with_progress
 from lockgate.framework.store.commit.vector_changes import VectorChanges, check_known_index
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.manifests.plain_files import snapshot_shows, statistics_show
 from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
-from lockgate.framework.store.metadata.generations import current_schema, same_partitions
-from lockgate.framework.store.metadata.schema_files import SchemaFiles
+from lockgate.framework.store.metadata.generations import same_partitions
 from lockgate.framework.store.metadata.snapshot import (
     FIRST_SNAPSHOT_ID,
     CommitKind,
@@ -123,13 +117,13 @@ class _Attempts:
 
     table: TableHandle
     request: CommitRequest
-    _seen_snapshot: int = 0
     _basis: BasisCheck | None = None
     _pending: Snapshot | None = None
     _vectors: VectorChanges | None = None
 
     def __post_init__(self) -> None:
         self._files = CommitFiles(self.table)
+        self._earlier = EarlierTries(self.table, self.request)
         if self.request.basis is not None:
             self._basis = BasisCheck(self.table, self.request.basis)
 
@@ -175,11 +169,11 @@ class _Attempts:
             return None
 
     def _attempt_on(self, head: Snapshot | None) -> Snapshot | None:
-        done = self._committed_before(head)
+        done = self._earlier.find(head)
         if done is not None:
             self._files.clean_up()
             return done
-        schema = self._current_schema()
+        schema = schema_to_commit(self.table, replaces=self.request.replaces)
         changes = self._checked_changes(head, schema)
         plain = self._plain_statistics(schema)
         scrubs = self.request.kind is CommitKind.COMPACT and snapshot_shows(self.table, head, plain)
@@ -219,7 +213,7 @@ class _Attempts:
             )
         self.table.snapshot_files.delete(snapshot.id)
         self._pending = None
-        self._seen_snapshot = 0
+        self._earlier.forget()
 
     def _create(self, snapshot: Snapshot) -> bool:
         self._pending = snapshot
@@ -242,72 +236,7 @@ class _Attempts:
         except (LockgateError, OSError):
             return None
 
-    def _current_schema(self) -> TableSchema:
-        """Return the newest schema; an error if the table is not the one that was loaded."""
-        # Read again, because what the table keeps is of the time it was loaded.
-        branch = self.table.identifier.branch is not None
-        files = SchemaFiles(self.table.file_system, self.table.line_location, branch=branch)
-        newest, loaded = current_schema(files, self.table.snapshot_files), self.table.schema
-        if self.request.replaces:
-            return self._replacing_schema(files)
-        if newest is None:
-            raise TableNotFoundError(f"table {self.table.identifier} was dropped")
-        same_id = newest.id == loaded.id
-        if newest.id < loaded.id or (same_id and newest.time_millis != loaded.time_millis):
-            raise CommitConflictError(
-                f"table {self.table.identifier} was dropped and created again; load it again"
-            )
-        return newest
-
-    def _replacing_schema(self, files: SchemaFiles) -> TableSchema:
-        """Return the schema that is to hold with the snapshot, if the table is still what it was."""
-        newest = files.latest()
-        if newest is None or newest != self.table.schema:
-            raise CommitConflictError(
-                f"table {self.table.identifier} was altered or replaced concurrently; repeat the statement"
-            )
-        return newest
-
-    # --- was it done, may it be done ---------------------------------------------------------
-
-    def _committed_before(self, head: Snapshot | None) -> Snapshot | None:
-        """Return the snapshot that an earlier try of the same stream made."""
-        if head is None or not self.request.is_stream:
-            return None
-        if head.id < self._seen_snapshot:
-            self._seen_snapshot = 0  # a rollback
-        request = self.request
-        for snapshot in self._snapshots_back(head, self._seen_snapshot):
-            if snapshot.commit_user == request.user and (own := own_progress(snapshot)) is not None:
-                if own.covers(request.identifier, request.kind):
-                    return snapshot
-                if own.identifier < request.identifier:
-                    break
-            # What the stream committed may have expired; its note is handed on.
-            noted = noted_progress(snapshot)
-            if noted is not None:
-                last = noted.get(request.user)
-                if last is not None and last.covers(request.identifier, request.kind):
-                    return self._snapshot_or(last.snapshot_id, snapshot)
-                break
-        self._seen_snapshot = head.id
-        return None
-
-    def _snapshots_back(self, head: Snapshot | None, until: int = 0) -> Iterator[Snapshot]:
-        """Go from a snapshot back to the oldest that exists, or to the one after `until`."""
-        if head is None or head.id <= until:
-            return
-        yield head
-        for snapshot_id in range(head.id - 1, until, -1):
-            try:
-                yield self.table.snapshot(snapshot_id)
-            except SnapshotNotFoundError:
-                return
-
-    def _snapshot_or(self, snapshot_id: int, other: Snapshot) -> Snapshot:
-        with suppress(SnapshotNotFoundError):
-            return self.table.snapshot(snapshot_id)
-        return other
+    # --- may it be done ----------------------------------------------------------------------
 
     def _checked_changes(self, head: Snapshot | None, schema: TableSchema) -> tuple[ManifestEntry, ...]:
         """Return all changes, with what an overwrite replaces; CommitConflictError if they do not fit."""
@@ -437,6 +366,6 @@ class _Attempts:
             statistics=self._statistics_after(head, plain, scrub=scrub),
             next_row_id=head.next_row_id if head else None,
         )
-        progress = progress_after(self._snapshots_back(head))
+        progress = progress_after(snapshots_back(self.table, head))
         properties = with_progress(None, progress, self.request.user, own_progress(snapshot))
         return dataclasses.replace(snapshot, properties=properties), base_list
