@@ -12,22 +12,17 @@ from lockgate.framework.access import Action
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.grants import grant
-from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.framework.store.table_history import TableHistory
 from lockgate.pushdown import AlwaysTrue
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from lockgate.framework.store.commit.commit_request import Overwrite
     from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.history.changes import Change
-    from lockgate.framework.store.history.rollback import RollbackResult
-    from lockgate.framework.store.history.tags import Released
-    from lockgate.framework.store.metadata.tag_files import Tag
     from lockgate.framework.store.scan.aggregates import AggregateAnswer
     from lockgate.framework.store.scan.request import ReadRequest
     from lockgate.framework.store.scan.scan import ScanPlan
@@ -38,7 +33,7 @@ if TYPE_CHECKING:
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 
 
-class Table(TableHandle):
+class Table(TableHistory):
     """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
 
     # What the warehouse chooses for values of encrypted columns that a table would get in the clear.
@@ -226,11 +221,25 @@ class Table(TableHandle):
         )
         return read_system(self, name, request)
 
-    def changes(self, after: int, upto: int, *, columns: Sequence[str] | None = None) -> Iterator[Change]:
-        """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`."""
-        from lockgate.framework.store.history.changes import read_changes
+    def changes(
+        self, after: int | ReadRequest, upto: int | None = None, *, columns: Sequence[str] | None = None
+    ) -> Iterator[Change]:
+        """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`.
 
-        return read_changes(self, after, upto, columns=columns)
+        A `ReadRequest` with a range in the first place says all of it, and then stands alone: InputError.
+        """
+        from lockgate.framework.store.history.changes import read_changes
+        from lockgate.framework.store.scan.request import ReadRequest
+        from lockgate.framework.store.scan.selection import Between
+
+        if isinstance(after, ReadRequest):
+            if upto is not None or columns is not None:
+                raise InputError("a request holds range and columns already; give either it or them")
+            return read_changes(self, after)
+        if upto is None:
+            raise InputError("changes are of a range of snapshots: give the last one, `upto`, too")
+        names = None if columns is None else tuple(columns)
+        return read_changes(self, ReadRequest(columns=names, between=Between(after, upto)))
 
     # --- writing -----------------------------------------------------------------------------
 
@@ -344,125 +353,3 @@ class Table(TableHandle):
         except Exception:
             self.abort(messages)
             raise
-
-    # --- tags --------------------------------------------------------------------------------
-
-    def tags(self) -> list[Tag]:
-        """Return all tags, in the order of their snapshots."""
-        from lockgate.framework.store.metadata.tag_files import load_tags
-
-        return load_tags(self)
-
-    def tag(self, name: str) -> Tag:
-        """Return a tag; TagNotFoundError offers the nearest names."""
-        from lockgate.framework.store.metadata.tag_files import load_tag
-
-        return load_tag(self, name)
-
-    @named_errors
-    def create_tag(
-        self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
-    ) -> Tag:
-        """Name the newest snapshot, or `snapshot_id`; see `tags.create_tag`.
-
-        `retained` is noted for engines that delete tags by age.
-        """
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.tags import create_tag, new_tag
-
-        return create_tag(self, new_tag(self, name, snapshot_id, retained))
-
-    def replace_tag(
-        self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
-    ) -> Released:
-        """Let a tag name the newest snapshot, or `snapshot_id`; see `tags.replace_tag`."""
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.tags import new_tag, replace_tag
-
-        return replace_tag(self, new_tag(self, name, snapshot_id, retained))
-
-    def rename_tag(self, name: str, target: str) -> Tag:
-        """Give a tag another name; see `tags.rename_tag`."""
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.tags import rename_tag
-
-        return rename_tag(self, name, target)
-
-    def delete_tag(self, name: str) -> Released:
-        """Delete a tag with the files that only it held; see `tags.delete_tags`."""
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.tags import delete_tags
-
-        return delete_tags(self, [name])
-
-    # --- going back --------------------------------------------------------------------------
-
-    @named_errors
-    def rollback(
-        self, snapshot_id: int | None = None, *, tag: str | None = None, dry_run: bool = False
-    ) -> RollbackResult:
-        """Make the table what it was at a snapshot or a tag; see `rollback.rollback`.
-
-        Raises InputError unless exactly one is given, SnapshotNotFoundError and TagNotFoundError.
-        """
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.rollback import rollback, target_of
-
-        if (snapshot_id is None) == (tag is None):
-            raise InputError("give either the snapshot or the tag to roll back to")
-        return rollback(self, target_of(self, snapshot_id, tag), dry_run=dry_run)
-
-    # --- branches ----------------------------------------------------------------------------
-
-    def branches(self) -> list[str]:
-        """Return the names of all branches, sorted."""
-        from lockgate.framework.store.history.branches import branch_names
-
-        return branch_names(self)
-
-    @named_errors
-    def create_branch(self, name: str, snapshot_id: int | None = None, *, tag: str | None = None) -> None:
-        """Create a branch, empty or from a snapshot or tag; see `branches.create_branch`."""
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.branches import create_branch
-
-        create_branch(self, name, snapshot_id, tag=tag)
-
-    def delete_branch(self, name: str) -> Released:
-        """Delete a branch with the files that only it held; see `branches.delete_branch`."""
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.branches import delete_branch
-
-        return delete_branch(self, name)
-
-    def rename_branch(self, name: str, target: str) -> None:
-        """Give a branch another name; see `branches.rename_branch`."""
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.branches import rename_branch
-
-        rename_branch(self, name, target)
-
-    def fast_forward(self, branch: str) -> int:
-        """Bring the table to where a branch of it is; see `branches.fast_forward`."""
-        grant(self, Action.ALTER)
-        from lockgate.framework.store.history.branches import fast_forward
-
-        return fast_forward(self, branch)
-
-    # --- consumers ---------------------------------------------------------------------------
-
-    def record_consumer(self, consumer_id: str, next_snapshot: int) -> None:
-        """Note that `consumer_id` still needs snapshots from `next_snapshot` on; expiry spares them."""
-        self.consumer_files.record(consumer_id, next_snapshot)
-
-    def consumers(self) -> dict[str, int]:
-        """Return the next snapshot that each consumer needs."""
-        return self.consumer_files.load_all()
-
-    def consumer_times(self) -> dict[str, int]:
-        """Return when each consumer was last noted, in milliseconds since the epoch."""
-        return self.consumer_files.modified_millis()
-
-    def delete_consumer(self, consumer_id: str) -> bool:
-        """Forget a consumer; False if it is not known."""
-        return self.consumer_files.delete(consumer_id)

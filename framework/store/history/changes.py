@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework.access import Action, Principal
+from lockgate.framework.access import Action
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileKind, ManifestEntry, live_entries
 from lockgate.framework.store.manifests.manifest_files import partitions_in
@@ -20,11 +20,13 @@ from lockgate.framework.store.metadata.generations import generation_of
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.pruning.split import by_bucket, key_order
 from lockgate.framework.store.scan.read import FileReader, no_columns
-from lockgate.framework.store.scan.request import require_unrestricted
+from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
+from lockgate.framework.store.scan.selection import Between
 from lockgate.framework.store.scan.visible_files import may_wait, waits
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_one_line, check_readable
 from lockgate.framework.store.write.newest_rows import standing_rows
+from lockgate.pushdown import AlwaysTrue
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -54,39 +56,56 @@ class Change:
     needs_reload: bool = False
 
 
-def read_changes(
-    table: TableHandle,
-    after: int,
-    upto: int,
-    *,
-    columns: Sequence[str] | None = None,
-    strict: bool = False,
-    principal: Principal | None = None,
-) -> Iterator[Change]:
-    """Yield the changes of each snapshot with after < id <= upto, oldest first.
+def read_changes(table: TableHandle, request: ReadRequest) -> Iterator[Change]:
+    """Yield the changes of each snapshot of the range `between` of a request, oldest first.
 
-    Snapshots that change no rows (ANALYZE, and COMPACT where nothing waits for it) are left out. `strict` as
-    in `read_table`. Raises before anything is read: SnapshotNotFoundError if one of the snapshots has expired
-    or does not exist yet, ColumnNotFoundError for unknown columns, and AccessDeniedError where rows or values
-    are hidden from the one who asks, since a change may name a row by its key alone, which no row filter can
+    Snapshots that change no rows (ANALYZE, and COMPACT where nothing waits for it) are left out, and so are
+    OVERWRITE snapshots if the range says so. Columns, `strict` and `principal` are those of the request; rows
+    have the schema of the table. Raises before anything is read: InputError for a request without a range, or
+    with a wish that changes cannot meet, SnapshotNotFoundError if one of the snapshots has expired or does
+    not exist yet, ColumnNotFoundError for unknown columns, and AccessDeniedError where rows or values are
+    hidden from the one who asks, since a change may name a row by its key alone, which no row filter can
     judge.
     """
-    if after > upto:
-        raise InputError(f"changes go forward: after {after} up to {upto} does not")
+    between = _range_of(request)
     schema = table.schema
     check_readable(schema)
     check_one_line(schema)
-    names = tuple(dict.fromkeys(schema.field_names if columns is None else columns))
+    names = tuple(dict.fromkeys(schema.field_names if request.columns is None else request.columns))
     for name in names:
         schema.field(name)
-    require_unrestricted(table, grant(table, Action.SELECT, names, principal), "changes")
+    require_unrestricted(table, grant(table, Action.SELECT, names, request.principal), "changes")
     snapshots = []
-    for number in range(after + 1, upto + 1):
+    for number in range(between.after + 1, between.upto + 1):
         try:
             snapshots.append(table.snapshot(number))
         except SnapshotNotFoundError as error:
-            raise SnapshotNotFoundError(f"changes after snapshot {after} up to {upto}: {error}") from None
-    return _changes(table, schema, names, snapshots, strict)
+            raise SnapshotNotFoundError(
+                f"changes after snapshot {between.after} up to {between.upto}: {error}"
+            ) from None
+    if between.leave_out_overwrites:
+        snapshots = [each for each in snapshots if each.commit_kind is not CommitKind.OVERWRITE]
+    return _changes(table, schema, names, snapshots, request.strict)
+
+
+def _range_of(request: ReadRequest) -> Between:
+    """Return the range of a request; InputError unless changes can meet all that it wishes."""
+    between = request.between
+    if between is None:
+        raise InputError("changes are of a range of snapshots: give `between` in the request")
+    if between.after > between.upto:
+        raise InputError(f"changes go forward: after {between.after} up to {between.upto} does not")
+    # A row that goes may be named by its key alone, so that no predicate can judge it.
+    refused = {
+        "predicate": request.predicate != AlwaysTrue(),
+        "limit": request.limit is not None,
+        "order": bool(request.order),
+        "read_optimized": request.read_optimized,
+    }
+    given = [name for name, wished in refused.items() if wished]
+    if given:
+        raise InputError(f"changes are not read by {', '.join(given)}: leave it out, and filter their rows")
+    return between
 
 
 def _changes(

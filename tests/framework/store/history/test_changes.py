@@ -11,9 +11,11 @@ import pytest
 
 from lockgate.errors import ColumnNotFoundError, InputError, SnapshotNotFoundError
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Table
-from lockgate.framework.store.history.changes import read_changes
+from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.selection import Between
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.write import write_files
+from lockgate.pushdown import SortKey, col
 
 SCHEMA = pa.schema([("id", pa.int32()), ("part", pa.string()), ("v", pa.int64())])
 
@@ -147,6 +149,47 @@ def test_snapshots_that_are_not_there(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.append(make_rows([1]))
     with pytest.raises(SnapshotNotFoundError, match="changes after snapshot 0 up to 2"):
-        read_changes(table, 0, 2)
+        table.changes(0, 2)
     with pytest.raises(InputError, match="forward"):
-        read_changes(table, 2, 1)
+        table.changes(2, 1)
+
+
+def test_a_request_says_what_to_follow(tmp_path: Path) -> None:
+    table = create(tmp_path, partition_keys=["part"])
+    table.append(make_rows([1]))
+    table.overwrite(make_rows([2]))
+    table.append(make_rows([3]))
+    (last,) = table.changes(ReadRequest(columns=("id",), between=Between(2, 3)))
+    assert sorted_rows(last) == [(3, 0)]
+    assert [each.snapshot_id for each in table.changes(ReadRequest(between=Between(0, 3)))] == [1, 2, 3]
+    kept = table.changes(ReadRequest(between=Between(0, 3, leave_out_overwrites=True)))
+    assert [each.snapshot_id for each in kept] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("wish", "named"),
+    [
+        ({}, "between"),
+        ({"snapshot_id": 1}, "between"),
+        ({"between": Between(0, 1), "predicate": col("id") == 1}, "predicate"),
+        ({"between": Between(0, 1), "limit": 1, "read_optimized": True}, "limit, read_optimized"),
+        ({"between": Between(0, 1), "order": (SortKey(("id",)),)}, "order"),
+    ],
+)
+def test_wishes_that_changes_cannot_meet(tmp_path: Path, wish: dict[str, Any], named: str) -> None:
+    table = create(tmp_path)
+    table.append(make_rows([1]))
+    with pytest.raises(InputError, match=named):
+        table.changes(ReadRequest(**wish))
+
+
+def test_a_request_is_all_or_nothing(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.append(make_rows([1]))
+    request = ReadRequest(between=Between(0, 1))
+    with pytest.raises(InputError, match="either it or them"):
+        table.changes(request, 1)
+    with pytest.raises(InputError, match="either it or them"):
+        table.changes(request, columns=["id"])
+    with pytest.raises(InputError, match="upto"):
+        table.changes(0)
