@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,10 +43,37 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Note how many tests with clusters are left out, unless they are too slow or asked for by themselves."""
+    if items and "not cluster" in items[0].config.option.markexpr:
+        chosen = [each for each in items if each.get_closest_marker("cluster")]
+        count = len([each for each in chosen if not each.get_closest_marker("slow")])
+        items[0].config.stash[LEFT_OUT] = items[0].config.stash.get(LEFT_OUT, 0) + count
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In a process of pytest-xdist: hand the number to the process that reports."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each process has collected all tests, so one number is that of all."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", 0)
+
+
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    left_out = terminalreporter.config.stash.get(LEFT_OUT, 0)
     if COUNTS is None:
+        if left_out:
+            text = f"left out {left_out} tests with clusters or JVMs of their own: ./dev test --cluster"
+            terminalreporter.write_line(text)
         return
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     for kind, reports in terminalreporter.stats.items():
         counts[KINDS.get(kind, kind)] = counts.get(KINDS.get(kind, kind), 0) + len(reports)
-    Path(COUNTS).write_text(json.dumps(counts))
+    Path(COUNTS).write_text(json.dumps({**counts, "left out": left_out}))

@@ -58,7 +58,9 @@ def test_links_that_git_made_plain_files(tmp_path: Path) -> None:
 
 def test_the_script_can_be_run() -> None:
     assert os.access(ROOT / "dev", os.X_OK)
-    assert (ROOT / ".ci" / "run").read_text().count("./dev") >= 3
+    run = (ROOT / ".ci" / "run").read_text()
+    for command in ("lint", "test --interop", "test --cluster", "test --durations"):
+        assert f"./dev {command}" in run
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "RELEASING.md"])
@@ -113,6 +115,8 @@ def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
     (tmp_path / "conftest.py").write_text(conftest)
     (tmp_path / "tests" / "attack").mkdir(parents=True)
 
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    cluster\n    slow\n")
+
     def run(spark: str, other: str, *arguments: str) -> tuple[int, str]:
         for name, text in (("integration", spark), ("unit", other)):
             (tmp_path / "tests" / name).mkdir(parents=True, exist_ok=True)
@@ -126,7 +130,7 @@ def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
         )
         command = [sys.executable, "-c", code, "-p", "no:cacheprovider", *arguments]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout
+        return done.returncode, done.stderr + done.stdout
 
     return run
 
@@ -163,10 +167,52 @@ def test_a_lane_without_a_chosen_test(lanes: Callable[..., tuple[int, str]]) -> 
     assert lanes(lane(2), lane(2), "-k", "nothing")[0] == 5
 
 
+MARKED = """
+import pytest
+@pytest.mark.cluster
+@pytest.mark.parametrize("number", range(3))
+def test_cluster(number): pass
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_long(): pass
+def test_small(): pass
+"""
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "2")])
+def test_tests_with_clusters_are_left_out_and_counted(
+    lanes: Callable[..., tuple[int, str]], processes: tuple[str, ...]
+) -> None:
+    code, output = lanes(MARKED, lane(2), "-m", "not slow and not cluster", *processes)
+    assert (code, output.splitlines()[-1]) == (0, "3 passed, 0 failed, 0 skipped")
+    assert "dev: left out 3 tests with clusters or JVMs of their own: ./dev test --cluster" in output
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (set(), "not slow and not interop and not cluster"),
+        ({"--slow"}, "not interop and not cluster"),
+        ({"--cluster"}, "not slow and not interop and cluster"),
+        ({"--cluster", "--slow"}, "not interop and cluster"),
+        ({"--interop"}, "not slow and interop and not cluster"),
+    ],
+)
+def test_each_option_chooses_its_tests(asked: set[str], expected: str) -> None:
+    assert runpy.run_path(str(ROOT / "dev"))["marks"](asked) == expected
+
+
+def test_no_test_is_against_engines_and_on_a_cluster_at_once() -> None:
+    done = dev("test", "--interop", "--cluster")
+    assert done.returncode == 1
+    assert "one after the other" in done.stderr
+
+
 def test_every_test_is_in_one_lane() -> None:
     """Those against other engines are asked for by --interop, from their own folder."""
     marked = {path for path in (ROOT / "tests").rglob("test_*.py") if "mark.interop" in path.read_text()}
     assert marked - {Path(__file__)} == set((ROOT / "tests" / "interop").glob("test_*.py"))
+    assert not [path for path in marked if "mark.cluster" in path.read_text() and path != Path(__file__)]
     script = runpy.run_path(str(ROOT / "dev"))
     spark = script["LANES"]["spark"]
     ignored = {each.partition("=")[2] for each in script["LANES"]["other"] if each.startswith("--ignore")}

@@ -98,6 +98,7 @@ def test_its_entry_points(wheel: Path) -> None:
     assert "lookup = lockgate.lookup.plugin" in text
 
 
+@pytest.mark.cluster
 def test_the_front_page_s_snippet_runs_with_a_jre_only(
     installed: Path, jre_only: dict[str, str], tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ QUIET = """
 """
 
 
+@pytest.mark.cluster
 def test_a_session_listens_on_no_port_and_starts_again(tmp_path: Path) -> None:
     here = str(Path(__file__).parent)
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(QUIET), str(tmp_path / "w"), here]

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.cluster
+
 JOB = Path(__file__).with_name("executor") / "broken_writes_job.py"
 WHOLE = {"rows": [20_000, 20_000, sum(range(20_000))], "others": 0}
 

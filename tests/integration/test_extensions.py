@@ -122,6 +122,7 @@ def test_rules_are_there_once_in_every_session(lake: Lake) -> None:
         assert sorted(names) == ["Rewrites", "RuntimeBlooms", "Untranslatable$Unwrapping"]
 
 
+@pytest.mark.cluster
 def test_a_session_that_started_without_the_rules(tmp_path: Path) -> None:
     """Plain confs as of a session that somebody else has made; what is not there is said at `attach`."""
     code = """

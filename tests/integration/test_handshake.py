@@ -53,6 +53,7 @@ def test_java_refuses_another_package(spark: SparkSession) -> None:
     assert bridge.isAttached()
 
 
+@pytest.mark.cluster
 def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path) -> None:
     other = tmp_path / "other.jar"
     entry = "io/lockgate/spark/version.properties"
@@ -79,6 +80,7 @@ def test_a_jar_of_another_version_is_refused_at_attach(tmp_path: Path) -> None:
     assert VERSION in printed
 
 
+@pytest.mark.cluster
 def test_a_session_without_the_jar_says_how_to_get_it(tmp_path: Path) -> None:
     printed = run(
         """
@@ -98,6 +100,7 @@ def test_a_session_without_the_jar_says_how_to_get_it(tmp_path: Path) -> None:
     assert "lockgate-spark.jar" in printed
 
 
+@pytest.mark.cluster
 def test_plain_confs_need_attach(tmp_path: Path) -> None:
     """Without `attach` the catalog says what to do; with it, the same session works."""
     printed = run(

@@ -124,6 +124,7 @@ def _run(job: str, folder: Path) -> dict[str, Any]:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+@pytest.mark.cluster
 def test_executors_of_a_cluster_ask_the_driver(tmp_path: Path) -> None:
     found = _run("with", tmp_path)
     assert found["executors"] == 3  # the driver and two executors

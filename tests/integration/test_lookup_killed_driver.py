@@ -51,6 +51,7 @@ def lookups_end(lake: Lake) -> Iterator[None]:
     lookup.close_all()
 
 
+@pytest.mark.cluster
 def test_the_batch_of_a_killed_driver_is_answered_from_its_snapshot_again(
     spark: SparkSession, lake: Lake, table: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -16,6 +16,8 @@ import pytest
 
 from lockgate.framework.keys import create_key_file
 
+pytestmark = pytest.mark.cluster
+
 JOB = Path(__file__).parent / "executor" / "lookup_job.py"
 ROWS = 2000
 

@@ -58,6 +58,7 @@ def run(installed: Path, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.cluster
 def test_it_is_called_through_spark(installed: Path, tmp_path: Path) -> None:
     output = run(installed, "-c", SCRIPT, str(tmp_path / "warehouse"))
     assert [line for line in output.splitlines() if line.startswith("row ")] == [

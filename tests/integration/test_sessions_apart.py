@@ -154,6 +154,7 @@ FIXED = """
 """
 
 
+@pytest.mark.cluster
 def test_fixed_catalogs(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FIXED), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)

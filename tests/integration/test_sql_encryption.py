@@ -283,6 +283,7 @@ lake.spark.stop()
 """
 
 
+@pytest.mark.cluster
 def test_on_a_cluster(tmp_path: Path) -> None:
     """Executors in processes of their own get local keys from the driver, and log none."""
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(CLUSTER_JOB), str(tmp_path)]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.cluster
+
 JOB = Path(__file__).parent / "executor" / "timestamps_job.py"
 ZONES = ["America/New_York", "UTC", "Asia/Shanghai"]
 EPOCH = datetime.datetime(1970, 1, 1)
