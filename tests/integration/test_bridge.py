@@ -20,6 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
 import lockgate
+from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.bridge.server import BridgeServer
@@ -372,6 +373,22 @@ def test_a_python_side_that_ended_is_a_plain_error(
     gateway._server = None
     lockgate.attach(spark)
     assert spark.sql(f"SELECT * FROM {table('t')}").collect() == []
+
+
+def test_what_lineage_records_waits_for_python(lake: Lake, own_server: BridgeServer, tmp_path: Path) -> None:
+    def told() -> dict[str, int]:
+        wait_for_records(lake.spark)
+        status = lake.lineage_status()
+        return {each: status[each] for each in ("waiting", "elsewhere", "failed", "dropped")}
+
+    before = told()
+    own_server.close()
+    for number in range(3):
+        lake.spark.range(number).write.json(str(tmp_path / f"out{number}"))
+    assert told() == {**before, "waiting": before["waiting"] + 3}
+    gateway._server = None
+    lockgate.attach(lake.spark)
+    assert told() == {**before, "elsewhere": before["elsewhere"] + 3}
 
 
 def test_an_impostor_is_not_asked(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 package io.lockgate.spark.bridge;
 
+import java.io.IOException;
 import org.apache.spark.QueryContext;
 import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.sql.AnalysisException;
@@ -27,6 +28,11 @@ public final class Failure extends AnalysisException {
   /** The name of the Python class of the error, or null. */
   public String pythonType() {
     return pythonType;
+  }
+
+  /** Whether a question failed because Python was away, not because of what it answered. */
+  public static boolean isUnanswered(Throwable error) {
+    return error instanceof Failure && error.getCause() instanceof IOException;
   }
 
   static RuntimeException thrown(String message, String pythonType, Throwable cause) {

@@ -3,11 +3,14 @@ package io.lockgate.spark.lineage;
 import com.codahale.metrics.MetricRegistry;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.Failure;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingDeque;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingDeque;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.spark.SparkContext;
@@ -33,6 +36,10 @@ public final class LineageListener extends SparkListener {
   /** What is known of an execution that has begun. */
   private record Begun(long root, long time, String description, Map<String, String> confs) {}
 
+  /** A record, and the session that it is of. */
+  private record Told(SparkSession session, ObjectNode line) {}
+
+  private final BlockingDeque<Told> untold = new LinkedBlockingDeque<>(CAPACITY);
   private final BlockingQueue<Object> queue = new ArrayBlockingQueue<>(CAPACITY);
   private final Map<Long, Begun> begun = new ConcurrentHashMap<>();
   private final Executions executions = new Executions(this::tell);
@@ -93,7 +100,7 @@ public final class LineageListener extends SparkListener {
         .put("failed", failed.get())
         .put("cut", cut.get())
         .put("opaque", opaque.get())
-        .put("waiting", queue.size())
+        .put("waiting", queue.size() + untold.size())
         .put("bus_micros", busNanos.get() / 1000)
         .put("own_micros", ownNanos.get() / 1000)
         .put("last_problem", problem);
@@ -173,6 +180,7 @@ public final class LineageListener extends SparkListener {
   private void handle(Object work) {
     long start = System.nanoTime();
     try {
+      send();
       if (work instanceof Execution execution) {
         executions.ended(execution);
       } else {
@@ -197,10 +205,32 @@ public final class LineageListener extends SparkListener {
     if (!line.path("opaque").isEmpty()) {
       opaque.incrementAndGet();
     }
-    SparkSession.setActiveSession(session);
+    line.put("application", context.applicationId()).put("spark", context.version());
+    if (!untold.offerLast(new Told(session, line))) {
+      dropped.incrementAndGet();
+    }
+    send();
+  }
+
+  /** Tells Python what it has not heard, the oldest first; while it is away, that waits here. */
+  private void send() {
+    for (Told next = untold.pollFirst(); next != null; next = untold.pollFirst()) {
+      try {
+        send(next);
+      } catch (Exception failure) {
+        if (Failure.isUnanswered(failure)) {
+          untold.addFirst(next);
+          return;
+        }
+        throw failure;
+      }
+    }
+  }
+
+  private void send(Told told) {
+    SparkSession.setActiveSession(told.session);
     try {
-      line.put("application", context.applicationId()).put("spark", context.version());
-      Bridge.ask("lineage.record", line);
+      Bridge.ask("lineage.record", told.line);
       recorded.incrementAndGet();
     } finally {
       SparkSession.clearActiveSession();
