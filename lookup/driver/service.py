@@ -11,11 +11,9 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import (
-    LockgateError,
     LookupCacheError,
     LookupTimeoutError,
     MaskedDataWarning,
@@ -27,27 +25,25 @@ from lockgate.lookup.cache.caches import note_standing, report_of
 from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, mark_of
 from lockgate.lookup.driver.bar import LoadBar
 from lockgate.lookup.driver.batch_pins import Pins, gone, shared_pins
-from lockgate.lookup.driver.hosts import Host, Hosts
+from lockgate.lookup.driver.hosts import Hosts
 from lockgate.lookup.driver.owner_sites import LocalSite, Owners, Site
-from lockgate.lookup.driver.served_state import Serving
+from lockgate.lookup.driver.refresher import Refresher
+from lockgate.lookup.driver.status_report import status_of
 from lockgate.lookup.driver.tables import newest_target, place_of
 from lockgate.lookup.owner.pipe import Message
 from lockgate.lookup.owner.state_wait import is_there
 from lockgate.lookup.spec.cache_paths import local_path
 from lockgate.lookup.spec.options import (
-    BLACKLIST,
     FILE_RETENTION,
     MAX_STALENESS,
     PENDING_SNAPSHOTS,
     PIN_RETENTION,
     REFRESH_ASYNC,
-    REFRESH_INTERVAL,
     TIMEOUT,
     lookup_options,
 )
-from lockgate.lookup.spec.periods import covers
 from lockgate.lookup.spec.spec import LookupSpec, cache_id
-from lockgate.lookup.spec.status import HostStatus, LookupStatus
+from lockgate.lookup.spec.status import LookupStatus
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
@@ -78,15 +74,11 @@ class Lookup:
         self._pins = shared_pins(table, self.id)
         self._changed = threading.Condition()
         self._closed = threading.Event()
-        self._target: Snapshot | None = None
-        self._looking = threading.Lock()
-        self._serving = Serving()
         self._hosts = Hosts(spec.identifier, self._send)
+        self._refresher = Refresher(table, self._options, self._hosts, self._changed, local=self._site.local)
+        self._serving = self._refresher.serving
         self._awaited: list[int] = []
         self._batch_pins: dict[int, float] = {}
-        self._look_error: LockgateError | None = None
-        self._look_failures = 0
-        self._look_at = 0.0
         self._heartbeat_at = 0.0
         self._used_at = time.monotonic()
         self._pins_at = 0.0
@@ -163,7 +155,7 @@ class Lookup:
         served = self._serving.info
         if served is None or is_rolled_back(self.table, served):
             return self._wait_for_newest()
-        if self._paused():
+        if self._refresher.paused():
             chosen = served
         elif self._options.get_option(REFRESH_ASYNC) and self._pending(served) <= self._options.get_option(
             PENDING_SNAPSHOTS
@@ -174,9 +166,6 @@ class Lookup:
             return self._wait_for_newest()
         self._check_staleness()
         return chosen.snapshot_id, chosen.mark
-
-    def _paused(self) -> bool:
-        return covers(self._options.get_option(BLACKLIST), datetime.now())
 
     def _pending(self, served: GenerationInfo) -> int:
         if PENDING_SNAPSHOTS.key not in self._options:
@@ -191,7 +180,7 @@ class Lookup:
         with self._changed:
             behind = time.monotonic() - self._serving.fresh_at
             served = self._serving.snapshot_id
-            error = self._trouble()[0]
+            error = self._refresher.trouble()[0]
             reason = "" if error is None else f"; the last refresh failed: {error}"
         if behind > limit.total_seconds():
             raise LookupCacheError(
@@ -229,7 +218,7 @@ class Lookup:
             return served
 
     def _wait_for_newest(self, timeout: float | None = None) -> tuple[int, int]:
-        newest = self._look()
+        newest = self._refresher.look()
         if newest is None:
             return EMPTY, 0
         if not self._serving.is_at(newest):
@@ -244,7 +233,7 @@ class Lookup:
         mark = mark_of(fingerprint(snapshot))
         with self._changed:
             self._hosts.forget(snapshot.id)
-            self._ask_all(snapshot, serve)
+            self._refresher.ask_all(snapshot, serve=serve)
             self._awaited.append(snapshot.id)
             bar = LoadBar(f"loading {self.spec.identifier}")
             try:
@@ -255,7 +244,7 @@ class Lookup:
                     if self._hosts.have(snapshot.id):  # of another of its number
                         check_mark(self.table, snapshot.id, mark)
                         self._hosts.forget(snapshot.id)
-                        self._ask_all(snapshot, serve)
+                        self._refresher.ask_all(snapshot, serve=serve)
                     left = deadline - time.monotonic()
                     if left <= 0:
                         raise self._too_late(snapshot.id)
@@ -290,23 +279,18 @@ class Lookup:
     def _send(self, link: str, message: Message) -> bool:
         return self._owners is not None and self._owners.send(link, message)
 
-    def _ask_all(self, snapshot: Snapshot, serve: bool) -> None:
-        if serve:
-            self._serving.aim(snapshot, again=True)
-        for host in self._hosts.all():
-            self._hosts.ask(host, snapshot.id, serve=serve)
-
     def _hear(self, link: str, event: Message) -> None:
         kind = event["event"]
         with self._changed:
             host = self._hosts.hear(link, event)
             if host is not None and kind == "leading":
-                self._welcome(host)
+                self._refresher.welcome(host, self._awaited)
+                self._heartbeat_at = 0.0
             failed = host is not None and kind in ("failed", "ended") and host.error is not None
-            trouble = self._trouble() if failed else (None, 0)
+            trouble = self._refresher.trouble() if failed else (None, 0)
             moved = self._serving.advance(self._hosts)
             if kind == "built":
-                self._ask_for_target()  # which may have moved on
+                self._refresher.ask_for_target()  # which may have moved on
             self._changed.notify_all()
         if kind == "warning" and event["category"] != MaskedDataWarning.__name__:
             # That of masks was given where the lookup was asked for.
@@ -323,24 +307,6 @@ class Lookup:
             self._heartbeat_at = 0.0  # also the shell shall see it soon
             self._site.publish(self.status())
 
-    def _welcome(self, host: Host) -> None:
-        # What batches are given now must come first: the tasks that land there need it.
-        for snapshot_id in self._awaited:
-            if not host.has(snapshot_id) and snapshot_id not in host.asked:
-                self._hosts.ask(host, snapshot_id, serve=self._serving.aims_at(snapshot_id))
-        served = self._serving.info
-        if served is not None and not host.has(served.snapshot_id) and served.snapshot_id not in host.asked:
-            self._hosts.ask(host, served.snapshot_id, serve=True)
-        self._heartbeat_at = 0.0
-
-    def _trouble(self) -> tuple[str | None, int]:
-        # What is wrong now, for people, and how often in a row.
-        found = self._hosts.troubles()
-        if not found:
-            return (None if self._look_error is None else str(self._look_error)), self._look_failures
-        where, error, failures = max(found, key=lambda trouble: trouble[2])
-        return (str(error) if self._site.local else f"{where}: {error}"), failures
-
     # --- the timer -----------------------------------------------------------------------------------
 
     def _tick_until_closed(self) -> None:
@@ -349,9 +315,7 @@ class Lookup:
                 self._tick()
             except Exception as error:  # a table that cannot be read now may be readable later
                 _log.warning("looking for a new snapshot of %s failed: %s", self.spec.identifier, error)
-                with self._changed:
-                    self._look_error = LookupCacheError(f"looking for a new snapshot failed: {error}")
-                    self._look_failures += 1
+                self._refresher.note_failure(error)
             if self._closed.wait(self._pause()):
                 return
             if self._site.ended() or self._is_idle():
@@ -362,18 +326,12 @@ class Lookup:
         return not self._awaited and idle > self._options.get_option(FILE_RETENTION).total_seconds()
 
     def _pause(self) -> float:
-        # Until the next look at the table, or until a failed build is to be tried again.
-        due = [self._look_at, time.monotonic() + _HEARTBEAT_SECONDS]
-        with self._changed:
-            due += [host.retry_at for host in self._hosts.all() if host.error is not None and not host.asked]
-        return max(0.01, min(due) - time.monotonic())
+        due = min(self._refresher.due_at(), time.monotonic() + _HEARTBEAT_SECONDS)
+        return max(0.01, due - time.monotonic())
 
     def _tick(self) -> None:
-        started = time.monotonic()
-        if started >= self._look_at or self._target is None:
-            self._look_at = started + self._options.get_option(REFRESH_INTERVAL).total_seconds()
-            self._look()
-        self._ask_for_target()
+        self._refresher.look_if_due()
+        self._refresher.ask_for_target()
         if time.monotonic() - self._heartbeat_at > _HEARTBEAT_SECONDS:
             self._hold(report_of(self.status()))
         retention = self._options.get_option(PIN_RETENTION).total_seconds()
@@ -381,47 +339,6 @@ class Lookup:
             self._pins_at = time.monotonic()
             self._pins.renew(retention)
         self._site.publish(self.status())
-
-    def _look(self) -> Snapshot | None:
-        # The newest snapshot, which is the target from now on. One look at a time: what an earlier one saw
-        # must not take the place of what a later one saw.
-        with self._looking:
-            started = time.monotonic()
-            newest = newest_target(self.table)
-            with self._changed:
-                before, self._target = self._target, newest
-                self._look_error, self._look_failures = None, 0
-                if newest is None:
-                    self._serving.fresh_at = started
-                else:
-                    new = before is None or fingerprint(before) != fingerprint(newest)
-                    self._serving.notice(newest, new=new, seen_at=started)
-        return newest
-
-    def _ask_for_target(self) -> None:
-        with self._changed:
-            target = self._target
-            if target is None:
-                return
-            mark = fingerprint(target)
-            # What the table is at again, as after a failed commit was rolled back, fails no more.
-            for host in self._hosts.all():
-                if host.has(target.id, mark) and not host.asked:
-                    host.error, host.failures = None, 0
-            if self._serving.info is not None and self._paused():
-                return
-            # One at a time, the same for all hosts that decide: the next takes in what comes until then.
-            deciding = self._hosts.deciding()
-            busy = any(any(host.asked.values()) for host in deciding)
-            asked = False
-            for host in self._hosts.all():
-                waits = busy if host in deciding else any(host.asked.values())
-                if not (waits or host.has(target.id, mark)) and time.monotonic() >= host.retry_at:
-                    self._hosts.ask(host, target.id, serve=True)
-                    asked = True
-            if asked or self._hosts.have(target.id, mark):
-                self._serving.aim(target, again=False)
-            self._serving.advance(self._hosts)
 
     def _hold(self, standing: Mapping[str, Any] | None = None) -> None:
         retention = self._options.get_option(FILE_RETENTION).total_seconds()
@@ -446,37 +363,15 @@ class Lookup:
         """Return the status of the lookup."""
         pins = self._pins.all()
         with self._changed:
-            served, target = self._serving.info, self._target
-            lag = 0
-            if target is not None and not self._serving.is_at(target):
-                # The newest may be young where commits are many, and what is served old all the same.
-                waited = int(time.time() * 1000) - target.time_millis
-                lag = max(0, waited, round(self._serving.behind_seconds() * 1000))
-            hosts = tuple(host.status() for host in self._hosts.all())
-            loading = min((h for h in hosts if h.loading_rows is not None), key=_rows_loaded, default=None)
-            error, failures = self._trouble()
-            return LookupStatus(
-                table=self.spec.identifier,
-                keys=self.spec.keys,
-                directory=str(self.directory.path) if self._site.local or not hosts else hosts[0].directory,
-                target_snapshot=None if target is None else target.id,
-                served_snapshot=None if served is None else served.snapshot_id,
-                lag_millis=lag,
-                rows=0 if served is None else served.rows,
-                bytes=0 if served is None else max(served.bytes, sum(host.bytes for host in hosts)),
-                build_seconds=0.0 if served is None else served.build_seconds,
-                built_millis=0 if served is None else served.built_millis,
-                full_load=served is not None and served.full_load,
-                loading_rows=None if loading is None else loading.loading_rows,
-                expected_rows=None if loading is None else loading.expected_rows,
-                last_error=error,
-                failures=failures,
-                owner_pid=hosts[0].owner_pid if hosts else None,
-                owner_restarts=sum(host.owner_restarts for host in hosts),
+            return status_of(
+                self.spec,
+                self._refresher,
+                self._hosts,
+                directory=str(self.directory.path),
+                local=self._site.local,
                 pins=pins,
                 asked_rows=self._asked_rows,
                 hit_rows=self._hit_rows,
-                hosts=hosts,
             )
 
     def close(self) -> None:
@@ -494,7 +389,3 @@ class Lookup:
         if self._site.local:
             self.directory.release(self._name)
         self._site.withdraw(self.status())
-
-
-def _rows_loaded(host: HostStatus) -> int:
-    return host.loading_rows or 0
