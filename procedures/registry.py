@@ -43,13 +43,13 @@ def names() -> list[str]:
 
 def find(name: str) -> Procedure:
     """Return the procedure called `name`, in snake_case or camelCase; ProcedureNotFoundError otherwise."""
-    known = plugins().procedures()
+    procedures = plugins().procedures()
     wanted = name.strip("`")
-    for candidate in known.values():
+    for candidate in procedures.values():
         if wanted.lower() in (candidate.name.lower(), candidate.name.replace("_", "").lower()):
             return check(candidate)
     here = _ELSEWHERE.get(wanted.lower().removeprefix("sys.").removeprefix("system."))
-    hint = f"; here it is called {here!r}" if here in known else nearest(wanted, known)
+    hint = f"; here it is called {here!r}" if here in procedures else nearest(wanted, procedures)
     raise ProcedureNotFoundError(f"there is no procedure {name!r}{hint}")
 
 
@@ -101,8 +101,8 @@ def bind(procedure: Procedure, positional: Sequence[Any], named: Mapping[str, An
     by_name = {name: each for each in procedure.parameters for name in (each.alias, each.name)}
     for name, value in named.items():
         if name not in by_name:
-            known = [each.name for each in procedure.parameters]
-            raise InputError(f"{procedure.name} has no parameter {name!r}{nearest(name, known)}")
+            names = [each.name for each in procedure.parameters]
+            raise InputError(f"{procedure.name} has no parameter {name!r}{nearest(name, names)}")
         if value is None:
             continue
         parameter = by_name[name]

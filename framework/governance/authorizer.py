@@ -98,9 +98,9 @@ class _Question:
 
     def __init__(self, authorizer: RangerAuthorizer, engine: Engine, request: AccessRequest) -> None:
         self._authorizer, self._engine, self._request = authorizer, engine, request
-        known = set(engine.service.accesses)
+        declared = set(engine.service.accesses)
         wanted = _ACCESSES[request.action]
-        self._access = next((each for each in wanted if each in known), wanted[0])
+        self._access = next((each for each in wanted if each in declared), wanted[0])
         self._missing: list[str] = []
 
     def decision(self) -> Decision:

@@ -47,13 +47,13 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, str]] = []
-        place, text = 0, text.rstrip()
-        while place < len(text):
-            match = _TOKEN.match(text, place)
+        position, text = 0, text.rstrip()
+        while position < len(text):
+            match = _TOKEN.match(text, position)
             if match is None or match.lastgroup is None:
-                raise InputError(f"character {place} is of no word, text or number")
+                raise InputError(f"character {position} is of no word, text or number")
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
-            place = match.end()
+            position = match.end()
         self._tokens.append(("end", ""))
         self._place = 0
 

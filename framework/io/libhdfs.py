@@ -37,7 +37,7 @@ def check_environment() -> None:
     if not os.environ.get("CLASSPATH"):
         raise InputError(f"the variable CLASSPATH is not set. {_NEEDS}")
     places = _places()
-    if places and not any(os.path.isfile(place) for place in places):  # noqa: PTH113 - as the loader sees it
+    if places and not any(os.path.isfile(path) for path in places):  # noqa: PTH113 - as the loader sees it
         raise InputError(f"there is no {' nor '.join(places)}. {_NEEDS}")
 
 
@@ -72,7 +72,7 @@ class Renames:
 
 
 def _load() -> ctypes.CDLL:
-    found = [place for place in _places() if os.path.isfile(place)]  # noqa: PTH113 - as the loader sees it
+    found = [path for path in _places() if os.path.isfile(path)]  # noqa: PTH113 - as the loader sees it
     try:
         library = ctypes.CDLL(found[0] if found else _NAME)
     except OSError as error:

@@ -211,15 +211,15 @@ class S3FileSystem:
 
     def _try_out(self, path: str) -> None:
         """Refuse a store that replaces an object despite the condition, before it can lose data."""
-        place = (self._settings.endpoint, self.bucket)
-        if place in _tried:
+        location = (self._settings.endpoint, self.bucket)
+        if location in _tried:
             return
         probe = f"{path.rpartition('/')[0]}/{TEMPORARY_PREFIX}probe.{uuid.uuid4().hex}.tmp"
         try:
             self._put_new(probe, b"")
             self._put_new(probe, b"")
         except FileExistsError:
-            _tried.add(place)
+            _tried.add(location)
             return
         except UnsupportedError:
             pass

@@ -108,12 +108,12 @@ class KeyProviderConformance:
     def test_the_wrapping_is_that_of_orc(self) -> None:
         """AES in counter mode, the first 16 bytes of the encrypted key being the IV, so that Java agrees."""
         provider = self.make_provider()
-        known = self.master_keys(provider)
+        material = self.master_keys(provider)
         for key in provider.key_versions():
             encrypted = provider.create_local_key(key).encrypted
-            if str(key) in known:
+            if str(key) in material:
                 plain = provider.decrypt_local_key(key, encrypted)
-                assert plain == unwrap(known[str(key)], encrypted), "not AES-CTR with the key itself as IV"
+                assert plain == unwrap(material[str(key)], encrypted), "not AES-CTR with the key itself as IV"
             if key.algorithm is KeyAlgorithm.AES_CTR_256:
                 # The key stream depends on the first half only, whatever the master key.
                 flipped = encrypted[:16] + bytes(byte ^ 0x5A for byte in encrypted[16:])

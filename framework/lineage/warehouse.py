@@ -57,15 +57,15 @@ def catalog_at(address: str) -> Catalog:
     from lockgate.framework.store.catalog import Catalog
 
     with _lock:
-        known = _known.get(address)
-    return Catalog(address) if known is None else known.catalog
+        entry = _known.get(address)
+    return Catalog(address) if entry is None else entry.catalog
 
 
 def flush_all() -> None:
     """Write what this process has recorded in all warehouses."""
     with _lock:
-        known = list(_known.values())
-    for each in known:
+        entries = list(_known.values())
+    for each in entries:
         each.journal.flush()
 
 

@@ -114,12 +114,12 @@ class KeyScopes:
 _UNKNOWN = "the keys that are asked for are not known in this process: connect again with keys=..."
 
 
-def _handle_of(provider: KeyProvider, known: dict[str, KeyProvider]) -> str:
-    for handle, one in known.items():
+def _handle_of(provider: KeyProvider, providers: dict[str, KeyProvider]) -> str:
+    for handle, one in providers.items():
         if one is provider:
             return handle
     handle = _new_handle()
-    known[handle] = provider
+    providers[handle] = provider
     return handle
 
 
@@ -182,9 +182,9 @@ class Catalogs:
         if is_s3(wanted["warehouse"]):
             wanted = {**hadoop_confs(), **wanted}
         with self._lock:
-            for known in self._open.values():
-                if known.name == name and known.options == wanted:
-                    return known
+            for opened in self._open.values():
+                if opened.name == name and opened.options == wanted:
+                    return opened
             handle = f"{name}#{secrets.token_hex(16)}"
             opened = OpenCatalog(handle, name, wanted, self._make(wanted))
             self._open[handle] = opened
@@ -204,9 +204,9 @@ class Catalogs:
         found = self._open.get(handle)
         if found is None:
             name = handle.partition("#")[0]
-            known = {opened.name for opened in self._open.values()}
+            names = {opened.name for opened in self._open.values()}
             raise NotFoundError(
-                f"there is no Lockgate catalog {name!r} in this process{nearest(name, known)}"
+                f"there is no Lockgate catalog {name!r} in this process{nearest(name, names)}"
             )
         return found.catalog
 
@@ -217,9 +217,10 @@ def _check_options(name: str, options: Mapping[str, str]) -> None:
             f"catalog {name!r} has no warehouse: set spark.sql.catalog.{name}.warehouse "
             "to the folder of its tables"
         )
-    known = {*_CATALOG_OPTIONS, *plugins().options("catalog")}
+    supported = {*_CATALOG_OPTIONS, *plugins().options("catalog")}
     for key in options:
-        if key not in known and not key.startswith("fs."):
+        if key not in supported and not key.startswith("fs."):
             raise OptionError(
-                f"catalog {name!r} has an unknown conf spark.sql.catalog.{name}.{key}{nearest(key, known)}"
+                f"catalog {name!r} has an unknown conf spark.sql.catalog.{name}.{key}"
+                f"{nearest(key, supported)}"
             )

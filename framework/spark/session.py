@@ -99,12 +99,12 @@ def configure(
 
     Jars, plugins and extensions that the builder, `spark-submit` or `spark-defaults.conf` name stay.
     """
-    known: Mapping[str, Any] = getattr(builder, "_options", {})
-    _use_this_python(str(known.get("spark.master", "local")))
+    earlier: Mapping[str, Any] = getattr(builder, "_options", {})
+    _use_this_python(str(earlier.get("spark.master", "local")))
     added = {"spark.jars": str(jar()), "spark.plugins": PLUGIN_CLASS, EXTENSIONS_CONF: EXTENSIONS_CLASS}
     confs = {
         **{
-            key: _with(known[key] if key in known else conf_at_start(key), value)
+            key: _with(earlier[key] if key in earlier else conf_at_start(key), value)
             for key, value in added.items()
         },
         **catalog_confs(warehouse, catalog, keys),

@@ -116,9 +116,9 @@ class _Survey:
             self._add_schemas(line)
             for holder, snapshot in line.held():
                 self._add_snapshot(line, holder, snapshot)
-        known = {path for _, path in self._shown}
+        shown = {path for _, path in self._shown}
         for info in listed:
-            if info.path not in known:
+            if info.path not in shown:
                 self._add_orphan(lines, info)
         return [self._exposure(*key) for key in sorted(self._shown) if self._shown[key]]
 
@@ -180,8 +180,8 @@ class _Survey:
 
     def _add_manifest(self, line: _Line, meta: ManifestFileMeta, holder: Holder | None) -> None:
         path = line.table.paths.manifest(meta.file_name)
-        known = self._shown.get((Where.MANIFEST, path))
-        self._add(Where.MANIFEST, path, _in_manifest(line, meta) if known is None else known, holder)
+        columns = self._shown.get((Where.MANIFEST, path))
+        self._add(Where.MANIFEST, path, _in_manifest(line, meta) if columns is None else columns, holder)
 
     def _add_data(self, line: _Line, entry: ManifestEntry, holder: Holder) -> None:
         where = (entry.partition, entry.bucket, entry.file)
@@ -245,10 +245,10 @@ def _branch_line(table: TableHandle, branch: TableHandle, secrets: SecretColumns
 
     Ids are given by each on its own once they have parted, so only those of schemas that both have count.
     """
-    known = set(table.schema_files.ids())
-    shared = [branch.schema_of(number) for number in branch.schema_files.ids() if number in known]
+    own = set(table.schema_files.ids())
+    shared = [branch.schema_of(number) for number in branch.schema_files.ids() if number in own]
     ids = {each.id for schema in shared if table.schema_of(schema.id) == schema for each in schema.fields}
-    keys = {place: key for place, key in secrets.keys.items() if place[0] in ids}
+    keys = {path: key for path, key in secrets.keys.items() if path[0] in ids}
     both = SecretColumns({**secrets_in_history(branch).keys, **keys})
     return _Line(branch, PlainStatistics(both, branch.schema_of))
 

@@ -94,8 +94,8 @@ def replacement(table: Table, schema: Schema) -> Replacement:
     first = first_schema(schema)
     check_wrapped_keys(first)
     check_named_keys(first, table.keys)
-    known = [table.schema_files.load(schema_id) for schema_id in table.schema_files.ids()[-1:]]
-    newest = max((table.schema, *known), key=lambda one: one.id)
+    stored = [table.schema_files.load(schema_id) for schema_id in table.schema_files.ids()[-1:]]
+    newest = max((table.schema, *stored), key=lambda one: one.id)
     highest, fields = max(table.schema.highest_field_id, newest.highest_field_id), []
     for field in first.fields:
         own = highest + 1

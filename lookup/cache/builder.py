@@ -126,14 +126,14 @@ class CacheBuilder:
         enough disk, and KeyMissingError if a column turns out to be masked whose key seemed to be held.
         """
         snapshot = self.table.snapshot(snapshot_id)
-        known = self.directory.generation(snapshot_id)
-        if known is None or known.fingerprint != fingerprint(snapshot):
+        generation = self.directory.generation(snapshot_id)
+        if generation is None or generation.fingerprint != fingerprint(snapshot):
             self._chosen = self._choice.at(snapshot)
-            known = self._make(snapshot, serve)
+            generation = self._make(snapshot, serve)
         current = self.directory.current()
         if current is None or snapshot_id > current or (serve and snapshot_id != current):
             self.directory.set_current(snapshot_id)
-        return known
+        return generation
 
     def _make(self, snapshot: Snapshot, serve: bool) -> GenerationInfo:
         started = time.monotonic()

@@ -120,19 +120,19 @@ class Generation:
         # many rows each of those keys has.
         encoded = self.layout.key_codec.encode(keys)
         groups = encoded.distinct()
-        place = np.full(len(groups), -1, np.int64)
+        indices = np.full(len(groups), -1, np.int64)
         parts = self._store.find(encoded.rows.take(groups.first))
         if most_bytes is not None and len(encoded.valid) > 1:
             _check_size(parts, groups.inverse, len(groups), most_bytes)
         batches, counts, end = [], [], 0
         for found in parts:
-            place[found.at] = np.arange(end, end + len(found.at))
+            indices[found.at] = np.arange(end, end + len(found.at))
             end += len(found.at)
             rows, each = unpack(found.rows) if self.layout.many else (found.rows, _ONE_EACH)
             batches.append(self.layout.row_codec.decode(rows).select(self._answer))
             counts.append(each)
         at = np.full(len(encoded.valid), -1, np.int64)
-        at[encoded.valid] = place[groups.inverse]
+        at[encoded.valid] = indices[groups.inverse]
         return self._joined(batches), at, np.concatenate([_ONE_EACH, *counts])
 
     def _joined(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:

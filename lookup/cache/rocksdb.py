@@ -157,8 +157,8 @@ class WritableStore:
             return _read(self._db, keys)
         values: list[bytes | None] = [None] * len(keys)
         for at, rows in _find(self._db, Rows.from_values(list(keys)), self._opener):
-            for place, value in zip(at.tolist(), rows.gather().to_bytes(), strict=True):
-                values[place] = value
+            for index, value in zip(at.tolist(), rows.gather().to_bytes(), strict=True):
+                values[index] = value
         return values
 
     def meta(self) -> dict[str, Any] | None:

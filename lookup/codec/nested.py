@@ -107,8 +107,8 @@ class NestedCodec:
             arrays, mask = members, None
         else:
             # The members of a null are null themselves.
-            place = pa.array(np.cumsum(there) - 1, mask=~there)
-            arrays, mask = [member.take(place) for member in members], pa.array(~there)
+            indices = pa.array(np.cumsum(there) - 1, mask=~there)
+            arrays, mask = [member.take(indices) for member in members], pa.array(~there)
         if arrays:
             fields = [self._kind.field(index) for index in range(self._kind.num_fields)]
             return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)

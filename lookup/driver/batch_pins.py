@@ -48,8 +48,8 @@ def forget_ended(runs: Callable[[str], bool]) -> None:
     They stay for as long as those of a driver that has ended, so that the query may start again.
     """
     with _shared_lock:
-        known = list(_shared.values())
-    for pins in known:
+        caches = list(_shared.values())
+    for pins in caches:
         for query_id in pins.queries():
             if not runs(query_id):
                 pins.forget(query_id)
@@ -94,11 +94,11 @@ class Pins:
     def record(self, query_id: str, batch_id: int, snapshot_id: int, mark: int | None = None) -> None:
         """Give a snapshot to a batch, and drop the pins of batches that are committed by now."""
         with self._lock:
-            known = self._known(query_id)
-            pinned = known[batch_id] = _Pinned(snapshot_id, mark)
+            batches = self._known(query_id)
+            pinned = batches[batch_id] = _Pinned(snapshot_id, mark)
             self._table.record_consumer(self._name(query_id, batch_id, pinned), max(snapshot_id, 1))
-            for old in [batch for batch in known if batch <= batch_id - _KEPT_BATCHES]:
-                self._table.delete_consumer(self._name(query_id, old, known.pop(old)))
+            for old in [batch for batch in batches if batch <= batch_id - _KEPT_BATCHES]:
+                self._table.delete_consumer(self._name(query_id, old, batches.pop(old)))
 
     def name_of(self, query_id: str, batch_id: int) -> str:
         """The consumer that is a batch's pin on a snapshot."""

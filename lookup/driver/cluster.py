@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LookupOwnerWarning, warn_user
-from lockgate.lookup.driver.owner_sites import Hear, LocalSite, Owners
+from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
 from lockgate.lookup.owner.pipe import Message, answer_about_keys
 from lockgate.lookup.spec.status import gauge_name
 
@@ -138,17 +138,17 @@ class ClusterSite(DriverSite):
         self._python = str(context.pythonExec)
 
     def start(
-        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
     ) -> Owners:
         """Have each executor start a process for a lookup, now and when it joins."""
-        return ExecutorOwners(self._executors, self._python, opening, keys, hear)
+        return ExecutorOwners(self._executors, self._python, opening, keys, listener)
 
 
 class ExecutorOwners:
     """The processes of one lookup in all executors; a link is an executor's id."""
 
     def __init__(
-        self, executors: Any, python: str, opening: Message, keys: KeyProvider | None, hear: Hear
+        self, executors: Any, python: str, opening: Message, keys: KeyProvider | None, listener: Listener
     ) -> None:
         self.name = str(opening["name"])
         self._executors = executors
@@ -159,7 +159,7 @@ class ExecutorOwners:
             "opening": {"op": "open", "has_keys": keys is not None, **opening},
         }
         self._keys = keys
-        self._hear = hear
+        self._listener = listener
         self._started: set[str] = set()
         self._closed = threading.Event()
         with _running_lock:
@@ -177,11 +177,11 @@ class ExecutorOwners:
         """Whether there is an executor."""
         return bool(self._started)
 
-    def hear(self, link: str, event: Message) -> list[Message]:
+    def receive(self, link: str, event: Message) -> list[Message]:
         """Process a message from a process; returns the answer."""
         if event["event"] == "ask":
             return [answer_about_keys(self._keys, event)] if self._keys is not None else []
-        self._hear(link, event)
+        self._listener(link, event)
         return []
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class ExecutorOwners:
             last = not _running
         for link in sorted(self._started):
             self._post(link, {"do": "stop", "name": self.name})
-            self._hear(link, {"event": "gone"})
+            self._listener(link, {"event": "gone"})
         if last:
             self._quietly(lambda: self._executors.hurry(False))
 
@@ -221,7 +221,7 @@ class ExecutorOwners:
                 self._started.add(link)
         for link in sorted(self._started - living):
             self._started.discard(link)
-            self._hear(link, {"event": "gone"})
+            self._listener(link, {"event": "gone"})
 
 
 def said(context: BridgeContext, request: dict[str, Any]) -> list[Message]:
@@ -229,4 +229,4 @@ def said(context: BridgeContext, request: dict[str, Any]) -> list[Message]:
     with _running_lock:
         owners = _running.get(request["name"])
     # One that was told to end may still have something to say.
-    return [] if owners is None else owners.hear(request["executor"], request["event"])
+    return [] if owners is None else owners.receive(request["executor"], request["event"])

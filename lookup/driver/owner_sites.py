@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.status import LookupStatus
 
 # Hears what the process at the end of a link says.
-Hear = Callable[[str, Message], None]
+Listener = Callable[[str, Message], None]
 
 
 class Owners(Protocol):
-    """The owners of one lookup's caches, each reached by a link; their messages go to the given `Hear`."""
+    """The owners of one lookup's caches, each reached by a link; their messages go to a `Listener`."""
 
     def send(self, link: str, message: Message) -> bool:
         """Send a message to one; False if it cannot be reached at the moment."""
@@ -37,7 +37,7 @@ class Site(Protocol):
     local: bool
 
     def start(
-        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
     ) -> Owners:
         """Start the owners of one lookup; `opening` gives the first message to each, by its name."""
 
@@ -57,11 +57,11 @@ class LocalSite:
     local = True
 
     def start(
-        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, hear: Hear
+        self, opening: Message, keys: KeyProvider | None, directory: CacheDirectory, listener: Listener
     ) -> Owners:
         """Start one owner as a child of this process."""
         directory.ensure()
-        return LocalOwners(opening, keys, directory, hear)
+        return LocalOwners(opening, keys, directory, listener)
 
     def publish(self, status: LookupStatus) -> None:
         """Nobody looks."""

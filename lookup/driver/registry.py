@@ -32,12 +32,12 @@ def lookup_for(
     with _lock:
         for name in [name for name, lookup in _lookups.items() if lookup.closed]:
             del _lookups[name]
-        known = _lookups.get(identity)
-        if known is None or not known.touch():
+        lookup = _lookups.get(identity)
+        if lookup is None or not lookup.touch():
             if not _lookups:
                 atexit.register(close_all)
-            known = _lookups[identity] = Lookup(catalog, table, spec, site())
-        return known
+            lookup = _lookups[identity] = Lookup(catalog, table, spec, site())
+        return lookup
 
 
 def lookups_of(cache: str) -> list[Lookup]:

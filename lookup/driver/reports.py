@@ -107,22 +107,22 @@ class Reports:
         from lockgate.lookup.driver.registry import lookups_of
 
         deltas: list[tuple[str, int, int]] = []
-        told = counts_in_jvm(self._context)
-        if told:
-            self._counter.add(told)
+        counts = counts_in_jvm(self._context)
+        if counts:
+            self._counter.add(counts)
         with self._lock:
             counted = counts_of(self._counter, set(self._batches))
             for token, (rows, matched, retried, nanos) in counted.items():
-                known = self._batches[token]
-                if rows == known.report.rows:
+                batch = self._batches[token]
+                if rows == batch.report.rows:
                     continue
-                before = known.report
-                known.report = replace(
+                before = batch.report
+                batch.report = replace(
                     before, rows=rows, matched=matched, retried=retried, seconds=nanos / 1e9
                 )
-                known.changed_at = time.monotonic()
-                deltas.append((known.lookup_id, rows - before.rows, matched - before.matched))
-                self._last[known.lookup_id] = known.report
+                batch.changed_at = time.monotonic()
+                deltas.append((batch.lookup_id, rows - before.rows, matched - before.matched))
+                self._last[batch.lookup_id] = batch.report
         for lookup_id, rows, matched in deltas:
             for lookup in lookups_of(lookup_id):
                 lookup.note_answers(rows, matched)

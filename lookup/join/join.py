@@ -65,8 +65,8 @@ def lookup_join(
     dimension = catalog.load_table(f"{name[1]}.{name[2]}")
     pairs = _pairs(on)
     stream_keys = [_resolve(column, stream.columns, "the stream") for column in pairs]
-    known = dimension.schema.field_names
-    keys = [_resolve(column, known, str(dimension.identifier)) for column in pairs.values()]
+    columns = dimension.schema.field_names
+    keys = [_resolve(column, columns, str(dimension.identifier)) for column in pairs.values()]
     chosen = _selection(select, dimension, keys)
     spec = LookupSpec(
         f"{name[1]}.{name[2]}", tuple(keys), tuple(chosen.values()), where, option_texts(options or {})
@@ -107,10 +107,10 @@ def _catalog_of(spark: SparkSession, name: str) -> Catalog:
     manager = session.sessionState().catalogManager()
     if not manager.isCatalogRegistered(name):
         prefix = "spark.sql.catalog."
-        known = [key[len(prefix) :] for key in spark.conf.getAll if key.startswith(prefix)]
-        known = [key for key in known if "." not in key]
+        catalogs = [key[len(prefix) :] for key in spark.conf.getAll if key.startswith(prefix)]
+        catalogs = [key for key in catalogs if "." not in key]
         raise NotFoundError(
-            f"the Spark session has no catalog {name!r}{nearest(name, known)}; "
+            f"the Spark session has no catalog {name!r}{nearest(name, catalogs)}; "
             "make one with lockgate.connect(warehouse, spark=spark)"
         )
     loaded = loaded_catalog(spark, name)
@@ -138,22 +138,22 @@ def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     return pairs
 
 
-def _resolve(name: str, known: Sequence[str], place: str) -> str:
+def _resolve(name: str, names: Sequence[str], table: str) -> str:
     # As Spark does: exactly, else without regard to case if that is unambiguous.
-    if name in known:
+    if name in names:
         return name
-    alike = [column for column in known if column.lower() == name.lower()]
+    alike = [column for column in names if column.lower() == name.lower()]
     if len(alike) == 1:
         return alike[0]
-    raise ColumnNotFoundError(f"{place} has no column {name!r}{nearest(name, known)}")
+    raise ColumnNotFoundError(f"{table} has no column {name!r}{nearest(name, names)}")
 
 
 def _selection(
     select: Sequence[str] | Mapping[str, str] | None, dimension: Table, keys: list[str]
 ) -> dict[str, str]:
-    known = dimension.schema.field_names
+    columns = dimension.schema.field_names
     if select is None:
-        return {name: name for name in known if name not in keys} or {name: name for name in keys}
+        return {name: name for name in columns if name not in keys} or {name: name for name in keys}
     if isinstance(select, str):
         raise InputError(f"select= takes a list of columns: [{select!r}]")
     if isinstance(select, Mapping):
@@ -162,7 +162,7 @@ def _selection(
         chosen = {name: name for name in select}
         if len(chosen) != len(select):
             raise InputError(f"select= names a column twice: {', '.join(select)}")
-    chosen = {new: _resolve(name, known, str(dimension.identifier)) for new, name in chosen.items()}
+    chosen = {new: _resolve(name, columns, str(dimension.identifier)) for new, name in chosen.items()}
     if len(set(chosen.values())) != len(chosen):
         raise InputError("select= maps two names to one column")
     return chosen

@@ -80,7 +80,7 @@ def _kind(kind: pa.DataType) -> str | None:
 def jvm_function(
     spark: SparkSession,
     catalog: str,
-    place: str,
+    location: str,
     layout: CacheLayout,
     key_types: Sequence[DataType],
     answer_type: DataType,
@@ -90,12 +90,12 @@ def jvm_function(
 ) -> Iterator[Callable[..., Column]]:
     """Offer `spark` the function of the batch's pin and mark and the key columns that gives a cache's answer.
 
-    `place` is a folder, or, with `everywhere`, what each host turns into a folder of its own (see
+    `location` is a folder, or, with `everywhere`, what each host turns into a folder of its own (see
     `cache_paths`). No statement can name it: the session finds the function by an unguessable name, and only
     inside the `with` block, in which a plan with the function must be made.
     """
     how = {
-        "place": place,
+        "place": location,
         "everywhere": everywhere,
         "wait_seconds": wait_seconds,
         "keys": [_kind(kind) for kind in layout.key_schema.types],

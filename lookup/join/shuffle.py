@@ -83,14 +83,14 @@ def pin_groups(
     pins = shared_pins(table, cache_id(table, spec))
     _pins[table.location, cache_id(table, spec)] = pins
     lookups = [lookup_for(catalog, table, each, site) for each in grouped(spec, groups)]
-    known = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
-    mark = None if known is None else pins.mark(query_id or "", batch_id or 0)
-    if known is None:
-        known, mark = min(lookup.choose(None, None) for lookup in lookups)
+    pinned = None if query_id is None or batch_id is None else pins.get(query_id, batch_id)
+    mark = None if pinned is None else pins.mark(query_id or "", batch_id or 0)
+    if pinned is None:
+        pinned, mark = min(lookup.choose(None, None) for lookup in lookups)
         if query_id is not None and batch_id is not None:
-            pins.record(query_id, batch_id, known, mark)
-    mark = max(lookup.provide(known, mark) for lookup in lookups)
-    reports = [report_of(lookup.status(), query_id, batch_id, known) for lookup in lookups]
+            pins.record(query_id, batch_id, pinned, mark)
+    mark = max(lookup.provide(pinned, mark) for lookup in lookups)
+    reports = [report_of(lookup.status(), query_id, batch_id, pinned) for lookup in lookups]
     together = replace(
         reports[0],
         lag_millis=max(report.lag_millis for report in reports),

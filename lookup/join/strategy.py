@@ -131,16 +131,16 @@ def snapshot_for_spark(
     it: lag in milliseconds, rows, bytes (0: nothing is cached) and milliseconds to build.
     """
     lookup_id = cache_id(table, spec)
-    known = None
+    pinned = None
     if query_id is not None and batch_id is not None:
         pins = _pins.setdefault((table.location, lookup_id), shared_pins(table, lookup_id))
-        known = pins.get(query_id, batch_id)
+        pinned = pins.get(query_id, batch_id)
     newest = newest_target(table)
-    if known is None:
-        known = serving(lookup_id) or (0 if newest is None else newest.id)
+    if pinned is None:
+        pinned = serving(lookup_id) or (0 if newest is None else newest.id)
         if query_id is not None and batch_id is not None:
-            pins.record(query_id, batch_id, known, known and mark_of(fingerprint(table.snapshot(known))))
-    elif query_id is not None and batch_id is not None and known:
-        check_mark(table, known, pins.mark(query_id, batch_id))
+            pins.record(query_id, batch_id, pinned, pinned and mark_of(fingerprint(table.snapshot(pinned))))
+    elif query_id is not None and batch_id is not None and pinned:
+        check_mark(table, pinned, pins.mark(query_id, batch_id))
     rows = 0 if newest is None else newest.total_record_count
-    return known, 0, rows, 0, 0
+    return pinned, 0, rows, 0, 0

@@ -156,9 +156,9 @@ def _in_order(parts: Sequence[tuple[int, pa.Array | None]], answers: Sequence[pa
 
 
 def _answer(
-    asking: Asking, place: str, pin: tuple[int, int, int], keys: Sequence[pa.Array]
+    asking: Asking, location: str, pin: tuple[int, int, int], keys: Sequence[pa.Array]
 ) -> tuple[pa.Array, int]:
-    path = str(local_path(place)) if asking.everywhere else place
+    path = str(local_path(location)) if asking.everywhere else location
     found = _ask(asking, path, pin[0], keys, asking.wait_seconds, pin[2])
     if asking.retry is None:
         return found, 0

@@ -44,11 +44,11 @@ def generation(
         await_state(directory, snapshot_id, wait_seconds, mark)
     with _lock:
         stamp = _stamp(directory, snapshot_id)
-        known = _open.get(key)
-        if known is not None and (stamp in (None, known[0]) or not is_there(directory, snapshot_id, mark)):
+        entry = _open.get(key)
+        if entry is not None and (stamp in (None, entry[0]) or not is_there(directory, snapshot_id, mark)):
             # Removed from disk by now, or replaced by another of its number: what is open stays readable.
             _open.move_to_end(key)
-            return known[1]
+            return entry[1]
         with contextlib.suppress(FileNotFoundError):  # which the next step says better
             directory.check(snapshot_id)
         fresh = Generation(directory, snapshot_id, cache_bytes, _cipher(directory))
@@ -58,8 +58,8 @@ def generation(
                 f"the lookup cache {path} holds another snapshot {snapshot_id} than this query was planned "
                 "with, which has been rolled back: run the query again"
             )
-        if known is not None:
-            known[1].close()
+        if entry is not None:
+            entry[1].close()
         _open[key] = (stamp or (0, 0), fresh)
         _open.move_to_end(key)
         _close_removed(key)
@@ -79,12 +79,12 @@ def _cipher(directory: CacheDirectory) -> CacheCipher | None:
     if not directory.layout().keys:
         return None
     content = directory.key()
-    known = _ciphers.get(str(directory.path))
-    if known is None or content is None or known[0] != content["check"]:
+    entry = _ciphers.get(str(directory.path))
+    if entry is None or content is None or entry[0] != content["check"]:
         fetched = fetch_cipher(directory)
         content = directory.key() or {"check": ""}
-        known = _ciphers[str(directory.path)] = str(content["check"]), fetched
-    return known[1]
+        entry = _ciphers[str(directory.path)] = str(content["check"]), fetched
+    return entry[1]
 
 
 def _stamp(directory: CacheDirectory, snapshot_id: int) -> tuple[int, int] | None:

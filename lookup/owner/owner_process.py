@@ -135,7 +135,7 @@ class OwnerProcess:
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
-                self._hear(line)
+                self._receive(line)
         with self._lock:
             if self._sender is not None:
                 self._close_quietly(self._sender)
@@ -147,7 +147,7 @@ class OwnerProcess:
             )
             self._on_event({"event": "ended", "pid": process.pid, "code": code})
 
-    def _hear(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> None:
         try:
             message: dict[str, Any] = json.loads(line)
         except ValueError:  # it was killed in the middle of a line
@@ -169,10 +169,10 @@ class LocalOwners:
         opening: Message,
         keys: KeyProvider | None,
         directory: CacheDirectory,
-        hear: Callable[[str, Message], None],
+        listener: Callable[[str, Message], None],
     ) -> None:
         self._path = str(directory.path)
-        self._hear = hear
+        self._listener = listener
         self._process = OwnerProcess(
             {**opening, "directory": self._path}, keys, directory.log_path, self._relay
         )
@@ -188,14 +188,14 @@ class LocalOwners:
     def close(self) -> None:
         """End the owner and wait for it."""
         self._process.close()
-        self._hear(self.LINK, {"event": "gone"})
+        self._listener(self.LINK, {"event": "gone"})
 
     def _relay(self, event: Message) -> None:
         if event["event"] == "started":
             # What it is told from now on waits in the pipe until it is ready.
-            place = {"host": socket.gethostname(), "folder": self._path, "directory": self._path}
-            event = {"event": "leading", "pid": event["pid"], **place}
-        self._hear(self.LINK, event)
+            location = {"host": socket.gethostname(), "folder": self._path, "directory": self._path}
+            event = {"event": "leading", "pid": event["pid"], **location}
+        self._listener(self.LINK, event)
 
 
 def _open_log(path: Path) -> IO[bytes]:

@@ -60,16 +60,21 @@ def _wait_for_turn(folder: Path, name: str, stdout: IO[bytes]) -> IO[bytes]:
     while True:
         cache_paths.cache_folder(folder)
         token = cache_paths.folder_token(folder)
-        told = {"pid": os.getpid(), "host": socket.gethostname(), "folder": token, "directory": str(folder)}
+        identity = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "folder": token,
+            "directory": str(folder),
+        }
         lock = cache_paths.try_lock(cache_paths.election_lock(folder, name))
         if lock is not None:
             _log_into(folder)
             cache_paths.sweep_elections(folder)
-            _say(stdout, {"event": "leading", **told})
+            _say(stdout, {"event": "leading", **identity})
             return lock
         if announced != token:
             announced = token
-            _say(stdout, {"event": "waiting", **told})
+            _say(stdout, {"event": "waiting", **identity})
         time.sleep(_POLL_SECONDS)
 
 

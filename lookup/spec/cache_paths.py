@@ -54,9 +54,9 @@ def place_text(configured: str, name: str) -> str:
     return f"{configured}/{name}" if configured else name
 
 
-def local_path(place: str) -> Path:
+def local_path(location: str) -> Path:
     """The folder of a cache on this host."""
-    configured, slash, name = place.rpartition("/")
+    configured, slash, name = location.rpartition("/")
     return local_root(configured or slash) / name
 
 

@@ -210,13 +210,13 @@ def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableO
 
     Raises OptionError for an unknown key (with the nearest names) or a malformed value.
     """
-    known = {option.key: option for option in ALL}
+    options = {option.key: option for option in ALL}
     given = {_ALIASES.get(key, key): value for key, value in given.items()}
     for key, value in given.items():
-        if key not in known:
-            raise OptionError(f"unknown lookup option {key!r}{nearest(key, known)}")
-        known[key].value_of(str(value))
-    inherited = {key: value for key, value in table.items() if key in known}
+        if key not in options:
+            raise OptionError(f"unknown lookup option {key!r}{nearest(key, options)}")
+        options[key].value_of(str(value))
+    inherited = {key: value for key, value in table.items() if key in options}
     return TableOptions({**inherited, **given}, strict=False)
 
 

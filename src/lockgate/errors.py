@@ -253,8 +253,8 @@ def _users_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 3, within: str = "") -> str:
-    """Return the names in `known` that resemble `name`, as the end of an error message; `within` stands
+def nearest(name: str, candidates: Iterable[str], *, most: int = 3, within: str = "") -> str:
+    """Return the names in `candidates` that resemble `name`, as the end of an error message; `within` stands
     before each.
 
     >>> nearest("plane", ["planes", "airports"])
@@ -266,7 +266,7 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3, within: str = "")
     >>> nearest("x", [])
     ''
     """
-    names = sorted(set(known))
+    names = sorted(set(candidates))
     by_folded = {candidate.lower(): candidate for candidate in names}
     close = difflib.get_close_matches(name.lower(), by_folded, n=most, cutoff=0.6)
     if close:

@@ -151,8 +151,8 @@ class AwsKmsWrapper(KeyWrapper):
             return WrongKeyError(f"the wrapped key {key} does not open with {ids} of AWS KMS ({code})")
         if code == "NotFoundException":
             return KeyMissingError(f"AWS KMS has no key {ids} in this region and account")
-        known = code if code.isidentifier() and len(code) < 80 else "no known code"
-        return KeyServiceError(f"AWS KMS did not answer properly about {key} ({known})")
+        label = code if code.isidentifier() and len(code) < 80 else "no known code"
+        return KeyServiceError(f"AWS KMS did not answer properly about {key} ({label})")
 
 
 def _context(key: KeyMetadata) -> dict[str, str]:

@@ -173,11 +173,11 @@ class TableKeyProvider(KeyProvider):
         return opened.unwrap(key, encrypted)
 
     def usable(self, name: str) -> bool:
-        known = self._usable.get(name)
-        if known is None:
-            known = super().usable(name)
-            self._usable.put(name, known)
-        return known
+        usable = self._usable.get(name)
+        if usable is None:
+            usable = super().usable(name)
+            self._usable.put(name, usable)
+        return usable
 
     def key_versions(self) -> list[KeyMetadata]:
         return [wrapped.key for wrapped in self._keys]

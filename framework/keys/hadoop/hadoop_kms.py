@@ -77,13 +77,13 @@ class HadoopKmsKeyProvider(KeyProvider):
             _warn_of_open_network(self._settings)
         chosen = retries or Retries(timeout=self._settings.timeout)
         self._client = HttpClient(self._settings.hosts, tls, chosen)
-        kept, known = self._settings.cache, min(30.0, self._settings.cache)
+        lifetime, refresh = self._settings.cache, min(30.0, self._settings.cache)
         self._local_keys: ExpiringCache[tuple[KeyMetadata, bytes], bytes] = ExpiringCache(
-            self._settings.cache_entries, kept
+            self._settings.cache_entries, lifetime
         )
-        self._known: ExpiringCache[str, tuple[KeyAlgorithm, int]] = ExpiringCache(_NAMES, known)
-        self._refused: ExpiringCache[KeyMetadata, EncryptionKeyError] = ExpiringCache(_NAMES, known)
-        self._usable: ExpiringCache[str, bool] = ExpiringCache(_NAMES, known)
+        self._known: ExpiringCache[str, tuple[KeyAlgorithm, int]] = ExpiringCache(_NAMES, refresh)
+        self._refused: ExpiringCache[KeyMetadata, EncryptionKeyError] = ExpiringCache(_NAMES, refresh)
+        self._usable: ExpiringCache[str, bool] = ExpiringCache(_NAMES, refresh)
 
     # --- what every provider answers ---
 
@@ -120,11 +120,11 @@ class HadoopKmsKeyProvider(KeyProvider):
         return plain
 
     def usable(self, name: str) -> bool:
-        known = self._usable.get(name)
-        if known is None:
-            known = super().usable(name)
-            self._usable.put(name, known)
-        return known
+        usable = self._usable.get(name)
+        if usable is None:
+            usable = super().usable(name)
+            self._usable.put(name, usable)
+        return usable
 
     def key_versions(self) -> list[KeyMetadata]:
         found = []
@@ -183,7 +183,7 @@ class HadoopKmsKeyProvider(KeyProvider):
 
     @property
     def _holder(self) -> str:
-        return f"the Hadoop KMS at {self._settings.place}"
+        return f"the Hadoop KMS at {self._settings.address}"
 
     def _forget(self, name: str) -> None:
         self._known.remove(name)
@@ -211,9 +211,9 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise _UnfitKeyError(
                 f"key {name!r} of {self._holder} has {bits} bits; ORC encrypts with 128 or 256"
             )
-        known = algorithm_of_bits(bits), versions
-        self._known.put(name, known)
-        return known
+        metadata = algorithm_of_bits(bits), versions
+        self._known.put(name, metadata)
+        return metadata
 
     def _check(self, key: KeyMetadata) -> None:
         """Raise if the service is known not to have such a key; it may not report that."""
@@ -363,7 +363,7 @@ def _this_user() -> str:
 def _warn_of_open_network(settings: KmsSettings) -> None:
     if not all(_is_loopback(host.name) for host in settings.hosts):
         warn_user(
-            f"the KMS at {settings.place} is asked without TLS, so the keys of files can be overheard: "
+            f"the KMS at {settings.address} is asked without TLS, so the keys of files can be overheard: "
             "write kms://https@...",
             UnprotectedKeysWarning,
         )

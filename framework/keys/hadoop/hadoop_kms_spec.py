@@ -32,7 +32,7 @@ class KmsSettings:
     cache_entries: int = 10_000
 
     @property
-    def place(self) -> str:
+    def address(self) -> str:
         """The hosts, for messages."""
         return ", ".join(str(host) for host in self.hosts)
 

@@ -44,12 +44,12 @@ def parse_kinds(text: str) -> Kind:
 
     Raises InputError, with the nearest names, for an unknown one.
     """
-    known = {**_GROUPS, **{each.name.lower(): each for each in Kind if each.name}}
+    names = {**_GROUPS, **{each.name.lower(): each for each in Kind if each.name}}
     found = Kind(0)
     for name in (part.strip().lower() for part in text.split(",")):
-        if name not in known:
-            raise InputError(f"there is no kind of edge {name!r}{nearest(name, known)}")
-        found |= known[name]
+        if name not in names:
+            raise InputError(f"there is no kind of edge {name!r}{nearest(name, names)}")
+        found |= names[name]
     return found
 
 

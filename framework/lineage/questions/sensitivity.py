@@ -18,7 +18,7 @@ case."""
 
 
 @dataclass(frozen=True)
-class Place:
+class PlainCopy:
     """A column (or a whole dataset) that holds values of columns encrypted under `key`.
 
     `how` is `plain` where values can be read, `masked` where only hashes, counts and the like are left.
@@ -31,20 +31,20 @@ class Place:
     processes: tuple[int, ...]
 
 
-def plaintext(database: sqlite3.Connection, secrets: Secrets, key: str | None = None) -> list[Place]:
+def plaintext(database: sqlite3.Connection, secrets: Secrets, key: str | None = None) -> list[PlainCopy]:
     """Return every place outside the encrypted columns themselves, sorted by key, kind and name.
 
     Results of queries, which nothing keeps, and dropped tables are left out.
     """
     keys = sorted({each for columns in secrets.values() for each in columns.values()} & _wanted(secrets, key))
-    return [place for each in keys for place in _of_key(database, secrets, each)]
+    return [copy for each in keys for copy in _of_key(database, secrets, each)]
 
 
 def _wanted(secrets: Secrets, key: str | None) -> set[str]:
     return {key} if key is not None else {each for columns in secrets.values() for each in columns.values()}
 
 
-def _of_key(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[Place]:
+def _of_key(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[PlainCopy]:
     starts = _fields(database, secrets, key)
     plain = _reached(database, starts, int(PLAIN))
     direct = _reached(database, starts, int(DIRECT))
@@ -54,8 +54,8 @@ def _of_key(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[Pl
         vertex = names[number]
         if not _is_safe(vertex, secrets, key):
             how: Literal["plain", "masked"] = "plain" if number in plain else "masked"
-            found.append(Place(key, vertex, how, tuple(sorted(plain.get(number, processes)))))
-    return sorted(found, key=lambda place: (place.key, place.how != "plain", place.vertex.qualified))
+            found.append(PlainCopy(key, vertex, how, tuple(sorted(plain.get(number, processes)))))
+    return sorted(found, key=lambda copy: (copy.key, copy.how != "plain", copy.vertex.qualified))
 
 
 def _reached(database: sqlite3.Connection, starts: Collection[int], kinds: int) -> dict[int, set[int]]:

@@ -63,11 +63,11 @@ class _Runs:
             return True, None
         if direction == "back":
             fit = [read for read, written in pairs if written is None or written <= bound]
-            known = [read for read in fit if read is not None]
-            return bool(fit), max(known) if known else None
+            reads = [read for read in fit if read is not None]
+            return bool(fit), max(reads) if reads else None
         fit_writes = [written for read, written in pairs if read is None or read >= bound]
-        known = [written for written in fit_writes if written is not None]
-        return bool(fit_writes), min(known) if known else None
+        writes = [written for written in fit_writes if written is not None]
+        return bool(fit_writes), min(writes) if writes else None
 
     def _of(self, process: int) -> list[tuple[dict[int, int], int | None]]:
         if process not in self._known:

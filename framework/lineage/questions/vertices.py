@@ -137,8 +137,8 @@ def find(database: sqlite3.Connection, text: str, catalog: str | None = None) ->
             if dataset is not None:
                 column = ".".join(tried[length:]) or None
                 return _columns(database, dataset, column, snapshot, text)
-    known = [row[0] for row in database.execute("SELECT DISTINCT name FROM dataset")]
-    raise NotFoundError(f"the lineage knows no dataset {text!r}{nearest(text, known)}")
+    names = [row[0] for row in database.execute("SELECT DISTINCT name FROM dataset")]
+    raise NotFoundError(f"the lineage knows no dataset {text!r}{nearest(text, names)}")
 
 
 def _exact(database: sqlite3.Connection, text: str) -> Found | None:
@@ -171,8 +171,8 @@ def _columns(
     wanted = column.lower()
     named = [number for name, number in rows if _is_or_is_in(name.lower(), wanted)]
     if not named:
-        known = [name for name, _ in rows if name != WHOLE]
-        raise ColumnNotFoundError(f"the lineage knows no column {text!r}{nearest(column, known)}")
+        names = [name for name, _ in rows if name != WHOLE]
+        raise ColumnNotFoundError(f"the lineage knows no column {text!r}{nearest(column, names)}")
     return Found(dataset, tuple(named), snapshot, column)
 
 

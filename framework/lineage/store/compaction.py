@@ -82,10 +82,10 @@ class _Day:
             line["runs"] = [run.to_json() for run in thinned]
 
     def _add(self, line: Mapping[str, Any]) -> None:
-        known = self._lines.setdefault(
+        merged = self._lines.setdefault(
             line["hash"], {"hash": line["hash"], "shape": line["shape"], "runs": []}
         )
-        known["runs"].extend(map(run_from_json, line["runs"]))
+        merged["runs"].extend(map(run_from_json, line["runs"]))
 
     @property
     def _is_compact(self) -> bool:

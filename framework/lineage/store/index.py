@@ -125,8 +125,8 @@ class Index:
     def _refresh(self) -> Refreshed:
         with closing(self._open()) as database:
             listed = self._segments.all_names()
-            known = dict(database.execute("SELECT name, damage FROM segment"))
-            new = [name for name in listed if name not in known]
+            damages = dict(database.execute("SELECT name, damage FROM segment"))
+            new = [name for name in listed if name not in damages]
             merged = self._merge_all(database, new) if new else 0
             damaged = database.execute("SELECT name, damage FROM segment WHERE damage IS NOT NULL").fetchall()
         return Refreshed(merged, tuple(sorted((name, text) for name, text in damaged)))
@@ -156,8 +156,8 @@ class Index:
             return ()  # said when it is merged
 
     def _is_partly_merged(self, database: sqlite3.Connection, replaced: Sequence[str]) -> bool:
-        known = [_knows(database, name) for name in replaced]
-        return any(known) and not all(known)
+        indexed = [_knows(database, name) for name in replaced]
+        return any(indexed) and not all(indexed)
 
     def remove_rows(self, database: sqlite3.Connection) -> None:
         """Empty the index: some of what a compacted segment holds is in it, and cannot be told apart."""

@@ -57,15 +57,15 @@ class Merger:
 
     def dataset(self, dataset: Dataset) -> int:
         """Return the number of a dataset, which is made if it is new."""
-        known = self._datasets.get(dataset)
-        if known is None:
+        number = self._datasets.get(dataset)
+        if number is None:
             key = (dataset.namespace, dataset.name, dataset.id)
             found = self._database.execute(
                 "SELECT id FROM dataset WHERE namespace = ? AND name = ? AND uid = ?", key
             ).fetchone()
-            known = int(found[0]) if found else self._new_dataset(dataset)
-            self._datasets[dataset] = known
-        return known
+            number = int(found[0]) if found else self._new_dataset(dataset)
+            self._datasets[dataset] = number
+        return number
 
     def _new_dataset(self, dataset: Dataset) -> int:
         made = self._database.execute(
@@ -77,13 +77,13 @@ class Merger:
 
     def field(self, dataset: int, name: str) -> int:
         """Return the number of a column of a dataset, which is made if it is new."""
-        known = self._fields.get(dataset)
-        if known is None:
+        fields = self._fields.get(dataset)
+        if fields is None:
             rows = self._database.execute("SELECT name, id FROM field WHERE dataset = ?", (dataset,))
-            known = self._fields[dataset] = dict(rows)
-        number = known.get(name)
+            fields = self._fields[dataset] = dict(rows)
+        number = fields.get(name)
         if number is None:
-            number = known[name] = self._next_field
+            number = fields[name] = self._next_field
             self._next_field += 1
             self._new_fields.append((number, dataset, name))
         return number

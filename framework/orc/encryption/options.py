@@ -92,7 +92,9 @@ def _entries(
 ) -> Iterator[tuple[str, list[str]]]:
     """Each column with what stands before the colon, taken apart at its commas."""
     tree = ColumnTree(columns) if isinstance(columns, pa.Schema) else None
-    known = columns.names if isinstance(columns, pa.Schema) else None if columns is None else list(columns)
+    all_names = (
+        columns.names if isinstance(columns, pa.Schema) else None if columns is None else list(columns)
+    )
     seen: set[str] = set()
     for part in _split(option, text or "", ";"):
         if not part.strip():
@@ -105,7 +107,7 @@ def _entries(
             text_ = raw.strip()
             if not text_:
                 raise OptionError(f"{option}: a column is missing in {part.strip()!r}")
-            column = _column(option, text_, known, tree)
+            column = _column(option, text_, all_names, tree)
             if column in seen:
                 raise OptionError(f"{option}: column {column!r} is named twice")
             seen.add(column)
@@ -138,9 +140,9 @@ def _unquoted(option: str, text: str) -> str:
     return text
 
 
-def _column(option: str, text: str, known: list[str] | None, tree: ColumnTree | None) -> str:
-    path = (text,) if known is not None and text in known else split(text)
-    if len(path) == 1 and path[0].isdigit() and path[0] not in (known or ()):
+def _column(option: str, text: str, names: list[str] | None, tree: ColumnTree | None) -> str:
+    path = (text,) if names is not None and text in names else split(text)
+    if len(path) == 1 and path[0].isdigit() and path[0] not in (names or ()):
         raise OptionError(
             f"{option}: columns are named, not numbered as {text!r}, since numbers change with the schema"
             + (" (number 0 is the row itself, which is never encrypted as a whole)" if text == "0" else "")
@@ -148,6 +150,6 @@ def _column(option: str, text: str, known: list[str] | None, tree: ColumnTree | 
     if tree is not None:
         return tree.find(option, text).name
     name = path[0] if len(path) == 1 else text
-    if known is None or path[0] in known:
+    if names is None or path[0] in names:
         return name
-    raise ColumnNotFoundError(f"{option}: there is no column {name!r}{nearest(name, known)}")
+    raise ColumnNotFoundError(f"{option}: there is no column {name!r}{nearest(name, names)}")

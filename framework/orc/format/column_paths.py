@@ -143,8 +143,8 @@ def bloom_numbers(names: Sequence[str], tree: ColumnTree) -> list[int]:
     for name in names:
         column = tree.get((name,)) or tree.get(split(name))
         if column is None:
-            known = [each.name for top in tree.top for each in top.walk()]
-            raise OptionError(f"bloom_filter_columns: there is no column {name!r}{nearest(name, known)}")
+            nested = [each.name for top in tree.top for each in top.walk()]
+            raise OptionError(f"bloom_filter_columns: there is no column {name!r}{nearest(name, nested)}")
         if column.children:
             parts = ", ".join(each.name for each in column.walk() if not each.children)
             raise OptionError(

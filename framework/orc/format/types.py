@@ -67,20 +67,20 @@ class TypeTree:
         at = 0
         while at != column:
             type_ = self.types[at]
-            place, at = next(
-                (place, child) for place, child in enumerate(type_.subtypes) if column <= self.last[child]
+            index, at = next(
+                (index, child) for index, child in enumerate(type_.subtypes) if column <= self.last[child]
             )
             steps.append(
-                type_.field_names[place] if type_.kind == TypeKind.STRUCT else _step(type_.kind, place)
+                type_.field_names[index] if type_.kind == TypeKind.STRUCT else _step(type_.kind, index)
             )
         return ".".join(steps)
 
 
-def _step(kind: int, place: int) -> str:
+def _step(kind: int, index: int) -> str:
     """What a child without a name is called."""
     if kind == TypeKind.MAP:
-        return ("_key", "_value")[place]
-    return "_elem" if kind == TypeKind.LIST else str(place)
+        return ("_key", "_value")[index]
+    return "_elem" if kind == TypeKind.LIST else str(index)
 
 
 def _check_type(name: str, offset: int, index: int, type_: proto.Message) -> None:

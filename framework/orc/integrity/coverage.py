@@ -111,11 +111,11 @@ class Coverage:
 
     def fits(self, granule: Granule, data: memoryview) -> bool:
         """Whether the stored bytes of a granule are those that were tagged."""
-        place = granule.tag * TAG_LENGTH
-        tag = self._tags[place : place + TAG_LENGTH]
+        offset = granule.tag * TAG_LENGTH
+        tag = self._tags[offset : offset + TAG_LENGTH]
         return self._mac.fits(tag, granule.stripe, granule.ordinal, granule.number, data)
 
-    def place(self, granule: Granule) -> str:
+    def location(self, granule: Granule) -> str:
         """Where a granule is, in words."""
         if granule.ordinal == FOOTER_ORDINAL:
             return f"the footer of stripe {granule.stripe}"

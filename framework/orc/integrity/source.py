@@ -67,7 +67,7 @@ class VerifyingSource(Source):
         """The error for a granule that does not fit its tag."""
         return IntegrityError(
             f"{self.name} is not as it was written: bytes {granule.start} to {granule.end} "
-            f"({self.coverage.place(granule)}) do not fit their tag. The file was damaged or changed; "
+            f"({self.coverage.location(granule)}) do not fit their tag. The file was damaged or changed; "
             "restore it from a copy"
         )
 

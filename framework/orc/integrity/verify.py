@@ -29,10 +29,10 @@ class Damage:
 
     start: int
     end: int
-    place: str
+    location: str
 
     def __str__(self) -> str:
-        return f"bytes {self.start} to {self.end} ({self.place}) are not as they were written"
+        return f"bytes {self.start} to {self.end} ({self.location}) are not as they were written"
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class _Check:
 
     def _place(self, stripe: Stripe, granule: Granule) -> str:
         if granule.ordinal == FOOTER_ORDINAL:
-            return self._coverage.place(granule)
+            return self._coverage.location(granule)
         stream = stripe.streams[granule.ordinal]
         kind = StreamKind(stream.kind).name
         column = f"column {self._tail.types.top_name(stream.column)!r}" if stream.column else "all columns"

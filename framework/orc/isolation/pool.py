@@ -82,9 +82,11 @@ class Worker:
                 ready = False
             if not ready:
                 self._process.kill()
-                told = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+                message = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
                 self.end()
-                raise IsolationError(f"the process to decode files in does not start: {told or 'it ended'}")
+                raise IsolationError(
+                    f"the process to decode files in does not start: {message or 'it ended'}"
+                )
 
 
 class Pool:

@@ -148,9 +148,9 @@ class Redact:
         # Here numbers are ASCII, so that the digits are these.
         return "".join(
             (digit or self._character)
-            if each in "0123456789" and not keeps(self._ranges, place, len(text))
+            if each in "0123456789" and not keeps(self._ranges, index, len(text))
             else each
-            for place, each in enumerate(text)
+            for index, each in enumerate(text)
         )
 
     def _dates(self, values: pa.Array) -> pa.Array:

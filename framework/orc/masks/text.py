@@ -109,9 +109,9 @@ class TextRedaction:
         return kept
 
 
-def keeps(ranges: Ranges, place: int, length: int) -> bool:
-    """Whether the character at `place` of a text of `length` characters is within `ranges`."""
+def keeps(ranges: Ranges, index: int, length: int) -> bool:
+    """Whether the character at `index` of a text of `length` characters is within `ranges`."""
     return any(
-        (first if first >= 0 else length + first) <= place <= (last if last >= 0 else length + last)
+        (first if first >= 0 else length + first) <= index <= (last if last >= 0 else length + last)
         for first, last in ranges.items()
     )

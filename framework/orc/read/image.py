@@ -57,9 +57,11 @@ class Projection:
         else:
             held = {0}.union(*(needed_columns(types, path) for path in columns))
         numbers = sorted(held)
-        place = {number: index for index, number in enumerate(numbers)}
+        positions = {number: index for index, number in enumerate(numbers)}
         whole = all(held.issuperset(types.subtree(top)) for top in types.top_levels() if top in held)
-        return cls(tuple(numbers), tuple(_renumbered(types.types[n], place) for n in numbers), whole=whole)
+        return cls(
+            tuple(numbers), tuple(_renumbered(types.types[n], positions) for n in numbers), whole=whole
+        )
 
     @property
     def names(self) -> list[str]:
@@ -76,26 +78,30 @@ class Projection:
         """Only the top-level columns at the places `tops` of the image, with everything in them."""
         last = [*self.types[0].subtypes, len(self.types)]
         ends = {top: last[index + 1] for index, top in enumerate(last[:-1])}
-        places = [0, *(place for top in tops for place in range(top, ends[top]))]
-        new = {place: index for index, place in enumerate(places)}
+        places = [0, *(position for top in tops for position in range(top, ends[top]))]
+        new = {position: index for index, position in enumerate(places)}
         return Projection(
-            tuple(self.numbers[place] for place in places),
-            tuple(_renumbered(self.types[place], new) for place in places),
-            frozenset((new[place], kind) for place, kind in self.dropped if place in new),
-            {(new[place], kind): data for (place, kind), data in self.replaced.items() if place in new},
+            tuple(self.numbers[position] for position in places),
+            tuple(_renumbered(self.types[position], new) for position in places),
+            frozenset((new[position], kind) for position, kind in self.dropped if position in new),
+            {
+                (new[position], kind): data
+                for (position, kind), data in self.replaced.items()
+                if position in new
+            },
             self.whole,
         )
 
     def parts(self, streams: Sequence[Stream], variants: Variants, most: int) -> list[Projection]:
         """The projection in parts of about `most` stored bytes: whole columns, in the order they have."""
         sizes = dict.fromkeys(range(len(self.numbers)), 0)
-        for place, stream in self.select(streams, variants):
-            sizes[place] += stream.length
+        for position, stream in self.select(streams, variants):
+            sizes[position] += stream.length
         groups: list[list[int]] = []
         room = 0
         tops = [*self.types[0].subtypes, len(self.types)]
         for top, end in itertools.pairwise(tops):
-            size = sum(sizes[place] for place in range(top, end))
+            size = sum(sizes[position] for position in range(top, end))
             if not groups or size > room:
                 groups.append([])
                 room = most
@@ -105,35 +111,35 @@ class Projection:
 
     def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
         """The data streams that the image needs, each with its column's place in the image."""
-        place = {number: index for index, number in enumerate(self.numbers)}
+        positions = {number: index for index, number in enumerate(self.numbers)}
         return [
-            (place[stream.column], stream)
+            (positions[stream.column], stream)
             for stream in streams
-            if stream.column in place
+            if stream.column in positions
             and stream.kind not in INDEX_KINDS
             and variants.variant_of(stream.column) == stream.variant
-            and (place[stream.column], stream.kind) not in self.dropped
+            and (positions[stream.column], stream.kind) not in self.dropped
         ]
 
     def stored(self, source: Source, picks: Sequence[tuple[int, Stream]]) -> list[memoryview | bytes]:
         """The bytes of streams, as stored or as replaced."""
         kept = [
             (stream.offset, stream.length)
-            for place, stream in picks
-            if (place, stream.kind) not in self.replaced
+            for position, stream in picks
+            if (position, stream.kind) not in self.replaced
         ]
         read = iter(source.read_ranges(kept))
-        return [self.replaced.get((place, stream.kind)) or next(read) for place, stream in picks]
+        return [self.replaced.get((position, stream.kind)) or next(read) for position, stream in picks]
 
 
-def _renumbered(type_: proto.Message, place: dict[int, int]) -> proto.Message:
+def _renumbered(type_: proto.Message, positions: dict[int, int]) -> proto.Message:
     copy = proto.Type()
     copy.CopyFrom(type_)
     del copy.subtypes[:]
-    copy.subtypes.extend(place[child] for child in type_.subtypes if child in place)
+    copy.subtypes.extend(positions[child] for child in type_.subtypes if child in positions)
     if type_.kind == TypeKind.STRUCT:
         fields = zip(type_.field_names, type_.subtypes, strict=True)
-        kept_names = [name for name, child in fields if child in place]
+        kept_names = [name for name, child in fields if child in positions]
         del copy.field_names[:]
         copy.field_names.extend(kept_names)
     kept = [attribute for attribute in type_.attributes if attribute.key not in ENCRYPTION_ATTRIBUTES]
@@ -149,8 +155,8 @@ def stripe_image(
     picks = projection.select(stripe.streams, variants)
     stored = projection.stored(source, picks)
     footer = stripe_footer(stripe, variants, projection)
-    for (place, stream), data in zip(picks, stored, strict=True):
-        footer.streams.add(kind=stream.kind, column=place, length=len(data))
+    for (position, stream), data in zip(picks, stored, strict=True):
+        footer.streams.add(kind=stream.kind, column=position, length=len(data))
     size = sum(map(len, stored))
     end_of_file = ending(
         tail, projection, frame(tail.codec, footer.SerializeToString(), tail.block_size), size, stripe.rows
@@ -160,9 +166,9 @@ def stripe_image(
     out = memoryview(buffer)
     out[: len(MAGIC)] = MAGIC
     position = len(MAGIC)
-    for (place, stream), data in zip(picks, stored, strict=True):
+    for (column, stream), data in zip(picks, stored, strict=True):
         end = position + len(data)
-        if stream.variant is None or (place, stream.kind) in projection.replaced:
+        if stream.variant is None or (column, stream.kind) in projection.replaced:
             out[position:end] = data
         elif stream.length:
             key = variants.stripe_key(stream.variant, stripe.index)

@@ -262,7 +262,7 @@ class EncryptedOrcFile:
             return Selected(projection, schema, tuple(range(len(schema))))
         tops = list(projection.types[0].subtypes)
         places = [top_level_of(self._tail.types, path) for path in columns]
-        order = [tops.index(projection.numbers.index(place)) for place in dict.fromkeys(places)]
+        order = [tops.index(projection.numbers.index(position)) for position in dict.fromkeys(places)]
         return Selected(projection, schema, tuple(order))
 
     def _indexes(self, projection: Projection) -> list[int]:
@@ -279,7 +279,7 @@ class EncryptedOrcFile:
         masks, marks = self._masks(projection), self._decrypted()
         if self._unit == "us":
             schema = pa.schema([field.with_type(in_microseconds(field.type)) for field in schema])
-        tops = [projection.numbers[place] for place in projection.types[0].subtypes]
+        tops = [projection.numbers[position] for position in projection.types[0].subtypes]
         return pa.schema(
             _mark(field, masks[top]) if top in masks else with_mark(field, marks.get(field.name))
             for field, top in zip(schema, tops, strict=True)

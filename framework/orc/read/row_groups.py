@@ -81,8 +81,8 @@ class StripeRowGroups:
         picks = projection.select(self._stripe.streams, self._variants)
         parts = self._parts(projection, picks, groups)
         footer = stripe_footer(self._stripe, self._variants, projection)
-        for (place, stream), part in zip(picks, parts, strict=True):
-            footer.streams.add(kind=stream.kind, column=place, length=len(part))
+        for (position, stream), part in zip(picks, parts, strict=True):
+            footer.streams.add(kind=stream.kind, column=position, length=len(part))
         framed = frame(self._tail.codec, footer.SerializeToString(), self._tail.block_size)
         end = ending(self._tail, projection, framed, sum(map(len, parts)), rows)
         return pa.py_buffer(b"".join([MAGIC, *parts, end])), rows
@@ -125,9 +125,9 @@ class StripeRowGroups:
         cuts: list[Cut | None] = []
         windows: list[StreamBytes] = []
         ranges: list[tuple[int, int]] = []
-        for place, stream in picks:
+        for position, stream in picks:
             wanted = None
-            if (place, stream.kind) not in projection.replaced:
+            if (position, stream.kind) not in projection.replaced:
                 wanted = self.column(stream.column).cut(stream.kind, groups)
             start = wanted.start.chunk if wanted else 0
             stop = stream.length
@@ -140,9 +140,9 @@ class StripeRowGroups:
         for window, stored in zip(windows, self._source.read_ranges(ranges), strict=True):
             window.fill(stored)
         return [
-            projection.replaced.get((place, stream.kind))
+            projection.replaced.get((position, stream.kind))
             or (cut(window, wanted) if wanted else window.stored(0, stream.length))
-            for (place, stream), window, wanted in zip(picks, windows, cuts, strict=True)
+            for (position, stream), window, wanted in zip(picks, windows, cuts, strict=True)
         ]
 
 

@@ -169,9 +169,9 @@ class StripeDecoder:
 
     def _forget(self, stripe: Stripe) -> None:
         """Give back the memory of the stored bytes before what they decode to takes more."""
-        place = self._file.tail.footer.stripes[stripe.index]
-        length = place.index_length + place.data_length + place.footer_length
-        self._file.stored.forget(place.offset, length)
+        extent = self._file.tail.footer.stripes[stripe.index]
+        length = extent.index_length + extent.data_length + extent.footer_length
+        self._file.stored.forget(extent.offset, length)
 
     def _undecodable(self, index: int, reason: object) -> CorruptFileError:
         offset = self._file.tail.footer.stripes[index].offset

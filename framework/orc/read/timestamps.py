@@ -66,16 +66,16 @@ def _floor(chunk: pa.Array, type_: pa.DataType) -> pa.Array:
 
 def timestamps(projection: Projection) -> list[int]:
     """The places in an image of its timestamps, nested ones too."""
-    return [place for place, type_ in enumerate(projection.types) if type_.kind in _KINDS]
+    return [position for position, type_ in enumerate(projection.types) if type_.kind in _KINDS]
 
 
 def seconds_only(projection: Projection) -> Projection:
     """The projection with each timestamp as the number that its seconds are stored as."""
     places = timestamps(projection)
     types = list(projection.types)
-    for place in places:
-        types[place] = proto.Type(kind=TypeKind.LONG)
-    dropped = frozenset((place, int(StreamKind.SECONDARY)) for place in places)
+    for position in places:
+        types[position] = proto.Type(kind=TypeKind.LONG)
+    dropped = frozenset((position, int(StreamKind.SECONDARY)) for position in places)
     return Projection(projection.numbers, tuple(types), dropped)
 
 
@@ -85,7 +85,7 @@ def fractions_only(projection: Projection, tail: Tail, values: int) -> Projectio
     No column may have more than `values` values.
     """
     zeros = frame(tail.codec, _ZEROS * (values // _RUN + 1), tail.block_size)
-    replaced = {(place, int(StreamKind.DATA)): zeros for place in timestamps(projection)}
+    replaced = {(position, int(StreamKind.DATA)): zeros for position in timestamps(projection)}
     return Projection(projection.numbers, projection.types, frozenset(), replaced)
 
 
@@ -147,9 +147,9 @@ def _combine(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
 
 
 def _check(tail: Tail, stripe: Stripe, projection: Projection) -> None:
-    for place in timestamps(projection):
-        number = projection.numbers[place]
-        local = projection.types[place].kind == TypeKind.TIMESTAMP
+    for position in timestamps(projection):
+        number = projection.numbers[position]
+        local = projection.types[position].kind == TypeKind.TIMESTAMP
         zone = stripe.footer.writer_timezone
         if (local and zone not in _UTC_NAMES) or stripe.footer.columns[number].kind != _DIRECT_V2:
             raise UnsupportedTypeError(

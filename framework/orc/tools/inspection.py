@@ -214,8 +214,8 @@ def _streams(tail: Tail, variants: Variants, stripes: Sequence[Stripe]) -> tuple
     sizes: dict[tuple[int, int, int], int] = {}
     for stripe in stripes:
         for each in stripe.streams:
-            place = (each.column, -1 if each.variant is None else each.variant, each.kind)
-            sizes[place] = sizes.get(place, 0) + each.length
+            key = (each.column, -1 if each.variant is None else each.variant, each.kind)
+            sizes[key] = sizes.get(key, 0) + each.length
     paths = {column: _path(tail.types, column) for column in sorted({column for column, _, _ in sizes})}
     return tuple(
         InspectedStream(

@@ -57,7 +57,7 @@ class Restreamer:
         self._order = (
             [] if new is None else sorted(numbers, key=lambda each: (new[each].key.name, variants.root(each)))
         )
-        self._place = {variant: place for place, variant in enumerate(self._order)}
+        self._rank = {variant: rank for rank, variant in enumerate(self._order)}
         self._footer = proto.Footer()
         self._footer.CopyFrom(tail.footer)
         self._tags = None if new is None else TagMaker()
@@ -112,11 +112,11 @@ class Restreamer:
             kept = [each for each in stripe.streams if self._variants.variant_of(each.column) == each.variant]
             return sorted(kept, key=lambda each: (each.kind not in INDEX_KINDS, each.column))
 
-        def place(stream: Stream) -> tuple[bool, int]:
+        def rank(stream: Stream) -> tuple[bool, int]:
             variant = stream.variant
-            return stream.kind not in INDEX_KINDS, -1 if variant is None else self._place[variant]
+            return stream.kind not in INDEX_KINDS, -1 if variant is None else self._rank[variant]
 
-        return sorted(stripe.streams, key=place)
+        return sorted(stripe.streams, key=rank)
 
     def _copy_stream(self, stripe: int, stream: Stream, data: memoryview) -> None:
         variant = stream.variant
@@ -164,7 +164,7 @@ class Restreamer:
 
     def _stripe_statistics(self, new: Sequence[NewKey]) -> bytes:
         """The stripe statistics under the new keys."""
-        place, offset = self._tail.stripes + 1, self._tail.stripe_statistics_offset
+        number_in_file, offset = self._tail.stripes + 1, self._tail.stripe_statistics_offset
         found: dict[int, list[bytes]] = {}
         for variant in range(len(self._variants)):
             old_key, new_key = self._variants.footer_key(variant), new[variant].local_key.plain
@@ -172,9 +172,9 @@ class Restreamer:
             for stream in self._variants.stripe_statistics(variant):
                 stored = bytes(self._source.read_at(offset, stream.length))
                 offset += stream.length
-                plain = crypt(old_key, stream.column, StreamKind.STRIPE_STATISTICS, place, stored)
+                plain = crypt(old_key, stream.column, StreamKind.STRIPE_STATISTICS, number_in_file, stored)
                 found[variant].append(
-                    crypt(new_key, stream.column, StreamKind.STRIPE_STATISTICS, place, plain)
+                    crypt(new_key, stream.column, StreamKind.STRIPE_STATISTICS, number_in_file, plain)
                 )
         return b"".join(part for variant in self._order for part in found[variant])
 
@@ -211,7 +211,7 @@ class Restreamer:
             del stripe.encrypted_local_keys[:]
 
     def _describe_encryption(self, new: Sequence[NewKey]) -> None:
-        encryption, place = self._footer.encryption, self._tail.stripes + 1
+        encryption, number_in_file = self._footer.encryption, self._tail.stripes + 1
         keys = sorted({each.key for each in new})
         del encryption.key[:], encryption.variants[:]
         for key in keys:
@@ -223,8 +223,8 @@ class Restreamer:
             variant.key = keys.index(new[number].key)
             variant.encrypted_key = local_key.encrypted
             stored, kind = old.file_statistics, StreamKind.FILE_STATISTICS
-            plain = crypt(self._variants.footer_key(number), old.root, kind, place, stored)
-            variant.file_statistics = crypt(local_key.plain, old.root, kind, place, plain)
+            plain = crypt(self._variants.footer_key(number), old.root, kind, number_in_file, stored)
+            variant.file_statistics = crypt(local_key.plain, old.root, kind, number_in_file, plain)
             for attribute in self._footer.types[old.root].attributes:
                 if attribute.key == "encrypt":
                     attribute.value = new[number].key.name

@@ -91,7 +91,7 @@ def _encrypt_statistics(
     """Put the statistics of encrypted columns into their variants; returns those of the stripes."""
     assert written.sample is not None
     codec, block = written.sample.codec, written.sample.block_size
-    place, parts = len(written.stripes) + 1, list[bytes]()
+    number_in_file, parts = len(written.stripes) + 1, list[bytes]()
     for number, column in enumerate(wide.columns):
         variant = footer.encryption.variants[number]
         key = column.local_key.plain
@@ -100,11 +100,11 @@ def _encrypt_statistics(
                 col_stats=[stripe.col_stats[copy + column.shift] for stripe in written.stripe_statistics]
             )
             content = frame(codec, message.SerializeToString(), block)
-            parts.append(crypt(key, copy, StreamKind.STRIPE_STATISTICS, place, content))
+            parts.append(crypt(key, copy, StreamKind.STRIPE_STATISTICS, number_in_file, content))
             variant.stripe_statistics.add(kind=StreamKind.STRIPE_STATISTICS, column=copy, length=len(content))
         whole = proto.FileStatistics(column=[statistics[copy + column.shift] for copy in column.columns])
         content = frame(codec, whole.SerializeToString(), block)
-        variant.file_statistics = crypt(key, column.root, StreamKind.FILE_STATISTICS, place, content)
+        variant.file_statistics = crypt(key, column.root, StreamKind.FILE_STATISTICS, number_in_file, content)
     return b"".join(parts)
 
 

@@ -60,16 +60,16 @@ def _answer(
     group_by = _paths(request["group_by"])
     asked = [_aggregate(node) for node in request["aggregates"]]
     filters = [from_json(item) for item in request["filters"]]
-    known = [each for each in asked if each is not None]
-    named = [path[0] for path in (*(each.field for each in known), *(group_by or ())) if path]
+    supported = [each for each in asked if each is not None]
+    named = [path[0] for path in (*(each.field for each in supported), *(group_by or ())) if path]
     unknown = any(name not in table.schema.field_names for name in named)  # metadata columns
-    if group_by is None or len(known) < len(asked) or None in filters or unknown:
+    if group_by is None or len(supported) < len(asked) or None in filters or unknown:
         reason = "remains because COUNT, MIN and MAX of columns, grouped by columns, are all that is answered"
         return tuple((_text(node), reason) for node in request["aggregates"]), None
     selected = selected_by(context, table, request)
     if selected.between:
         reason = "remains because a range of snapshots is read"
-        return tuple((str(each), reason) for each in known), None
+        return tuple((str(each), reason) for each in supported), None
     wanted = ReadRequest(
         columns=(),
         predicate=_joined(filters),
@@ -77,7 +77,7 @@ def _answer(
         own_schema=False,
         read_optimized=view_of(request) == "ro",
     )
-    answer = answer_aggregates(table, known, group_by, wanted)
+    answer = answer_aggregates(table, supported, group_by, wanted)
     return answer.report.aggregates, answer
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import LockgateError, PlaintextError, PlaintextWarning, warn_user
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.encryption.plaintext import plaintext_message, suggested_entries
@@ -121,10 +121,12 @@ def _encrypted_alike(
 
 def _store(context: Context, request: Mapping[str, Any], table: Table, options: Mapping[str, str]) -> int:
     if isinstance(table, Replacement):
-        changed = dataclasses.replace(table.schema, options={known.ORC_INTEGRITY.key: "require", **options})
+        changed = dataclasses.replace(
+            table.schema, options={table_options.ORC_INTEGRITY.key: "require", **options}
+        )
         context.dispatcher.replacements[request["replacement"]] = Replacement(table.replaced, changed)
         return changed.id
-    keys = (known.ORC_ENCRYPT.key, known.ORC_MASK.key)
+    keys = (table_options.ORC_ENCRYPT.key, table_options.ORC_MASK.key)
     changes = [SetOption(key, options[key]) for key in keys if key in options]
     return context.requested_catalog().alter_table(context.identifier(), changes).schema.id
 
@@ -144,12 +146,12 @@ def _was_told(query: str | None, target: str, shown: Mapping[str, Sources]) -> b
     """Say whether a stream had this warning already, and note it; batch queries have it each time."""
     if query is None:
         return False
-    told = (query, target, ",".join(sorted(shown)))
+    exposure = (query, target, ",".join(sorted(shown)))
     with _lock:
-        known = told in _told
-        if not known:
-            _told.append(told)
-    return known
+        noted = exposure in _told
+        if not noted:
+            _told.append(exposure)
+    return noted
 
 
 def _message(target: str, shown: Mapping[str, Sources], is_path: bool) -> str:

@@ -71,8 +71,8 @@ def _algorithm(name: object) -> KeyAlgorithm:
     for algorithm in KeyAlgorithm:
         if name in (algorithm.name, algorithm.value):
             return algorithm
-    known = ", ".join(algorithm.name for algorithm in KeyAlgorithm)
-    raise InputError(f"the cipher {name!r} is not one of ORC's: {known}")
+    names = ", ".join(algorithm.name for algorithm in KeyAlgorithm)
+    raise InputError(f"the cipher {name!r} is not one of ORC's: {names}")
 
 
 Operation: TypeAlias = Callable[[Context, dict[str, Any]], object]

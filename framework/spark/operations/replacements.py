@@ -25,8 +25,8 @@ def stage_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         if not request["may_create"]:
             catalog.load_table(target)
         catalog.check_namespace(target.namespace)
-        place = staged_identifier(target) if can_move(catalog) else target
-        return {**describe(context, catalog.create_table(place, schema), 0), "place": place.name}
+        staging = staged_identifier(target) if can_move(catalog) else target
+        return {**describe(context, catalog.create_table(staging, schema), 0), "place": staging.name}
     if not request["may_replace"]:
         raise AlreadyExistsError(f"table {target} exists")
     replacement = catalog.replace_table(target, schema)

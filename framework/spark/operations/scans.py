@@ -352,8 +352,8 @@ def _split(context: Context, table: Table, schema: TableSchema, split: Split) ->
     }
 
 
-def _vector(context: Context, table: Table, place: VectorPlace) -> dict[str, Any]:
-    return {**dataclasses.asdict(place), "path": context.hadoop_path(table, place.path)}
+def _vector(context: Context, table: Table, vector: VectorPlace) -> dict[str, Any]:
+    return {**dataclasses.asdict(vector), "path": context.hadoop_path(table, vector.path)}
 
 
 def _partition_text(partition: Mapping[str, Any]) -> str:

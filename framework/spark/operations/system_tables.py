@@ -35,11 +35,11 @@ KEEP_DELETES = frozenset({"audit_log", "binlog"})
 
 def system_table(suffix: str) -> SystemTable:
     """Return the system table that a plugin adds under `suffix`; NotFoundError offers the nearest names."""
-    known = plugins().system_tables()
-    if suffix not in known:
-        hint = nearest(suffix, sorted({*known, *METADATA, *ROWS}))
+    tables = plugins().system_tables()
+    if suffix not in tables:
+        hint = nearest(suffix, sorted({*tables, *METADATA, *ROWS}))
         raise NotFoundError(f"there is no system table ${suffix}{hint}")
-    return known[suffix]
+    return tables[suffix]
 
 
 def snapshot_source(suffix: str) -> SnapshotSource:
@@ -90,11 +90,11 @@ def describe_system(context: Context, table: Table, suffix: str, snapshot_id: in
 def describe_view(table: Table, suffix: str, described: Mapping[str, Any]) -> dict[str, Any]:
     """Describe a system table that shows rows of a table, which is described already."""
     check_readable(table.schema)
-    known = {field["name"]: field for field in described["schema"]["fields"]}
+    fields = {field["name"]: field for field in described["schema"]["fields"]}
     shown = to_spark_json(columns_of_system(table, suffix))
     for field in shown["fields"]:
         # Marks of decrypted columns, and masks that may be null, go along with the values.
-        of_table = known.get(field["name"], {})
+        of_table = fields.get(field["name"], {})
         field["metadata"] = {**field["metadata"], **of_table.get("metadata", {})}
         field["nullable"] = field["nullable"] or of_table.get("nullable", False)
     return {**described, "view": suffix, "view_schema": shown}

@@ -135,14 +135,14 @@ def _check_rows(table: Table, request: Mapping[str, Any]) -> None:
     incoming = {field["name"].lower(): field for field in request["schema"]["fields"]}
     if not incoming and request["mode"] == "delete":
         return
-    known = {field.name.lower(): field for field in table.schema.fields}
+    columns = {field.name.lower(): field for field in table.schema.fields}
     for name, field in incoming.items():
-        if name not in known:
+        if name not in columns:
             raise ColumnNotFoundError(
                 f"table {table.identifier} has no column {field['name']!r}"
                 f"{nearest(field['name'], table.schema.field_names)}"
             )
-    for name, column in known.items():
+    for name, column in columns.items():
         if name not in incoming:
             raise InputError(
                 f"the rows for table {table.identifier} have no column {column.name!r}: "
@@ -251,11 +251,11 @@ def _named(request: Mapping[str, Any]) -> tuple[str | None, int | None]:
 
 def _check_options(request: Mapping[str, Any]) -> None:
     """Refuse options that no write has; Spark adds its own to those of a stream, and scans have theirs."""
-    known = (COMMIT_USER, COMMIT_IDENTIFIER)
+    own = (COMMIT_USER, COMMIT_IDENTIFIER)
     of_scans = {key.lower() for key in plugins().options("read")}
     for key in () if request["epoch"] is not None else request["options"]:
-        if key.lower() not in {*known, *_SPARKS_OWN, *of_scans} and not key.lower().startswith(_OF_SCANS):
-            raise OptionError(f"a write has no option {key!r}{nearest(key.lower(), known)}")
+        if key.lower() not in {*own, *_SPARKS_OWN, *of_scans} and not key.lower().startswith(_OF_SCANS):
+            raise OptionError(f"a write has no option {key!r}{nearest(key.lower(), own)}")
     _named(request)
 
 

@@ -109,8 +109,8 @@ def _plain_container(data: bytes, path: str) -> bytes:
 def _unpack_snappy(block: bytes, most: int) -> bytes:
     # The last four bytes are a check sum; the length that it unpacks to stands in front.
     size = 0
-    for place, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << 7 * place
+    for index, byte in enumerate(block[:5]):
+        size |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             break
     if size > most:
@@ -139,33 +139,33 @@ _UNPACKERS: dict[str, Callable[[bytes, int], bytes]] = {
 }
 
 
-def _least_bytes(schema: Any, known: dict[str, int | None]) -> int:
-    """Return how many bytes a value takes at least; `known` has the named types, None for one that is open.
+def _least_bytes(schema: Any, named: dict[str, int | None]) -> int:
+    """Return how many bytes a value takes at least; `named` has the named types, None for one that is open.
 
     Raises ValueError for a list of what takes no bytes, which can be endless in a few, and for a type that
     holds itself, whose values may be nested without end.
     """
     if isinstance(schema, list):
-        return 1 + min((_least_bytes(each, known) for each in schema), default=0)
+        return 1 + min((_least_bytes(each, named) for each in schema), default=0)
     if isinstance(schema, str):
-        least = known.get(schema.rpartition(".")[2], _LEAST.get(schema, 1))
+        least = named.get(schema.rpartition(".")[2], _LEAST.get(schema, 1))
         if least is None:
             raise ValueError("a type that holds itself is no metadata")
         return least
     kind = schema["type"]
     if kind in ("record", "error"):
         name = schema["name"].rpartition(".")[2]
-        known[name] = None
-        known[name] = least = sum(_least_bytes(each["type"], known) for each in schema["fields"])
+        named[name] = None
+        named[name] = least = sum(_least_bytes(each["type"], named) for each in schema["fields"])
         return least
     if kind in ("array", "map"):
-        if _least_bytes(schema["items" if kind == "array" else "values"], known) == 0 and kind == "array":
+        if _least_bytes(schema["items" if kind == "array" else "values"], named) == 0 and kind == "array":
             raise ValueError("a list of values without bytes is no metadata")
         return 1
     if kind == "fixed":
-        known[schema["name"].rpartition(".")[2]] = int(schema["size"])
+        named[schema["name"].rpartition(".")[2]] = int(schema["size"])
         return int(schema["size"])
-    return 1 if kind == "enum" else _least_bytes(kind, known)
+    return 1 if kind == "enum" else _least_bytes(kind, named)
 
 
 def _read_long(source: io.BytesIO, path: str) -> int:

@@ -35,8 +35,8 @@ def with_participants(table: TableHandle, request: CommitRequest, commit: Callab
     return snapshot
 
 
-def _tell(told: Callable[[], None]) -> None:
+def _tell(notice: Callable[[], None]) -> None:
     try:
-        told()
+        notice()
     except Exception:  # a plugin may raise anything
         _log.warning("a participant of a commit failed after it", exc_info=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lockgate.errors import CommitConflictError, UnsupportedFormatError
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.manifests.index_manifest import (
     DELETION_VECTORS,
@@ -95,10 +95,10 @@ class VectorChanges:
 
     def _rebased(self, marked: MarkedRows) -> DeletedRows:
         """Add to the rows what the file's vector deletes now; the same row must not be among them."""
-        place = self._place(marked.entry)
-        if place is None:
+        location = self._place(marked.entry)
+        if location is None:
             return marked.deleted
-        there = read_vector(self._table, place, marked.entry.file.row_count)
+        there = read_vector(self._table, location, marked.entry.file.row_count)
         both = there | marked.deleted
         if len(both) != len(there) + len(marked.deleted):
             raise CommitConflictError(
@@ -146,13 +146,13 @@ class VectorChanges:
                     cardinality = self._ranges[each.data_file][1].cardinality
                     into = bins.setdefault((entry.partition, entry.bucket), {})
                     into[each.data_file] = (data, -1 if cardinality is None else cardinality)
-        wide = self._table.options.get_option(known.VECTORS_BITMAP64)
+        wide = self._table.options.get_option(table_options.VECTORS_BITMAP64)
         for name, deleted in self._marked.items():
             bins.setdefault(self._where[name], {})[name] = (encode(deleted, wide=wide), len(deleted))
         return [made for bucket, named in bins.items() for made in self._files_of(bucket, named)]
 
     def _files_of(self, bucket: Bucket, bins: Mapping[str, tuple[bytes, int]]) -> Iterable[IndexEntry]:
-        target = self._table.options.get_option(known.VECTORS_FILE_SIZE)
+        target = self._table.options.get_option(table_options.VECTORS_FILE_SIZE)
         rolls = self._table.schema.bucket_count <= 0
         data, ranges = bytearray(_VERSION), list[VectorRange]()
         for name, (content, cardinality) in bins.items():

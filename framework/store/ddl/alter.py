@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lockgate.errors import AlreadyExistsError, ColumnNotFoundError, InputError, UnsupportedError
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.store.ddl.column_options import (
     columns_in_lists,
     drop_from_options,
@@ -52,15 +52,15 @@ from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField
 
 # What decides where rows lie and how they are merged cannot change once there are rows.
-_KEYS = frozenset({known.PRIMARY_KEY.key, known.PARTITION.key})
+_KEYS = frozenset({table_options.PRIMARY_KEY.key, table_options.PARTITION.key})
 _FIXED = {
-    known.BUCKET_KEY.key,
-    known.MERGE_ENGINE.key,
-    known.FILE_FORMAT.key,
-    known.SEQUENCE_FIELD.key,
-    known.SEQUENCE_ORDER.key,
-    known.PARTITION_LEGACY_NAME.key,
-    known.PARTITION_DEFAULT_NAME.key,
+    table_options.BUCKET_KEY.key,
+    table_options.MERGE_ENGINE.key,
+    table_options.FILE_FORMAT.key,
+    table_options.SEQUENCE_FIELD.key,
+    table_options.SEQUENCE_ORDER.key,
+    table_options.PARTITION_LEGACY_NAME.key,
+    table_options.PARTITION_DEFAULT_NAME.key,
     "type",
 }
 
@@ -77,8 +77,8 @@ def altered(schema: TableSchema, changes: Sequence[SchemaChange], *, has_rows: b
     found = alteration.result()
     if has_rows and schema.has_vectors and not found.has_vectors:
         raise UnsupportedError(
-            f"option {known.DELETION_VECTORS.key!r} stays as it is once a table has rows: without it other "
-            "engines would show rows that are deleted"
+            f"option {table_options.DELETION_VECTORS.key!r} stays as it is once a table has rows: "
+            "without it other engines would show rows that are deleted"
         )
     return found
 
@@ -219,22 +219,26 @@ class _Alteration:
         check_not_set({change.key: change.value})
         before = self.options.get(change.key)
         check_not_of_others(change.key)
-        known.validate_option(change.key, change.value)
+        table_options.validate_option(change.key, change.value)
         if before != change.value:
             self._refuse_fixed(change.key)
-        if change.key == known.BUCKET.key:
+        if change.key == table_options.BUCKET.key:
             self._check_rescale(int(change.value))
-        if change.key == known.ORC_ENCRYPT.key and change.value.strip() and not (before or "").strip():
+        if (
+            change.key == table_options.ORC_ENCRYPT.key
+            and change.value.strip()
+            and not (before or "").strip()
+        ):
             # From its first encrypted file on, every encrypted file of the table has tags.
-            self.options.setdefault(known.ORC_INTEGRITY.key, "require")
+            self.options.setdefault(table_options.ORC_INTEGRITY.key, "require")
         self.options[change.key] = change.value
 
     def remove_option(self, change: RemoveOption) -> None:
         check_not_set({change.key: None})
         if change.key in self.options:
             self._refuse_fixed(change.key)
-            if change.key == known.BUCKET.key:
-                self._check_rescale(known.BUCKET.default)
+            if change.key == table_options.BUCKET.key:
+                self._check_rescale(table_options.BUCKET.default)
             del self.options[change.key]
 
     def set_comment(self, change: SetComment) -> None:
@@ -271,12 +275,12 @@ class _Alteration:
 def _placed(inside: Fields, added: DataField, position: Position) -> Fields:
     if position.after is None:
         return (added, *inside)
-    place = place_of(inside, position.after) + 1
-    return (*inside[:place], added, *inside[place:])
+    index = place_of(inside, position.after) + 1
+    return (*inside[:index], added, *inside[index:])
 
 
-def _without(neighbours: Fields, place: int) -> Fields:
-    return (*neighbours[:place], *neighbours[place + 1 :])
+def _without(neighbours: Fields, index: int) -> Fields:
+    return (*neighbours[:index], *neighbours[index + 1 :])
 
 
 _APPLY: dict[type, Callable[[_Alteration, Any], None]] = {

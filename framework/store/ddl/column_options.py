@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.options.option import parse_names
 from lockgate.framework.store.schema.nested_fields import ELEMENT, KEY, VALUE
 from lockgate.framework.types import DataField, Kind
 
-_LISTS = (known.BUCKET_KEY.key, known.SEQUENCE_FIELD.key)
-_ENTRIES = (known.ORC_ENCRYPT.key, known.ORC_MASK.key)
+_LISTS = (table_options.BUCKET_KEY.key, table_options.SEQUENCE_FIELD.key)
+_ENTRIES = (table_options.ORC_ENCRYPT.key, table_options.ORC_MASK.key)
 _FIELD_PREFIX, _INSIDE = "fields.", {ELEMENT: "_elem", KEY: "_key", VALUE: "_value"}
 
 Names = tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.orc import Mask, parse_encrypt, parse_mask
 from lockgate.framework.orc.format.column_paths import spell, split
 
@@ -22,10 +22,10 @@ class Entry:
 def entries_of(options: Mapping[str, str], columns: Iterable[str], column: str) -> list[Entry]:
     """Return what options say of a top-level column and its parts; `columns` are all top-level ones."""
     names = frozenset(columns)
-    encrypt = parse_encrypt(options.get(known.ORC_ENCRYPT.key))
+    encrypt = parse_encrypt(options.get(table_options.ORC_ENCRYPT.key))
     if not any(_path(name, names)[0] == column for name in encrypt):
         return []
-    masks: Mapping[str, Mask] = parse_mask(options.get(known.ORC_MASK.key))
+    masks: Mapping[str, Mask] = parse_mask(options.get(table_options.ORC_MASK.key))
     keys = [Entry(_path(name, names), key=key) for name, key in encrypt.items()]
     shown = [Entry(_path(name, names), mask=str(mask)) for name, mask in masks.items()]
     return [entry for entry in (*keys, *shown) if entry.path[0] == column]
@@ -44,8 +44,8 @@ def with_entries(options: Mapping[str, str], entries: Iterable[Entry], column: s
 
 def _head(entry: Entry) -> tuple[str, str]:
     if entry.key is not None:
-        return known.ORC_ENCRYPT.key, spell((entry.key,))
-    return known.ORC_MASK.key, str(entry.mask)
+        return table_options.ORC_ENCRYPT.key, spell((entry.key,))
+    return table_options.ORC_MASK.key, str(entry.mask)
 
 
 def _path(name: str, columns: frozenset[str]) -> tuple[str, ...]:

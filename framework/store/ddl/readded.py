@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lockgate.errors import PlaintextError, PlaintextWarning, warn_user
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.store.ddl.encryption_entries import Entry, entries_of, with_entries
 from lockgate.framework.store.ddl.schema_changes import AddColumn, SchemaChange
 from lockgate.framework.store.ddl.validation import check_schema
@@ -46,7 +46,7 @@ def _judged_column(table: TableHandle, changed: TableSchema, name: str, choice: 
     text = (
         f"table {table.identifier} once had a column {name!r} that was encrypted (key {key}); the new one of "
         f"that name is in the clear: to encrypt it, add '{key}:{name}' to 'orc.encrypt', or set "
-        f"{known.ON_PLAINTEXT.key!r} = 'inherit' and add it then"
+        f"{table_options.ON_PLAINTEXT.key!r} = 'inherit' and add it then"
     )
     if choice == "refuse":
         raise PlaintextError(text)

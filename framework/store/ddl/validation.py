@@ -14,7 +14,7 @@ from lockgate.errors import (
     UnsupportedTypeError,
     nearest,
 )
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.merge.merge import why_no_sequence
@@ -48,8 +48,8 @@ def first_schema(schema: Schema) -> TableSchema:
     check_not_set(schema.options)
     _check_place(schema.options)
     options = {key: str(value) for key, value in schema.options.items()}
-    primary = _keys(schema.primary_keys, options, known.PRIMARY_KEY)
-    partition = _keys(schema.partition_keys, options, known.PARTITION)
+    primary = _keys(schema.primary_keys, options, table_options.PRIMARY_KEY)
+    partition = _keys(schema.partition_keys, options, table_options.PARTITION)
     comment = schema.comment or options.get("comment")
     options = {key: value for key, value in options.items() if key not in _NOT_STORED}
     for key in options:
@@ -58,12 +58,12 @@ def first_schema(schema: Schema) -> TableSchema:
     _check_columns(schema.fields)
     _check_keys(schema.fields, partition, primary)
     if primary:
-        options.setdefault(known.BUCKET.key, "1")
-    options.setdefault(known.BUCKET.key, str(known.BUCKET.default))
-    options[known.FILE_FORMAT.key] = _only(typed, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
-    if typed.get_option(known.ORC_ENCRYPT).strip():
+        options.setdefault(table_options.BUCKET.key, "1")
+    options.setdefault(table_options.BUCKET.key, str(table_options.BUCKET.default))
+    options[table_options.FILE_FORMAT.key] = _only(typed, table_options.FILE_FORMAT, FILE_FORMAT_WRITTEN)
+    if typed.get_option(table_options.ORC_ENCRYPT).strip():
         # From its first file on, every encrypted file of the table has tags.
-        options.setdefault(known.ORC_INTEGRITY.key, "require")
+        options.setdefault(table_options.ORC_INTEGRITY.key, "require")
     fields = tuple(with_stored_default(_with_key_nullability(field, primary)) for field in schema.fields)
     created = TableSchema(
         id=0,
@@ -99,16 +99,16 @@ def check_schema(schema: TableSchema) -> None:
     _check_columns(schema.fields)
     _check_keys(schema.fields, schema.partition_keys, schema.primary_keys)
     _check_folder_names(schema)
-    _only(options, known.FILE_FORMAT, FILE_FORMAT_WRITTEN)
-    _only(options, known.CHANGELOG_PRODUCER, "none")
-    _only(options, known.BUCKET_FUNCTION, "default")
-    for option in (known.ROW_TRACKING, known.DATA_EVOLUTION):
+    _only(options, table_options.FILE_FORMAT, FILE_FORMAT_WRITTEN)
+    _only(options, table_options.CHANGELOG_PRODUCER, "none")
+    _only(options, table_options.BUCKET_FUNCTION, "default")
+    for option in (table_options.ROW_TRACKING, table_options.DATA_EVOLUTION):
         if options.get_option(option):
             raise OptionError(f"option {option.key!r} is not supported")
-    if schema.has_primary_key and options.get_option(known.DELETION_VECTORS):
+    if schema.has_primary_key and options.get_option(table_options.DELETION_VECTORS):
         raise OptionError(
-            f"option {known.DELETION_VECTORS.key!r} is not supported in tables with a primary key: rows that "
-            "lie in several files would show twice"
+            f"option {table_options.DELETION_VECTORS.key!r} is not supported in tables with a primary key: "
+            "rows that lie in several files would show twice"
         )
     _check_buckets(schema)
     _check_sequence(schema)
@@ -121,7 +121,7 @@ def _check_statistics(schema: TableSchema) -> None:
     """Refuse statistics modes that every write would fail by, and those of columns that are not there."""
     for key, value in schema.options.items():
         column = _COLUMN_STATS_MODE.fullmatch(key)
-        if column is None and key != known.METADATA_STATS_MODE.key:
+        if column is None and key != table_options.METADATA_STATS_MODE.key:
             continue
         if column is not None and column[1] not in schema.field_names:
             raise OptionError(
@@ -135,20 +135,25 @@ def _check_statistics(schema: TableSchema) -> None:
 
 def _check_sequence(schema: TableSchema) -> None:
     options = schema.table_options
-    named = options.get_option(known.SEQUENCE_FIELD)
+    named = options.get_option(table_options.SEQUENCE_FIELD)
     if not named:
-        if known.SEQUENCE_ORDER.key in options:
+        if table_options.SEQUENCE_ORDER.key in options:
             raise OptionError(
-                f"option {known.SEQUENCE_ORDER.key!r} needs option {known.SEQUENCE_FIELD.key!r}: the columns"
+                f"option {table_options.SEQUENCE_ORDER.key!r} "
+                f"needs option {table_options.SEQUENCE_FIELD.key!r}: the columns"
             )
         return
     if not schema.has_primary_key:
-        raise OptionError(f"option {known.SEQUENCE_FIELD.key!r} needs a primary key: nothing else is merged")
+        raise OptionError(
+            f"option {table_options.SEQUENCE_FIELD.key!r} needs a primary key: nothing else is merged"
+        )
     if len(set(named)) != len(named):
-        raise OptionError(f"option {known.SEQUENCE_FIELD.key!r} names a column twice: {', '.join(named)}")
+        raise OptionError(
+            f"option {table_options.SEQUENCE_FIELD.key!r} names a column twice: {', '.join(named)}"
+        )
     reason = why_no_sequence(schema)
     if reason:
-        raise OptionError(f"option {known.SEQUENCE_FIELD.key!r}: {reason}")
+        raise OptionError(f"option {table_options.SEQUENCE_FIELD.key!r}: {reason}")
 
 
 def _keys(given: Sequence[str], options: dict[str, str], option: Option[tuple[str, ...]]) -> tuple[str, ...]:
@@ -207,14 +212,14 @@ def _check_keys(fields: Sequence[DataField], partition: Sequence[str], primary: 
 
 def _check_folder_names(schema: TableSchema) -> None:
     """Refuse partition columns whose folders Paimon names by the time zone of the process that writes."""
-    legacy = schema.table_options.get_option(known.PARTITION_LEGACY_NAME)
+    legacy = schema.table_options.get_option(table_options.PARTITION_LEGACY_NAME)
     for name in schema.partition_keys:
         kind = schema.field(name).type
         if not can_be_partition(kind, legacy=legacy):
             raise UnsupportedTypeError(
                 f"column {name!r} of type {kind} cannot be a partition column with "
-                f"{known.PARTITION_LEGACY_NAME.key!r} = 'false': folders of instants would be named by "
-                "the time zone of the writer; leave the option out, or use TIMESTAMP_NTZ"
+                f"{table_options.PARTITION_LEGACY_NAME.key!r} = 'false': folders of instants would be "
+                "named by the time zone of the writer; leave the option out, or use TIMESTAMP_NTZ"
             )
 
 
@@ -250,7 +255,7 @@ def _nested_ids(data_type: DataType) -> Iterable[int]:
 def _check_buckets(schema: TableSchema) -> None:
     types = {field.name: field.type for field in schema.fields}
     count = schema.bucket_count
-    keys = schema.table_options.get_option(known.BUCKET_KEY)
+    keys = schema.table_options.get_option(table_options.BUCKET_KEY)
     _check_present("bucket", keys, types)
     _check_flat("bucket", keys, types)
     shared = [name for name in keys if name in schema.partition_keys]
@@ -284,8 +289,8 @@ def check_encryption(schema: TableSchema) -> None:
     readable in folder names, manifests and file order; UnsupportedError for masks that Spark could not write;
     ColumnNotFoundError and OptionError as the codec does.
     """
-    encrypt = schema.table_options.get_option(known.ORC_ENCRYPT)
-    mask = schema.table_options.get_option(known.ORC_MASK)
+    encrypt = schema.table_options.get_option(table_options.ORC_ENCRYPT)
+    mask = schema.table_options.get_option(table_options.ORC_MASK)
     if not encrypt and not mask:
         return
     # Loaded only here, so that opening a table does not load the codec.
@@ -312,13 +317,13 @@ def check_encryption(schema: TableSchema) -> None:
                 )
         if column in schema.sequence_fields:
             raise InputError(
-                f"column {column!r} cannot be encrypted, because {known.SEQUENCE_FIELD.key!r} names it: "
-                "who has no key for it could not tell which rows are the newest"
+                f"column {column!r} cannot be encrypted, because {table_options.SEQUENCE_FIELD.key!r} names "
+                "it: anyone who has no key for it could not tell which rows are the newest"
             )
         if column in ordering_columns(schema):
             raise InputError(
                 f"column {column!r} cannot be encrypted, because it orders a sequence group or says the "
-                "kind of rows: who has no key for it could not tell which rows are the newest"
+                "kind of rows: anyone who has no key for it could not tell which rows are the newest"
             )
     reason = why_not_java(encryption, schema.fields)
     if reason:

@@ -30,9 +30,9 @@ def format_of(name: str) -> FileFormat:
     try:
         return FileFormat(ending)
     except ValueError:
-        known = ", ".join(FileFormat)
+        formats = ", ".join(FileFormat)
         raise UnsupportedFormatError(
-            f"{name}: data files of format {ending or '?'} cannot be read, only {known}"
+            f"{name}: data files of format {ending or '?'} cannot be read, only {formats}"
         ) from None
 
 

@@ -264,9 +264,9 @@ def fast_forward(table: TableHandle, name: str, *, dry_run: bool = False) -> int
             f"the branch, which begins with snapshot {line[0].id}; roll it back to one that is, or keep both"
         )
     gained = [snapshot for snapshot in line if head is None or snapshot.id > head.id]
-    known = table.schema_files.ids()
+    own = table.schema_files.ids()
     for schema_id in branch.schema_files.ids():
-        if schema_id in known and table.schema_files.load(schema_id) != branch.schema_files.load(schema_id):
+        if schema_id in own and table.schema_files.load(schema_id) != branch.schema_files.load(schema_id):
             raise CommitConflictError(
                 f"{table.identifier} has been altered since branch {name!r} began: schema {schema_id} differs"
             )

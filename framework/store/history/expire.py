@@ -16,7 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.store.manifests.index_manifest import IndexManifest, index_path, read_index_manifest
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.generations import generation_of, same_partitions
@@ -84,16 +84,18 @@ def _first_retained(
 ) -> int | None:
     """Return the id of the first snapshot to keep; None if there are none."""
     options = table.options
-    most = options.get_option(known.SNAPSHOT_RETAIN_MAX) if retain_max is None else retain_max
+    most = options.get_option(table_options.SNAPSHOT_RETAIN_MAX) if retain_max is None else retain_max
     # A default for the least must not contradict a wish for the most.
-    least = min(options.get_option(known.SNAPSHOT_RETAIN_MIN), most) if retain_min is None else retain_min
-    limit = options.get_option(known.SNAPSHOT_EXPIRE_LIMIT) if max_deletes is None else max_deletes
+    least = (
+        min(options.get_option(table_options.SNAPSHOT_RETAIN_MIN), most) if retain_min is None else retain_min
+    )
+    limit = options.get_option(table_options.SNAPSHOT_EXPIRE_LIMIT) if max_deletes is None else max_deletes
     if least < 1 or most < least:
         raise InputError(f"retain_min must be 1 or more and retain_max not below it, not {least} and {most}")
     if limit < 0:
         raise InputError(f"max_deletes cannot be {limit}")
     if older_than_millis is None:
-        retained: timedelta = options.get_option(known.SNAPSHOT_TIME_RETAINED)
+        retained: timedelta = options.get_option(table_options.SNAPSHOT_TIME_RETAINED)
         older_than_millis = table.snapshot_files.now_millis() - int(retained.total_seconds() * 1000)
     ids = table.snapshot_files.ids()
     if not ids:
@@ -112,7 +114,7 @@ def _first_retained(
 
 def _needed_by_consumers(table: TableHandle, dry_run: bool) -> Iterable[int]:
     """Return the snapshots that consumers need next; those idle for too long are forgotten."""
-    idle = table.options.get_option(known.CONSUMER_EXPIRATION)
+    idle = table.options.get_option(table_options.CONSUMER_EXPIRATION)
     forgotten = set()
     if idle:
         times = table.consumer_files.modified_millis()

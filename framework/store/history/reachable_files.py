@@ -111,24 +111,24 @@ class NeededFiles:
         Of the first, all live files count; of the others what their own manifests add, because a file that
         is live in both is named by the first.
         """
-        known: set[str] | None = None
+        seen: set[str] | None = None
         for snapshot in line:
             try:
-                known = self._add_next(table, snapshot, known)
+                seen = self._add_next(table, snapshot, seen)
             except CorruptFileError:
                 if main and not self._table.snapshot_files.exists(snapshot.id):
                     continue  # it expired while it was read
                 raise
 
-    def _add_next(self, table: TableHandle, snapshot: Snapshot, known: set[str] | None) -> set[str]:
+    def _add_next(self, table: TableHandle, snapshot: Snapshot, seen: set[str] | None) -> set[str]:
         manifests = table.manifests.manifests(snapshot)
-        if known is None:
+        if seen is None:
             entries = table.manifests.live_files(snapshot)
         else:
-            new = [meta for meta in manifests if meta.file_name not in known]
+            new = [meta for meta in manifests if meta.file_name not in seen]
             entries = [entry for meta in new for entry in table.manifests.read_manifest(meta)]
         self._add(table, snapshot, entries)
-        return (known or set()) | {meta.file_name for meta in manifests}
+        return (seen or set()) | {meta.file_name for meta in manifests}
 
     def _add(self, table: TableHandle, snapshot: Snapshot, entries: Iterable[ManifestEntry]) -> None:
         added = [entry for entry in entries if entry.kind is FileKind.ADD]

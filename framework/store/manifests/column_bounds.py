@@ -40,7 +40,7 @@ _Layout = tuple[int, _Columns, _Columns]
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """Of each file the smallest and largest value of a column; where `known` is false they mean nothing.
+    """Of each file the smallest and largest value of a column; where `valid` is false they mean nothing.
 
     Values are whole numbers in units of 1 / `scale`, or text if `scale` is None. `all_null` is true where the
     column holds nothing but nulls, `no_null` where it holds none; `nulls` counts them (-1: not known).
@@ -48,7 +48,7 @@ class ColumnBounds:
 
     low: npt.NDArray[Any]
     high: npt.NDArray[Any]
-    known: Mask
+    valid: Mask
     all_null: Mask
     no_null: Mask
     nulls: npt.NDArray[np.int64]
@@ -78,22 +78,22 @@ def _may_compare(node: Comparison, found: ColumnBounds) -> Mask:
     if node.op is Op.IS_NULL:
         return ~found.no_null
     if node.op is Op.EQ_NULL_SAFE:
-        return np.ones_like(found.known)
+        return np.ones_like(found.valid)
     if node.op is Op.IN:
         may = _may_be_in(node.ascending, found)
     elif node.op in _RANGES:
         literal = node.literals[0]
-        may = _in_range(node.op, plain(literal), found) if literal.is_valid else np.zeros_like(found.known)
+        may = _in_range(node.op, plain(literal), found) if literal.is_valid else np.zeros_like(found.valid)
     else:
-        may = np.ones_like(found.known)
-    return (may | ~found.known) & ~found.all_null
+        may = np.ones_like(found.valid)
+    return (may | ~found.valid) & ~found.all_null
 
 
 def _may_be_in(values: Sequence[Plain], found: ColumnBounds) -> Mask:
     """Say of each file whether one of `values`, in ascending order, lies between its bounds."""
     pairs = [_neighbours(value, found.scale) for value in values]
     if any(below is None for below, _ in pairs):
-        return np.ones_like(found.known)
+        return np.ones_like(found.valid)
     # What lies between two values of the column equals none of them.
     exact = np.asarray([below for below, above in pairs if below == above], found.low.dtype)
     return _truth(np.searchsorted(exact, found.low, "left") < np.searchsorted(exact, found.high, "right"))
@@ -105,7 +105,7 @@ _RANGES = {Op.EQ, Op.LT, Op.LE, Op.GT, Op.GE}
 def _in_range(op: Op, value: Plain, found: ColumnBounds) -> Mask:
     below, above = _neighbours(value, found.scale)
     if below is None or above is None:
-        return np.ones_like(found.known)
+        return np.ones_like(found.valid)
     # As whole numbers: low < value means low < above, and low <= value means low <= below.
     if op is Op.LT:
         return _truth(found.low < above)
@@ -140,14 +140,14 @@ def bounds_of_partitions(
     values: Sequence[Any], partition: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], kind: DataType
 ) -> ColumnBounds:
     """Return the bounds of a partition column, exact: `values` are those of the partitions by number."""
-    low, known = _stored_values(values, kind)
-    nulls = np.where(known[partition], 0, rows)
+    low, valid = _stored_values(values, kind)
+    nulls = np.where(valid[partition], 0, rows)
     return ColumnBounds(
         low=low[partition],
         high=low[partition],
-        known=known[partition],
-        all_null=~known[partition],
-        no_null=known[partition],
+        valid=valid[partition],
+        all_null=~valid[partition],
+        no_null=valid[partition],
         nulls=nulls,
         scale=scale_of(kind),
     )
@@ -166,7 +166,7 @@ def bounds_of(
     found = ColumnBounds(
         low=empty,
         high=empty.copy(),
-        known=np.zeros(count, np.bool_),
+        valid=np.zeros(count, np.bool_),
         all_null=np.zeros(count, np.bool_),
         no_null=np.zeros(count, np.bool_),
         nulls=np.full(count, -1, np.int64),
@@ -198,7 +198,7 @@ def joined_bounds(parts: Sequence[ColumnBounds]) -> ColumnBounds:
     return ColumnBounds(
         low=np.concatenate([part.low for part in parts]),
         high=np.concatenate([part.high for part in parts]),
-        known=np.concatenate([part.known for part in parts]),
+        valid=np.concatenate([part.valid for part in parts]),
         all_null=np.concatenate([part.all_null for part in parts]),
         no_null=np.concatenate([part.no_null for part in parts]),
         nulls=np.concatenate([part.nulls for part in parts]),
@@ -257,7 +257,7 @@ def _fill(
     low, low_known = _values(stats, "min", position, kind)
     high, high_known = _values(stats, "max", position, kind)
     found.low[numbers], found.high[numbers] = low, high
-    found.known[numbers] = low_known & high_known
+    found.valid[numbers] = low_known & high_known
 
 
 def _values(
@@ -267,15 +267,15 @@ def _values(
 
 
 def _stored_values(decoded: Sequence[Any], kind: DataType) -> tuple[npt.NDArray[Any], Mask]:
-    known = np.fromiter((value is not None for value in decoded), np.bool_, len(decoded))
+    valid = np.fromiter((value is not None for value in decoded), np.bool_, len(decoded))
     if kind.is_string:
         texts = np.empty(len(decoded), object)
         texts[:] = ["" if value is None else value for value in decoded]
-        return texts, known
+        return texts, valid
     stored = _STORED[_family(kind)]
     scale = kind.scale or 0
     whole = (0 if value is None else stored(value, scale) for value in decoded)
-    return np.fromiter(whole, np.int64, len(decoded)), known
+    return np.fromiter(whole, np.int64, len(decoded)), valid
 
 
 def _family(kind: DataType) -> str:

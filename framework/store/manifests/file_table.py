@@ -89,9 +89,9 @@ class FileTable:
         """
         made = copy.copy(self)
         entries, rows = list(self.entries), self.rows.copy()
-        for number, place in vectors.items():
-            entries[number] = replace(entries[number], vector=place)
-            rows[number] -= place.cardinality
+        for number, vector in vectors.items():
+            entries[number] = replace(entries[number], vector=vector)
+            rows[number] -= vector.cardinality
         made.entries, made.rows = tuple(entries), rows
         made.__dict__["live"] = self.live & ~hidden
         return made

@@ -91,13 +91,13 @@ class PlainStatistics:
 
 def _without_columns(file: DataFileMeta, columns: Sequence[str], hidden: frozenset[str]) -> DataFileMeta:
     stats = file.value_stats
-    kept = [place for place, name in enumerate(columns) if name not in hidden]
+    kept = [index for index, name in enumerate(columns) if name not in hidden]
     parts = [_places(values, kept) for values in (stats.min, stats.max, stats.null_counts)]
     return dataclasses.replace(
-        file, value_stats=SimpleStats(*parts), value_stats_cols=tuple(columns[place] for place in kept)
+        file, value_stats=SimpleStats(*parts), value_stats_cols=tuple(columns[index] for index in kept)
     )
 
 
 def _places(values: Sequence[Any], kept: Iterable[int]) -> tuple[Any, ...]:
     # Other writers leave out what they do not know.
-    return tuple(values[place] if place < len(values) else None for place in kept)
+    return tuple(values[index] if index < len(values) else None for index in kept)

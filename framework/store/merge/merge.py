@@ -122,17 +122,17 @@ def _by_age(plan: MergePlan, tables: Sequence[pa.Table], codes: Codes, count: in
         return by_sequence(every, plan.sequence, plan.descending, codes, count)
     parts = [_numbers(table[plan.sequence[0]]) for table in tables]
     starts = np.cumsum([0, *(len(part) for part in parts)])
-    spans = [(part.min(), part.max(), place) for place, part in enumerate(parts) if len(part)]
+    spans = [(part.min(), part.max(), index) for index, part in enumerate(parts) if len(part)]
     spans.sort()
     apart = all(before[1] < after[0] for before, after in pairwise(spans))
     if not apart:
         return np.argsort(np.concatenate(parts), kind="stable").astype(np.int64)
     # Files of different commits: whole files are older or newer, and mostly no key comes twice in one.
     order = []
-    for _, _, place in spans:
-        positions = np.arange(starts[place], starts[place + 1], dtype=np.int64)
+    for _, _, index in spans:
+        positions = np.arange(starts[index], starts[index + 1], dtype=np.int64)
         if _has_repeats(codes[positions[0] : positions[-1] + 1], count):
-            positions = positions[np.argsort(parts[place], kind="stable")]
+            positions = positions[np.argsort(parts[index], kind="stable")]
         order.append(positions)
     return np.concatenate(order) if order else None
 

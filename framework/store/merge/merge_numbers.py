@@ -29,14 +29,14 @@ class Number(ABC):
         self._valid = column.is_valid().to_numpy() if column.null_count else np.ones(len(column), np.bool_)
         self._values = self._arithmetic.values(column)
         self._state = np.zeros(keys, self._values.dtype)
-        self._known = np.zeros(keys, np.bool_)
+        self._filled = np.zeros(keys, np.bool_)
 
     def add(self, at: Codes, rows: Codes) -> None:
         """Take in a row; a null changes nothing."""
         at, rows = self._counting(at, rows)
-        known = self._known[at]
-        self.replace(at[~known], rows[~known])
-        at, rows = at[known], rows[known]
+        filled = self._filled[at]
+        self.replace(at[~filled], rows[~filled])
+        at, rows = at[filled], rows[filled]
         self._state[at] = self._combined(self._state[at], self._values[rows])
 
     def add_late(self, at: Codes, rows: Codes) -> None:
@@ -50,11 +50,11 @@ class Number(ABC):
     def replace(self, at: Codes, rows: Codes) -> None:
         """Begin with a row's value."""
         self._state[at] = self._values[rows]
-        self._known[at] = self._valid[rows]
+        self._filled[at] = self._valid[rows]
 
     def result(self) -> pa.Array:
         """Return the value of each key."""
-        return self._arithmetic.array(self._state, self._known, self._type)
+        return self._arithmetic.array(self._state, self._filled, self._type)
 
     def _counting(self, at: Codes, rows: Codes) -> tuple[Codes, Codes]:
         valid = self._valid[rows]
@@ -74,10 +74,10 @@ class Sum(Number):
     def retract(self, at: Codes, rows: Codes) -> None:
         """Subtract; of nothing that is the negative value."""
         at, rows = self._counting(at, rows)
-        known = self._known[at]
-        self._state[at[~known]] = self._arithmetic.negative(self._values[rows[~known]])
-        self._known[at] = True
-        at, rows = at[known], rows[known]
+        filled = self._filled[at]
+        self._state[at[~filled]] = self._arithmetic.negative(self._values[rows[~filled]])
+        self._filled[at] = True
+        at, rows = at[filled], rows[filled]
         self._state[at] = self._arithmetic.difference(self._state[at], self._values[rows])
 
     def _combined(self, left: Any, right: Any) -> Any:
@@ -90,8 +90,8 @@ class Product(Number):
     def retract(self, at: Codes, rows: Codes) -> None:
         """Divide; nothing stays nothing."""
         at, rows = self._counting(at, rows)
-        known = self._known[at]
-        at, rows = at[known], rows[known]
+        filled = self._filled[at]
+        at, rows = at[filled], rows[filled]
         self._state[at] = self._arithmetic.quotient(self._state[at], self._values[rows])
 
     def _combined(self, left: Any, right: Any) -> Any:
@@ -112,8 +112,8 @@ class _Floats:
     def values(self, column: pa.ChunkedArray) -> Any:
         return column.fill_null(0.0).to_numpy()
 
-    def array(self, state: Any, known: Any, kind: pa.DataType) -> pa.Array:
-        return pa.array(state, kind, mask=~known)
+    def array(self, state: Any, filled: Any, kind: pa.DataType) -> pa.Array:
+        return pa.array(state, kind, mask=~filled)
 
     def total(self, left: Any, right: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -146,8 +146,8 @@ class _Integers:
     def values(self, column: pa.ChunkedArray) -> Any:
         return column.cast(pa.int64()).fill_null(0).to_numpy()
 
-    def array(self, state: Any, known: Any, kind: pa.DataType) -> pa.Array:
-        return pa.array(state, pa.int64(), mask=~known).cast(kind)
+    def array(self, state: Any, filled: Any, kind: pa.DataType) -> pa.Array:
+        return pa.array(state, pa.int64(), mask=~filled).cast(kind)
 
     def total(self, left: Any, right: Any) -> Any:
         found = left + right
@@ -207,10 +207,10 @@ class _Decimals:
         found[:] = [0 if value is None else _unscaled(value, self._scale) for value in column.to_pylist()]
         return found
 
-    def array(self, state: Any, known: Any, kind: pa.DataType) -> pa.Array:
+    def array(self, state: Any, filled: Any, kind: pa.DataType) -> pa.Array:
         values = [
             Decimal((int(value < 0), tuple(map(int, str(abs(value)))), -self._scale)) if sure else None
-            for value, sure in zip(state, known, strict=True)
+            for value, sure in zip(state, filled, strict=True)
         ]
         return pa.array(values, kind)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lockgate.errors import OptionError, UnsupportedError, nearest
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.options.carried_options import COLUMN_MERGE
 from lockgate.framework.options.option import parse_bool, parse_names
 from lockgate.framework.store.merge.merge_plan import (
@@ -53,15 +53,15 @@ def merge_plan(schema: TableSchema) -> MergePlan | None:
     check_readable(schema)
     reason = why_no_sequence(schema)
     if reason:
-        raise UnsupportedError(f"option {known.SEQUENCE_FIELD.key!r}: {reason}")
+        raise UnsupportedError(f"option {table_options.SEQUENCE_FIELD.key!r}: {reason}")
     options = schema.table_options
-    engine = options.get_option(known.MERGE_ENGINE)
+    engine = options.get_option(table_options.MERGE_ENGINE)
     if engine not in ENGINES:
         raise UnsupportedError(
-            f"option {known.MERGE_ENGINE.key!r} = {engine!r} is not supported{nearest(engine, ENGINES)}; "
-            f"supported: {', '.join(ENGINES)}"
+            f"option {table_options.MERGE_ENGINE.key!r} = {engine!r} is not supported"
+            f"{nearest(engine, ENGINES)}; supported: {', '.join(ENGINES)}"
         )
-    descending = options.get_option(known.SEQUENCE_ORDER) == "descending"
+    descending = options.get_option(table_options.SEQUENCE_ORDER) == "descending"
     groups = _groups(schema) if engine == PARTIAL_UPDATE else {}
     return MergePlan(
         engine=engine,
@@ -77,7 +77,7 @@ def merge_plan(schema: TableSchema) -> MergePlan | None:
 
 def why_no_sequence(schema: TableSchema) -> str | None:
     """Say why rows cannot be ordered by the columns of `sequence.field`; None if they can."""
-    if schema.sequence_fields and schema.table_options.get_option(known.MERGE_ENGINE) == FIRST_ROW:
+    if schema.sequence_fields and schema.table_options.get_option(table_options.MERGE_ENGINE) == FIRST_ROW:
         return "merge engine 'first-row' keeps the row that came first and orders them by nothing else"
     return next((why for name in schema.sequence_fields if (why := _why_no_order(schema, name))), None)
 
@@ -91,15 +91,15 @@ def _why_no_order(schema: TableSchema, name: str) -> str | None:
 
 def ignores_deletes(schema: TableSchema) -> bool:
     """Say whether rows of kind -U and -D are passed over, by `ignore-delete` or one of its older names."""
-    return any(schema.table_options.get_option(option) for option in known.IGNORE_DELETES)
+    return any(schema.table_options.get_option(option) for option in table_options.IGNORE_DELETES)
 
 
 def check_merge(schema: TableSchema) -> None:
     """Check the options of merging when a table is created or altered; raises OptionError."""
     if not schema.has_primary_key:
-        if schema.table_options.get_option(known.MERGE_ENGINE) != DEDUPLICATE:
+        if schema.table_options.get_option(table_options.MERGE_ENGINE) != DEDUPLICATE:
             raise OptionError(
-                f"option {known.MERGE_ENGINE.key!r} needs a primary key: nothing else is merged"
+                f"option {table_options.MERGE_ENGINE.key!r} needs a primary key: nothing else is merged"
             )
         return
     _check_columns_of_options(schema)
@@ -114,22 +114,24 @@ def ordering_columns(schema: TableSchema) -> frozenset[str]:
     """Return the columns whose values decide about others: those that order groups, and `rowkind.field`."""
     plan = merge_plan(schema)
     groups = plan.groups if plan else ()
-    kind = schema.table_options.get_option(known.ROWKIND_FIELD)
+    kind = schema.table_options.get_option(table_options.ROWKIND_FIELD)
     return frozenset(name for group in groups for name in group.columns) | ({kind} if kind else set())
 
 
 def _check_kind_field(schema: TableSchema) -> None:
-    name = schema.table_options.get_option(known.ROWKIND_FIELD)
+    name = schema.table_options.get_option(table_options.ROWKIND_FIELD)
     if not name:
         return
     if name not in schema.field_names:
         raise OptionError(
-            f"option {known.ROWKIND_FIELD.key!r}: there is no column {name!r}"
+            f"option {table_options.ROWKIND_FIELD.key!r}: there is no column {name!r}"
             f"{nearest(name, schema.field_names)}"
         )
     kind = schema.field(name).type
     if not kind.is_string:
-        raise OptionError(f"option {known.ROWKIND_FIELD.key!r}: column {name!r} is a {kind}, not a STRING")
+        raise OptionError(
+            f"option {table_options.ROWKIND_FIELD.key!r}: column {name!r} is a {kind}, not a STRING"
+        )
 
 
 def _check_columns_of_options(schema: TableSchema) -> None:
@@ -175,7 +177,7 @@ def _check_member(schema: TableSchema, key: str, name: str) -> None:
 
 
 def _ordering(schema: TableSchema, groups: Mapping[tuple[str, ...], Any]) -> tuple[SequenceGroup, ...]:
-    option = known.PARTIAL_UPDATE_REMOVE_ON_GROUP
+    option = table_options.PARTIAL_UPDATE_REMOVE_ON_GROUP
     removing = schema.table_options.get_option(option) if groups else ()
     ordering = [name for group in groups for name in group]
     for name in removing:
@@ -184,19 +186,21 @@ def _ordering(schema: TableSchema, groups: Mapping[tuple[str, ...], Any]) -> tup
                 f"option {option.key!r}: {name!r} orders no sequence group{nearest(name, ordering)}"
             )
     if removing and ignores_deletes(schema):
-        raise OptionError(f"options {option.key!r} and {known.IGNORE_DELETE.key!r} contradict each other")
+        raise OptionError(
+            f"options {option.key!r} and {table_options.IGNORE_DELETE.key!r} contradict each other"
+        )
     return tuple(SequenceGroup(group, any(name in group for name in removing)) for group in groups)
 
 
 def _removes(schema: TableSchema, engine: str, groups: Mapping[tuple[str, ...], Any]) -> bool:
     option = {
-        PARTIAL_UPDATE: known.PARTIAL_UPDATE_REMOVE_ON_DELETE,
-        AGGREGATION: known.AGGREGATION_REMOVE_ON_DELETE,
+        PARTIAL_UPDATE: table_options.PARTIAL_UPDATE_REMOVE_ON_DELETE,
+        AGGREGATION: table_options.AGGREGATION_REMOVE_ON_DELETE,
     }.get(engine)
     if option is None or not schema.table_options.get_option(option):
         return False
     if engine == PARTIAL_UPDATE and (groups or ignores_deletes(schema)):
-        other = "a sequence group" if groups else known.IGNORE_DELETE.key
+        other = "a sequence group" if groups else table_options.IGNORE_DELETE.key
         raise OptionError(f"option {option.key!r} and {other!r} contradict each other")
     return True
 
@@ -233,7 +237,7 @@ def _group_of(name: str, groups: Mapping[tuple[str, ...], tuple[str, ...]]) -> i
 
 def _chosen(schema: TableSchema, name: str) -> str | None:
     key = f"fields.{name}.aggregate-function"
-    default = schema.table_options.get_option(known.FIELDS_DEFAULT_FUNCTION) or None
+    default = schema.table_options.get_option(table_options.FIELDS_DEFAULT_FUNCTION) or None
     chosen = schema.options.get(key, default)
     if chosen is None or chosen in FUNCTIONS:
         return chosen
@@ -265,10 +269,10 @@ def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
         time_field=given.text("ts-field"),
     )
     _check_nested(found, kind)
-    if found.ignore_retract and schema.table_options.get_option(known.AGGREGATION_REMOVE_ON_DELETE):
+    if found.ignore_retract and schema.table_options.get_option(table_options.AGGREGATION_REMOVE_ON_DELETE):
         raise OptionError(
-            f"options {known.AGGREGATION_REMOVE_ON_DELETE.key!r} and 'fields.{column.name}.ignore-retract' "
-            "contradict each other"
+            f"options {table_options.AGGREGATION_REMOVE_ON_DELETE.key!r} and "
+            f"'fields.{column.name}.ignore-retract' contradict each other"
         )
     return found
 

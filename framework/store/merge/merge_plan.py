@@ -94,10 +94,10 @@ class ColumnMerge:
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> ColumnMerge:
         """Read what `to_json` wrote; InputError for what it would not write."""
-        known = {each.name for each in fields(cls)}
+        names = {each.name for each in fields(cls)}
         for name in json:
-            if name not in known:
-                raise InputError(f"a column of a merge plan has no {name!r}{nearest(name, known)}")
+            if name not in names:
+                raise InputError(f"a column of a merge plan has no {name!r}{nearest(name, names)}")
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in json.items()
         }

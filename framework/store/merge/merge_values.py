@@ -164,9 +164,9 @@ class MergeMapByTime(Value):
         return list(found.values())
 
     def _is_later(self, row: dict[str, Any], entry: tuple[Any, Any] | None) -> bool:
-        known = None if entry is None or entry[1] is None else self._time(entry[1])
+        previous = None if entry is None or entry[1] is None else self._time(entry[1])
         # By UTF-16 units, as Java compares texts.
-        return known is None or self._time(row).encode("utf-16-be") > known.encode("utf-16-be")
+        return previous is None or self._time(row).encode("utf-16-be") > previous.encode("utf-16-be")
 
     def _time(self, row: dict[str, Any]) -> Any:
         return row[self._plan.time_field or list(row)[-1]]
@@ -243,8 +243,8 @@ class NestedPartialUpdate(Value):
         for row in [*(older or ()), *newer]:
             if row is None or not has_nested_key(self._plan, row):
                 continue
-            known = found.setdefault(nested_key(self._plan, row), dict.fromkeys(row))
-            known |= {name: value for name, value in row.items() if value is not None}
+            merged = found.setdefault(nested_key(self._plan, row), dict.fromkeys(row))
+            merged |= {name: value for name, value in row.items() if value is not None}
         return list(found.values())
 
 

@@ -80,8 +80,8 @@ def load_tag(table: TableHandle, name: str) -> Tag:
     try:
         return Tag.from_bytes(name, table.file_system.read_bytes(path), path)
     except FileNotFoundError:
-        known = nearest(name, tagged_snapshots(table)) or "; the table has none"
-        raise TagNotFoundError(f"{table.identifier} has no tag {name!r}{known}") from None
+        hint = nearest(name, tagged_snapshots(table)) or "; the table has none"
+        raise TagNotFoundError(f"{table.identifier} has no tag {name!r}{hint}") from None
 
 
 def load_tags(table: TableHandle) -> list[Tag]:

@@ -322,8 +322,8 @@ class ByOrder(_Limiting):
         field = schema.field(name)
         if name not in schema.partition_keys:
             return files.bounds(field, self._question.schema_of)
-        place = schema.partition_keys.index(name)
-        values = [partition[place] for partition in files.partitions]
+        index = schema.partition_keys.index(name)
+        values = [partition[index] for partition in files.partitions]
         return bounds_of_partitions(values, files.partition, files.rows, field.type)
 
 

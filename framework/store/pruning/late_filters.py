@@ -84,6 +84,6 @@ def _closed(files: Sequence[DataFileMeta], chosen: Mask, numbered: bool) -> Mask
 def _ranks(files: Sequence[DataFileMeta]) -> tuple[Numbers, Numbers]:
     """Return whole numbers that are ordered as the least and the largest keys of files are."""
     bounds = [(key_order(file.min_key), key_order(file.max_key)) for file in files]
-    rank = {key: place for place, key in enumerate(sorted({key for pair in bounds for key in pair}))}
+    rank = {key: index for index, key in enumerate(sorted({key for pair in bounds for key in pair}))}
     ranks = np.array([(rank[low], rank[high]) for low, high in bounds], np.int64)
     return ranks[:, 0], ranks[:, 1]

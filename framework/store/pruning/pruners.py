@@ -132,8 +132,8 @@ def _possible(predicate: Predicate, path: FieldPath, kind: pa.DataType) -> froze
             return frozenset.intersection(*limits) if limits else None
         case Or(children):
             parts = [_possible(child, path, kind) for child in children]
-            known = [part for part in parts if part is not None]
-            return frozenset().union(*known) if len(known) == len(parts) else None
+            answers = [part for part in parts if part is not None]
+            return frozenset().union(*answers) if len(answers) == len(parts) else None
         case Comparison(op=Op.EQ | Op.IN, field=field) if field == path:
             if len(predicate.literals) > _MOST_CANDIDATES:
                 return None

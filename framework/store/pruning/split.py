@@ -46,17 +46,17 @@ class Split:
     @property
     def row_count(self) -> int:
         """Rows in the files that no vector deletes; after a merge there may be fewer."""
-        deleted = sum(place.cardinality for place in self.vectors if place is not None)
+        deleted = sum(vector.cardinality for vector in self.vectors if vector is not None)
         return sum(file.row_count for file in self.files) - deleted
 
     def only(self, chosen: Callable[[str], bool]) -> Split:
         """Return the part of the split whose paths are chosen."""
-        kept = [place for place, path in enumerate(self.paths) if chosen(path)]
+        kept = [index for index, path in enumerate(self.paths) if chosen(path)]
         return replace(
             self,
-            files=tuple(self.files[place] for place in kept),
-            paths=tuple(self.paths[place] for place in kept),
-            vectors=tuple(self.vectors[place] for place in kept),
+            files=tuple(self.files[index] for index in kept),
+            paths=tuple(self.paths[index] for index in kept),
+            vectors=tuple(self.vectors[index] for index in kept),
         )
 
     @property
@@ -115,12 +115,12 @@ def key_sections(entries: Sequence[ManifestEntry]) -> list[Section]:
     """
     if any(not entry.file.min_key or not entry.file.max_key for entry in entries):
         return [Section(tuple(entries), merge=True)]
-    place = {id(entry): position for position, entry in enumerate(entries)}
+    order = {id(entry): position for position, entry in enumerate(entries)}
     sections = []
     for overlapping in _overlapping(entries):
         # Of rows with equal sequence numbers those of later files win, and a compacted file is older than its
         # place says.
-        overlapping.sort(key=lambda entry: (-entry.file.level, place[id(entry)]))
+        overlapping.sort(key=lambda entry: (-entry.file.level, order[id(entry)]))
         alone = len(overlapping) == 1 and _is_clean(overlapping[0].file)
         sections.append(Section(tuple(overlapping), merge=not alone))
     return sections

@@ -54,10 +54,10 @@ def first_of_order(
     `extents` are of the column that rows are sorted by first, by `id` of the section; rows with equal values
     may come in any order, so that the sections of all of them are kept.
     """
-    known = list(extents.values())
-    if nulls_first and sum(extent.nulls for extent in known) >= limit:
+    ranges = list(extents.values())
+    if nulls_first and sum(extent.nulls for extent in ranges) >= limit:
         return _kept(buckets, {key for key, extent in extents.items() if extent.may_be_null})
-    threshold = _threshold(known, limit, descending)
+    threshold = _threshold(ranges, limit, descending)
     if threshold is None:
         return None
     chosen = {
@@ -115,15 +115,15 @@ def extents_of(
 
 
 def _extent(section: Section, bounds: ColumnBounds, places: Sequence[int]) -> Extent:
-    valued = [place for place in places if not bounds.all_null[place]]
-    sure = bool(valued) and all(bounds.known[place] for place in valued)
-    nulls = [int(bounds.nulls[place]) for place in places]
+    valued = [index for index in places if not bounds.all_null[index]]
+    sure = bool(valued) and all(bounds.valid[index] for index in valued)
+    nulls = [int(bounds.nulls[index]) for index in places]
     counted = not section.merge and min(nulls) >= 0
     # Statistics count deleted rows too, which may have been any.
     deleted = sum(entry.file.row_count - entry.live_rows for entry in section.entries)
     return Extent(
-        low=min(bounds.low[place] for place in valued) if sure else None,
-        high=max(bounds.high[place] for place in valued) if sure else None,
+        low=min(bounds.low[index] for index in valued) if sure else None,
+        high=max(bounds.high[index] for index in valued) if sure else None,
         values=max(0, section.row_count - sum(nulls)) if counted else 0,
         nulls=max(0, sum(nulls) - deleted) if counted else 0,
         may_be_null=any(nulls),

@@ -62,7 +62,7 @@ def fill_deletions(schema: TableSchema, rows: pa.Table, kinds: pa.Array | None) 
     """
     if kinds is None or not rows.num_rows:
         return rows
-    for place, field in enumerate(schema.fields):
+    for index, field in enumerate(schema.fields):
         column = rows[field.name]
         if field.type.nullable or not column.null_count:
             continue
@@ -76,5 +76,5 @@ def fill_deletions(schema: TableSchema, rows: pa.Table, kinds: pa.Array | None) 
         # By their places, since `if_else` does not know all nested types.
         both = pa.concat_arrays([*column.chunks, pa.array([neutral.as_py()], column.type)])
         places = np.where(missing.to_numpy(), len(column), np.arange(len(column)))
-        rows = rows.set_column(place, rows.schema.field(field.name), both.take(pa.array(places)))
+        rows = rows.set_column(index, rows.schema.field(field.name), both.take(pa.array(places)))
     return rows

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import OptionError
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store.codec.simple_stats import SimpleStats
 from lockgate.framework.store.schema.schema import TableSchema
@@ -53,8 +53,8 @@ def stats_modes(schema: TableSchema) -> dict[str, StatsMode]:
     Encrypted columns have none, since metadata is not encrypted; nested ones have none either.
     """
     options = schema.options
-    common = schema.table_options.get_option(known.METADATA_STATS_MODE)
-    hidden = parse_encrypt(schema.table_options.get_option(known.ORC_ENCRYPT), schema.field_names)
+    common = schema.table_options.get_option(table_options.METADATA_STATS_MODE)
+    hidden = parse_encrypt(schema.table_options.get_option(table_options.ORC_ENCRYPT), schema.field_names)
     modes = {}
     for field in schema.fields:
         mode = StatsMode.parse(options.get(f"fields.{field.name}.stats-mode", common))
@@ -121,16 +121,16 @@ def truncate_max(value: Any, length: int) -> Any:
     if len(value) <= length:
         return value
     kept = value[:length]
-    for place in range(length - 1, -1, -1):
+    for index in range(length - 1, -1, -1):
         if isinstance(kept, bytes):
-            if kept[place] < 0xFF:
-                return kept[:place] + bytes([kept[place] + 1])
+            if kept[index] < 0xFF:
+                return kept[:index] + bytes([kept[index] + 1])
             continue
-        point = ord(kept[place]) + 1
+        point = ord(kept[index]) + 1
         if point in _SURROGATES:
             point = _SURROGATES.stop
         if point <= _LAST_CODE_POINT:
-            return kept[:place] + chr(point)
+            return kept[:index] + chr(point)
     return None
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.store.merge.merge_options import ignores_deletes, merge_plan
 from lockgate.framework.store.merge.merge_plan import (
     AGGREGATION,
@@ -91,11 +91,11 @@ def kind_policy(schema: TableSchema) -> KindPolicy:
         return KindPolicy(None, frozenset(), {})
     options = schema.table_options
     dropped = set(_RETRACTS) if ignores_deletes(schema) else set()
-    if options.get_option(known.IGNORE_UPDATE_BEFORE):
+    if options.get_option(table_options.IGNORE_UPDATE_BEFORE):
         dropped.add(RowKind.UPDATE_BEFORE)
     reasons = ((kind, _why_refused(plan, kind)) for kind in _RETRACTS if kind not in dropped)
     refused = {kind: reason for kind, reason in reasons if reason}
-    return KindPolicy(options.get_option(known.ROWKIND_FIELD) or None, frozenset(dropped), refused)
+    return KindPolicy(options.get_option(table_options.ROWKIND_FIELD) or None, frozenset(dropped), refused)
 
 
 def _why_refused(plan: MergePlan, kind: RowKind) -> str | None:

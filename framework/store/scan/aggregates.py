@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import split as split_path
 from lockgate.framework.store.manifests.column_bounds import ABSENT, is_bounded, stats_position
@@ -163,7 +163,7 @@ def _common_refusal(schema: TableSchema, group_by: Sequence[FieldPath], wanted: 
 
 
 def _encrypted(schema: TableSchema) -> frozenset[str]:
-    named = parse_encrypt(schema.table_options.get_option(known.ORC_ENCRYPT))
+    named = parse_encrypt(schema.table_options.get_option(table_options.ORC_ENCRYPT))
     return frozenset(name if name in schema.field_names else split_path(name)[0] for name in named)
 
 
@@ -220,8 +220,8 @@ class _Answering:
         grouping = [path[0] for path in group_by]
         keys, group = self._groups(grouping)
         columns: list[pa.Array] = [
-            pa.array([key[place] for key in keys], to_arrow(self._schema.field(name).type))
-            for place, name in enumerate(grouping)
+            pa.array([key[index] for key in keys], to_arrow(self._schema.field(name).type))
+            for index, name in enumerate(grouping)
         ]
         refusals: list[RemainingAggregate] = []
         for each in aggregates:
@@ -255,7 +255,7 @@ class _Answering:
         group_of = np.full(len(self._files.partitions), -1, np.int64)
         for number in np.unique(partitions[rows > 0]):
             partition = self._files.partitions[number]
-            group_of[number] = numbers.setdefault(tuple(partition[place] for place in places), len(numbers))
+            group_of[number] = numbers.setdefault(tuple(partition[index] for index in places), len(numbers))
         group = group_of[partitions] if len(partitions) else partitions
         return list(numbers), group
 
@@ -278,8 +278,8 @@ class _Answering:
         if path is None:
             return rows
         if path[0] in self._schema.partition_keys:
-            place = self._schema.partition_keys.index(path[0])
-            given = np.array([partition[place] is not None for partition in self._files.partitions], np.int64)
+            index = self._schema.partition_keys.index(path[0])
+            given = np.array([partition[index] is not None for partition in self._files.partitions], np.int64)
             return rows * given[self._files.partition[self._mask]] if len(rows) else rows
         field = self._schema.field(path[0])
         entries = self._files.select(self._mask)
@@ -308,13 +308,13 @@ class _Answering:
         return self._schema if schema_id == self._schema.id else self._table.schema_of(schema_id)
 
     def _of_partitions(self, name: str, group: Numbers, groups: int, largest: bool) -> pa.Array:
-        place = self._schema.partition_keys.index(name)
+        index = self._schema.partition_keys.index(name)
         values: list[list[Any]] = [[] for _ in range(groups)]
         pairs = {
             (number, into) for number, into in zip(self._files.partition[self._mask], group, strict=True)
         }
         for number, into in pairs:
-            value = self._files.partitions[number][place]
+            value = self._files.partitions[number][index]
             if into >= 0 and value is not None:
                 values[into].append(value)
         pick: Callable[..., Any] = max if largest else min
@@ -324,12 +324,12 @@ class _Answering:
 
     def _of_bounds(self, field: DataField, group: Numbers, groups: int, largest: bool) -> pa.Array:
         bounds = self._files.bounds(field, self._schema_of)
-        known, without = bounds.known[self._mask], bounds.all_null[self._mask]
+        valid, without = bounds.valid[self._mask], bounds.all_null[self._mask]
         filled = group >= 0
-        if not (known | without)[filled].all():
+        if not (valid | without)[filled].all():
             raise _InexactError(f"a file has no statistics of column {field.name} as it is now")
         values = (bounds.high if largest else bounds.low)[self._mask]
-        used = known & filled & ~without & (self._files.rows[self._mask] > 0)
+        used = valid & filled & ~without & (self._files.rows[self._mask] > 0)
         chosen = self._files.select(self._mask)
         if any(chosen[number].vector for number in np.flatnonzero(used)):
             raise _InexactError(_DELETED.format(field.name))

@@ -29,10 +29,10 @@ class DecidedMasks:
         """Return the rows with masks in place of what is hidden."""
         if self._functions is None:
             return rows
-        for place, field in enumerate(rows.schema):
+        for index, field in enumerate(rows.schema):
             if field.name in self._masks:
-                masked = self._functions.mask_column(self._columns[field.name], rows.column(place))
-                rows = rows.set_column(place, self._marked(field), masked)
+                masked = self._functions.mask_column(self._columns[field.name], rows.column(index))
+                rows = rows.set_column(index, self._marked(field), masked)
         return rows
 
     def marked(self, schema: pa.Schema) -> pa.Schema:

@@ -69,7 +69,7 @@ def _estimate(bounds: ColumnBounds, rows: int) -> ColumnEstimate:
     # Of files with deletion vectors deleted rows are counted too.
     nulls = min(rows, int(bounds.nulls.sum()))
     filled = ~bounds.all_null
-    if bounds.scale is None or not filled.any() or not bounds.known[filled].all():
+    if bounds.scale is None or not filled.any() or not bounds.valid[filled].all():
         return ColumnEstimate(nulls, None, None, 0 if not filled.any() else None)
     low, high = int(bounds.low[filled].min()), int(bounds.high[filled].max())
     return ColumnEstimate(nulls, low, high, min(rows - nulls, high - low + 1))

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, is_bounded
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.types import Kind
@@ -53,7 +53,7 @@ def common_bucketing(schema: TableSchema, files: FileTable) -> Bucketing | None:
     """
     if schema.bucket_count < 1 or len(schema.bucket_keys) != 1:
         return None
-    if schema.table_options.get_option(known.BUCKET_FUNCTION) != "default":
+    if schema.table_options.get_option(table_options.BUCKET_FUNCTION) != "default":
         return None
     (column,) = schema.bucket_keys
     counts = files.total_buckets[files.live]
@@ -101,9 +101,9 @@ def _sample(files: FileTable) -> FileTable:
 
 def _part_left(bounds: ColumnBounds) -> float:
     """Return which part of the files may hold a value, on average over the least values of the files."""
-    count = len(bounds.known)
-    low, high = np.sort(bounds.low[bounds.known]), np.sort(bounds.high[bounds.known])
-    unknown = count - len(low) - int((bounds.all_null & ~bounds.known).sum())
+    count = len(bounds.valid)
+    low, high = np.sort(bounds.low[bounds.valid]), np.sort(bounds.high[bounds.valid])
+    unknown = count - len(low) - int((bounds.all_null & ~bounds.valid).sum())
     if not len(low):
         return unknown / count
     around = np.searchsorted(low, low, "right") - np.searchsorted(high, low, "left")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import UnsupportedError
 from lockgate.framework.access import ALLOWED, Decision
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.plugins import ScanPlanned, publish
 from lockgate.framework.store.formats import format_of
 from lockgate.framework.store.manifests.file_table import FileTable
@@ -97,7 +97,9 @@ class ScanPlan:
     @property
     def encrypted(self) -> bool:
         """Whether files of the plan may have encrypted columns."""
-        return any(schema.table_options.get_option(known.ORC_ENCRYPT) for schema in self.schemas.values())
+        return any(
+            schema.table_options.get_option(table_options.ORC_ENCRYPT) for schema in self.schemas.values()
+        )
 
 
 def apply_filters(
@@ -245,8 +247,8 @@ class _Splits:
             sections,
             values,
             self._path_of,
-            options.get_option(known.SOURCE_SPLIT_TARGET_SIZE),
-            options.get_option(known.SOURCE_SPLIT_OPEN_FILE_COST),
+            options.get_option(table_options.SOURCE_SPLIT_TARGET_SIZE),
+            options.get_option(table_options.SOURCE_SPLIT_OPEN_FILE_COST),
             merge_apart=self._merge_apart,
         )
 

@@ -20,7 +20,7 @@ from lockgate.errors import (
     UnsupportedError,
     nearest,
 )
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store.manifests.file_table import FileTable
@@ -76,9 +76,9 @@ READ_OPTIONS: dict[str, Option[object]] = {
 SPLIT_OPTIONS: dict[str, Option[int]] = {
     option.key: option
     for option in (
-        known.SOURCE_SPLIT_TARGET_SIZE,
-        known.SOURCE_SPLIT_OPEN_FILE_COST,
-        known.SOURCE_SPLIT_DRIVER_MAX_SIZE,
+        table_options.SOURCE_SPLIT_TARGET_SIZE,
+        table_options.SOURCE_SPLIT_OPEN_FILE_COST,
+        table_options.SOURCE_SPLIT_DRIVER_MAX_SIZE,
     )
 }
 _WATERMARK_VERSION = "watermark-"
@@ -173,7 +173,7 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
         name = proper.get(key.lower())
         if name is None and key.lower() == "branch":
             raise OptionError("a branch is read as a table of its own: `table$branch_name`")
-        if name is None and key in known.known_options():
+        if name is None and key in table_options.known_options():
             raise OptionError(f"option {key!r} is one of the table, not of a query: ALTER TABLE sets it")
         if name is None:
             raise OptionError(f"unknown read option {key!r}{nearest(key, [*proper.values(), *declared])}")

@@ -51,7 +51,7 @@ def table_selection(table: TableHandle, zone: str = "UTC") -> Selection:
     Raises UnsupportedError for options that select otherwise than by snapshots, OptionError for those that
     contradict each other, and what `selection_of` raises. `zone` is that of times written as text.
     """
-    check_unselected(table.schema, known=SELECTING)
+    check_unselected(table.schema, honoured=SELECTING)
     given = {
         key: value
         for key, value in table.schema.options.items()

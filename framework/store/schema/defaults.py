@@ -128,12 +128,12 @@ class _Parser:
         )
 
     def _split(self) -> Iterator[tuple[str, str]]:
-        place = 0
-        while place < len(self._text):
-            match = _TOKEN.match(self._text, place)
+        position = 0
+        while position < len(self._text):
+            match = _TOKEN.match(self._text, position)
             if match is None:
                 raise self.error()
-            place = match.end()
+            position = match.end()
             yield str(match.lastgroup), match[str(match.lastgroup)]
 
     def _next(self, kind: str, *words: str) -> str | None:

@@ -108,7 +108,7 @@ def _restructure(array: pa.Array, written: DataType, current: DataType, name: st
 
 
 def _rebuilt_struct(array: pa.Array, written: DataType, current: DataType, name: str) -> pa.Array:
-    places = {field.id: place for place, field in enumerate(written.fields)}
+    places = {field.id: index for index, field in enumerate(written.fields)}
     children, fields = [], []
     for field in current.fields:
         kind = to_arrow(field.type)
@@ -116,9 +116,9 @@ def _rebuilt_struct(array: pa.Array, written: DataType, current: DataType, name:
         if field.id not in places:
             children.append(pa.nulls(len(array), kind))
             continue
-        place = places[field.id]
-        child = pc.struct_field(array, [place])
-        children.append(_converted(child, written.fields[place].type, field.type, f"{name}.{field.name}"))
+        index = places[field.id]
+        child = pc.struct_field(array, [index])
+        children.append(_converted(child, written.fields[index].type, field.type, f"{name}.{field.name}"))
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
 
 

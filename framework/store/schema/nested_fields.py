@@ -27,8 +27,8 @@ def edit_field(fields: Fields, path: Sequence[str], edit: Callable[[DataField], 
     Raises ColumnNotFoundError, which offers the nearest names.
     """
 
-    def among(neighbours: Fields, place: int) -> Fields:
-        return (*neighbours[:place], edit(neighbours[place]), *neighbours[place + 1 :])
+    def among(neighbours: Fields, index: int) -> Fields:
+        return (*neighbours[:index], edit(neighbours[index]), *neighbours[index + 1 :])
 
     return edit_neighbours(fields, path, among)
 
@@ -39,12 +39,12 @@ def edit_neighbours(fields: Fields, path: Sequence[str], edit: Edit) -> Fields:
 
 
 def _edit(fields: Fields, path: list[str], outside: list[str], edit: Edit) -> Fields:
-    place = place_of(fields, path[0], outside)
+    index = place_of(fields, path[0], outside)
     if len(path) == 1:
-        return edit(fields, place)
-    field = fields[place]
+        return edit(fields, index)
+    field = fields[index]
     changed = _edit_type(field.type, path[1:], [*outside, path[0]], edit)
-    return (*fields[:place], replace(field, type=changed), *fields[place + 1 :])
+    return (*fields[:index], replace(field, type=changed), *fields[index + 1 :])
 
 
 def _edit_type(kind: DataType, path: list[str], outside: list[str], edit: Edit) -> DataType:
@@ -52,8 +52,8 @@ def _edit_type(kind: DataType, path: list[str], outside: list[str], edit: Edit) 
         return replace(kind, fields=_edit(kind.fields, path, outside, edit))
     parts = {Kind.ARRAY: (ELEMENT,), Kind.MAP: (KEY, VALUE)}.get(kind.kind, ())
     if path[0] not in parts:
-        known = f"; it has {' and '.join(parts)}" if parts else ""
-        raise ColumnNotFoundError(f"there is no {path[0]!r} in {spelled(outside)} of type {kind}{known}")
+        hint = f"; it has {' and '.join(parts)}" if parts else ""
+        raise ColumnNotFoundError(f"there is no {path[0]!r} in {spelled(outside)} of type {kind}{hint}")
     inner: DataType = getattr(kind, path[0])
     if len(path) > 1:
         return _with_part(kind, path[0], _edit_type(inner, path[1:], [*outside, path[0]], edit))

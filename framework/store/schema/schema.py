@@ -23,7 +23,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.io.limits import most_json, too_large
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.types import (
     DataField,
@@ -140,22 +140,22 @@ class TableSchema:
     @cached_property
     def has_vectors(self) -> bool:
         """Whether rows are deleted by deletion vectors; a table of others may have a blank for the option."""
-        return self.options.get(known.DELETION_VECTORS.key, "").strip().lower() == "true"
+        return self.options.get(table_options.DELETION_VECTORS.key, "").strip().lower() == "true"
 
     @cached_property
     def bucket_count(self) -> int:
         """Buckets of each partition; -1 for an append table without buckets."""
-        return self.table_options.get_option(known.BUCKET)
+        return self.table_options.get_option(table_options.BUCKET)
 
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns that choose the bucket: `bucket-key`, else the trimmed primary key."""
-        return self.table_options.get_option(known.BUCKET_KEY) or self.trimmed_primary_keys
+        return self.table_options.get_option(table_options.BUCKET_KEY) or self.trimmed_primary_keys
 
     @cached_property
     def sequence_fields(self) -> tuple[str, ...]:
         """The columns that say which row of a key is newest; none: the one written last is."""
-        return self.table_options.get_option(known.SEQUENCE_FIELD) if self.has_primary_key else ()
+        return self.table_options.get_option(table_options.SEQUENCE_FIELD) if self.has_primary_key else ()
 
     def with_options(self, changes: Mapping[str, str | None]) -> TableSchema:
         """Return the next version of this schema with changed options; None removes one."""

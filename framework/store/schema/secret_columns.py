@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.format.column_paths import ELEMENT, KEY, VALUE, spell, split
 from lockgate.framework.types import DataField, DataType
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from lockgate.framework.store.schema.schema import TableSchema
 
 # The ids of a column and of the columns that it is in; parts of arrays and maps have ORC's names.
-Place: TypeAlias = tuple["int | str", ...]
+IdPath: TypeAlias = tuple["int | str", ...]
 
 
 @dataclass(frozen=True)
 class SecretColumns:
     """Columns to be encrypted: the name of the key by the column's place."""
 
-    keys: Mapping[Place, str]
+    keys: Mapping[IdPath, str]
 
     def __bool__(self) -> bool:
         return bool(self.keys)
@@ -35,25 +35,25 @@ class SecretColumns:
     def under(self, schema: TableSchema) -> Mapping[str, str]:
         """Return key name by column, both as files of a schema name columns; those it lacks are left out."""
         found = {}
-        for place, key in self.keys.items():
-            name = _name_of(schema.fields, place)
+        for path, key in self.keys.items():
+            name = _name_of(schema.fields, path)
             if name is not None:
                 found[name] = key
         return found
 
     def top_level(self, schema: TableSchema) -> frozenset[str]:
         """Return the columns of a schema that are to be encrypted, or have a part that is."""
-        ids = {place[0] for place in self.keys}
+        ids = {path[0] for path in self.keys}
         return frozenset(each.name for each in schema.fields if each.id in ids)
 
     def has_id(self, number: int) -> bool:
         """Say whether the column of an id, or a part of it, is to be encrypted."""
-        return any(place[0] == number for place in self.keys)
+        return any(path[0] == number for path in self.keys)
 
 
 def secrets_of(schema: TableSchema) -> SecretColumns:
     """Return the columns that a schema encrypts."""
-    return SecretColumns(_places(schema))
+    return SecretColumns(_paths(schema))
 
 
 def secrets_in_history(table: TableHandle) -> SecretColumns:
@@ -64,21 +64,21 @@ def secrets_in_history(table: TableHandle) -> SecretColumns:
 
 def secrets_among(schemas: Iterable[TableSchema]) -> SecretColumns:
     """Return the columns that the first of some schemas that has them encrypts."""
-    found: dict[Place, str] = {}
+    found: dict[IdPath, str] = {}
     seen: set[int] = set()
     for schema in schemas:
-        found |= {place: key for place, key in _places(schema).items() if place[0] not in seen}
+        found |= {path: key for path, key in _paths(schema).items() if path[0] not in seen}
         seen |= {each.id for each in schema.fields}
     return SecretColumns(found)
 
 
-def _places(schema: TableSchema) -> dict[Place, str]:
-    named = parse_encrypt(schema.table_options.get_option(known.ORC_ENCRYPT))
-    found = ((place_of(schema.fields, name), key) for name, key in named.items())
-    return {place: key for place, key in found if place is not None}
+def _paths(schema: TableSchema) -> dict[IdPath, str]:
+    named = parse_encrypt(schema.table_options.get_option(table_options.ORC_ENCRYPT))
+    found = ((path_of(schema.fields, name), key) for name, key in named.items())
+    return {path: key for path, key in found if path is not None}
 
 
-def place_of(fields: tuple[DataField, ...], name: str) -> Place | None:
+def path_of(fields: tuple[DataField, ...], name: str) -> IdPath | None:
     """Return the place of a column that `orc.encrypt` names; None if there is none of that name."""
     top = next((each for each in fields if each.name == name), None)
     if top is not None:
@@ -86,9 +86,9 @@ def place_of(fields: tuple[DataField, ...], name: str) -> Place | None:
     return _walked(fields, split(name), lambda each: each.name, lambda each: each.id)
 
 
-def _name_of(fields: tuple[DataField, ...], place: Place) -> str | None:
+def _name_of(fields: tuple[DataField, ...], path: IdPath) -> str | None:
     """Return how a schema spells the column at a place; None if it has none there."""
-    names = _walked(fields, place, lambda each: each.id, lambda each: each.name)
+    names = _walked(fields, path, lambda each: each.id, lambda each: each.name)
     if names is None:
         return None
     return str(names[0]) if len(names) == 1 else spell([str(name) for name in names])
@@ -96,10 +96,10 @@ def _name_of(fields: tuple[DataField, ...], place: Place) -> str | None:
 
 def _walked(
     fields: tuple[DataField, ...],
-    steps: Place,
+    steps: IdPath,
     known_by: Callable[[DataField], int | str],
     label: Callable[[DataField], int | str],
-) -> Place | None:
+) -> IdPath | None:
     """Go down to a column by one label of each column on the way, and return another label of each."""
     found: list[int | str] = []
     inside: DataType | None = None

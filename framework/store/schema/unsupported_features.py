@@ -41,14 +41,14 @@ def check_readable(schema: TableSchema, now: TableSchema | None = None) -> None:
         raise UnsupportedError(f"tables with option {key!r} = {value!r} cannot be read: {judged.why}")
 
 
-def check_unselected(schema: TableSchema, known: Collection[str] = ()) -> None:
+def check_unselected(schema: TableSchema, honoured: Collection[str] = ()) -> None:
     """Raise UnsupportedError if an option of the table selects what is read, for queries that do not.
 
-    `known` are names of options that the caller honours; a value that it does not know is refused all the
+    `honoured` are names of options that the caller honours; a value that it does not know is refused all the
     same.
     """
     for key, value, judged in _refused(schema, (Verdict.SELECTS,)):
-        if key in known and (key != "scan.mode" or value.strip().lower() in _MODES_READ):
+        if key in honoured and (key != "scan.mode" or value.strip().lower() in _MODES_READ):
             continue
         raise UnsupportedError(
             f"tables with option {key!r} = {value!r} cannot be read as they stand: {judged.why}. Let the "

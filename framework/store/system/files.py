@@ -112,12 +112,12 @@ class _Bounds:
         stats = file.value_stats
         if then.name not in names or names.index(then.name) >= len(stats.null_counts):
             return "null", "null", "null"
-        place = names.index(then.name)
-        nulls = stats.null_counts[place]
+        index = names.index(then.name)
+        nulls = stats.null_counts[index]
         count = "null" if nulls is None else str(nulls)
         if self._secrets.has_id(field.id):
             return count, "null", "null"
-        bounds = (stats.bound("min", place), stats.bound("max", place))
+        bounds = (stats.bound("min", index), stats.bound("max", index))
         low, high = (internal_text(field.type, _converted(value, then, field)) for value in bounds)
         return count, low, high
 

@@ -71,16 +71,16 @@ def place_of(table: TableHandle, path: str, found: VectorRange, rows: int) -> Ve
     return VectorPlace(path, found.offset, found.length, found.cardinality)
 
 
-def read_vector(table: TableHandle, place: VectorPlace, rows: int) -> DeletedRows:
+def read_vector(table: TableHandle, location: VectorPlace, rows: int) -> DeletedRows:
     """Read the vector of a file with `rows` rows.
 
     Raises CorruptFileError if it is missing, damaged, or not what its manifest says.
     """
-    found = _read(table, place.path, place.offset, place.length, rows)
-    if len(found) != place.cardinality:
+    found = _read(table, location.path, location.offset, location.length, rows)
+    if len(found) != location.cardinality:
         raise CorruptFileError(
-            f"{place.path} is damaged: a vector deletes {len(found)} rows, its manifest says "
-            f"{place.cardinality}"
+            f"{location.path} is damaged: a vector deletes {len(found)} rows, its manifest says "
+            f"{location.cardinality}"
         )
     return found
 

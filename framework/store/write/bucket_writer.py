@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, LockgateError
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.orc import OrcWriter
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.commit.file_collectors import collections_of
@@ -61,7 +61,7 @@ class BucketWriter:
         self._source = file_source
         self._sequence = first_sequence
         self._schema = file_schema(table.schema)
-        self._target = table.schema.table_options.get_option(known.TARGET_FILE_SIZE)
+        self._target = table.schema.table_options.get_option(table_options.TARGET_FILE_SIZE)
         self._current: _OneFile | None = None
         self._done: list[DataFileMeta] = []
         self.collected: dict[str, dict[str, bytes]] = {}
@@ -165,20 +165,22 @@ class _OneFile:
         self._deletes = 0
         self._bounds: list[tuple[Any, ...]] = []
         self._sequences: list[int] = []
-        compression = options.get_option(known.ORC_COMPRESS) or options.get_option(known.FILE_COMPRESSION)
+        compression = options.get_option(table_options.ORC_COMPRESS) or options.get_option(
+            table_options.FILE_COMPRESSION
+        )
         self._file: AbstractContextManager[BinaryIO] = table.file_system.create(path)
         self._sink = _Counting(self._file.__enter__())
         try:
             self._writer = OrcWriter(
                 self._sink,
                 file_schema(schema),
-                encrypt=options.get_option(known.ORC_ENCRYPT) or None,
-                mask=options.get_option(known.ORC_MASK) or None,
+                encrypt=options.get_option(table_options.ORC_ENCRYPT) or None,
+                mask=options.get_option(table_options.ORC_MASK) or None,
                 keys=table.keys,
                 compression=compression,
                 field_ids=file_field_ids(schema),
                 stripe_size=stripe_size,
-                hide_cardinality=options.get_option(known.ORC_HIDE_CARDINALITY),
+                hide_cardinality=options.get_option(table_options.ORC_HIDE_CARDINALITY),
             )
         except BaseException as error:
             self._file.__exit__(type(error), error, error.__traceback__)

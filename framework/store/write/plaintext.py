@@ -28,15 +28,15 @@ def judged(table: Table, data: Data) -> Data:
 
 
 def _judged_batches(table: Table, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    told: set[str] = set()
+    reported: set[str] = set()
     for batch in batches:
-        told |= _judge(table, batch.schema, told)
+        reported |= _judge(table, batch.schema, reported)
         yield batch
 
 
-def _judge(table: Table, schema: pa.Schema, told: Iterable[str] = ()) -> set[str]:
+def _judge(table: Table, schema: pa.Schema, reported: Iterable[str] = ()) -> set[str]:
     """Warn of columns not warned of yet, or refuse them; return their names."""
-    shown = shown_columns(schema, encrypted_columns(table).keys() | set(told))
+    shown = shown_columns(schema, encrypted_columns(table).keys() | set(reported))
     if not shown:
         return set()
     how = f"to encrypt them, add '{suggested_entries(shown)}' to 'orc.encrypt' of the table first"

@@ -204,9 +204,9 @@ class _Writer:
         if self._sequences is None:
             self._sequences = {}
             for entry in self._table.manifests.live_files(self._table.latest_snapshot()):
-                place = (entry.partition, entry.bucket)
+                key = (entry.partition, entry.bucket)
                 after = entry.file.max_sequence_number + 1
-                self._sequences[place] = max(self._sequences.get(place, 0), after)
+                self._sequences[key] = max(self._sequences.get(key, 0), after)
         first = self._sequences.get(where, 0)
         self._sequences[where] = first + rows
         return first

@@ -35,9 +35,9 @@ class ResetConsumer(Procedure):
         table = context.table(arguments["table"])
         grant(table, Action.ALTER)
         name, wanted = arguments["consumer_id"], arguments["next_snapshot_id"]
-        known = table.consumers()
-        if wanted is None and name not in known:
-            hint = nearest(name, known) or "; the table has none"
+        consumers = table.consumers()
+        if wanted is None and name not in consumers:
+            hint = nearest(name, consumers) or "; the table has none"
             raise NotFoundError(f"{table.identifier} has no consumer {name!r}{hint}")
         if wanted is not None and wanted < 1:
             raise InputError(f"next_snapshot_id cannot be {wanted}: snapshots count from 1")
@@ -47,7 +47,7 @@ class ResetConsumer(Procedure):
                 table.delete_consumer(name)
             else:
                 table.record_consumer(name, wanted)
-        return [(known.get(name), wanted, int(wanted is None))]
+        return [(consumers.get(name), wanted, int(wanted is None))]
 
 
 class ClearConsumers(Procedure):
@@ -69,9 +69,9 @@ class ClearConsumers(Procedure):
         grant(table, Action.ALTER)
         wanted = parse_pattern("including_consumers", arguments["including_consumers"], ".*")
         kept = parse_pattern("excluding_consumers", arguments["excluding_consumers"], "(?!)")
-        known = table.consumers()
-        gone = [name for name in known if wanted.fullmatch(name) and not kept.fullmatch(name)]
+        consumers = table.consumers()
+        gone = [name for name in consumers if wanted.fullmatch(name) and not kept.fullmatch(name)]
         if not arguments["dry_run"]:
             for name in gone:
                 table.delete_consumer(name)
-        return [(len(gone), len(known) - len(gone))]
+        return [(len(gone), len(consumers) - len(gone))]

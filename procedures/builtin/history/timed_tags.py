@@ -75,8 +75,8 @@ def _create(
 def _snapshots(table: Table) -> list[Snapshot]:
     """Return the snapshots that there are, those that only tags hold included, oldest first."""
     held = {tag.snapshot.id: tag.snapshot for tag in load_tags(table)}
-    known = {**held, **{each.id: each for each in table.snapshots()}}
-    return [known[number] for number in sorted(known)]
+    snapshots = {**held, **{each.id: each for each in table.snapshots()}}
+    return [snapshots[number] for number in sorted(snapshots)]
 
 
 class ExpireTags(Procedure):

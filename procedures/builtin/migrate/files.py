@@ -104,13 +104,13 @@ def _needs_spark(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
     return ""
 
 
-def _may_be_ancient(data_type: DataType, known: ColumnStatistics | None) -> bool:
+def _may_be_ancient(data_type: DataType, statistics: ColumnStatistics | None) -> bool:
     """Say whether a column may hold dates of the Julian calendar, in which Spark's ORC files count days."""
     if not has_date(data_type):
         return False
-    if data_type.is_nested or known is None:
+    if data_type.is_nested or statistics is None:
         return True
-    return known.value_count > 0 and (known.minimum is None or known.minimum < _GREGORIAN)
+    return statistics.value_count > 0 and (statistics.minimum is None or statistics.minimum < _GREGORIAN)
 
 
 def _mismatch(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
@@ -206,26 +206,26 @@ def _statistics(schema: TableSchema, inspected: Inspected) -> tuple[tuple[str, .
         if name in schema.partition_keys or schema.field(name).type.kind in (Kind.FLOAT, Kind.DOUBLE):
             # ORC's bounds of floating-point columns may leave NaN out.
             continue
-        known = inspected.statistics.get(name)
-        if known is None and inspected.statistics:
-            known = ColumnStatistics(None, None, inspected.rows, 0)  # a column that the file lacks
-        if known is None or known.null_count is None:
+        statistics = inspected.statistics.get(name)
+        if statistics is None and inspected.statistics:
+            statistics = ColumnStatistics(None, None, inspected.rows, 0)  # a column that the file lacks
+        if statistics is None or statistics.null_count is None:
             continue
-        bounds = _bounds(known, mode)
+        bounds = _bounds(statistics, mode)
         names.append(name)
         low.append(bounds[0])
         high.append(bounds[1])
-        nulls.append(known.null_count)
+        nulls.append(statistics.null_count)
     return tuple(names), SimpleStats(tuple(low), tuple(high), tuple(nulls))
 
 
-def _bounds(known: ColumnStatistics, mode: StatsMode) -> tuple[Any, Any]:
-    if not mode.bounds or known.minimum is None or known.maximum is None:
+def _bounds(statistics: ColumnStatistics, mode: StatsMode) -> tuple[Any, Any]:
+    if not mode.bounds or statistics.minimum is None or statistics.maximum is None:
         return None, None
-    if mode.length is None or not isinstance(known.minimum, str | bytes):
-        return known.minimum, known.maximum
-    high = truncate_max(known.maximum, mode.length)
-    return (None, None) if high is None else (known.minimum[: mode.length], high)
+    if mode.length is None or not isinstance(statistics.minimum, str | bytes):
+        return statistics.minimum, statistics.maximum
+    high = truncate_max(statistics.maximum, mode.length)
+    return (None, None) if high is None else (statistics.minimum[: mode.length], high)
 
 
 # --- rewriting ---

@@ -68,7 +68,7 @@ def _create(options: argparse.Namespace) -> int:
     if path is not None and not Path(path).exists():
         create_key_file(path, options.names, options.bits)
         made = list_keys(options.keys)
-        told = f"{path}: {_count(made)} of {options.bits} bits in a new key file (mode 0600)"
+        text = f"{path}: {_count(made)} of {options.bits} bits in a new key file (mode 0600)"
     else:
         # All of them or none.
         held = {key.name for key in list_keys(options.keys)}
@@ -79,9 +79,9 @@ def _create(options: argparse.Namespace) -> int:
                     f"lockgate keys roll {where} {name}"
                 )
         made = [create_key(options.keys, name, options.bits) for name in options.names]
-        told = f"{where}: {_count(made)} of {options.bits} bits: {', '.join(map(str, made))}"
+        text = f"{where}: {_count(made)} of {options.bits} bits: {', '.join(map(str, made))}"
     warning = "Keep a copy where only you can read it: without its keys, encrypted columns are lost."
-    answer(options, {"keys": [_described(key, made) for key in made]}, f"{told}\n{warning}")
+    answer(options, {"keys": [_described(key, made) for key in made]}, f"{text}\n{warning}")
     return 0
 
 
@@ -104,14 +104,14 @@ def _roll(options: argparse.Namespace) -> int:
     for name in options.names:
         provider.current_key(name)  # all of them or none
     made = [roll_key(provider, name, options.bits) for name in options.names]
-    told = ", ".join(f"{key} ({key.algorithm.name})" for key in made)
+    text = ", ".join(f"{key} ({key.algorithm.name})" for key in made)
     advice = (
         "New files use it. Files written before need the old version until they are rekeyed or compacted."
     )
     answer(
         options,
         {"keys": [_described(key, made) for key in made]},
-        f"{_shown(options.keys)}: {told}\n{advice}",
+        f"{_shown(options.keys)}: {text}\n{advice}",
     )
     return 0
 

@@ -27,7 +27,7 @@ from lockgate.framework.store.table import Table
 from lockgate.lookup.cache.caches import find_caches, remove_cache
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.driver.cluster import DriverSite, ExecutorOwners, said
-from lockgate.lookup.driver.owner_sites import Hear, LocalSite, Owners
+from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec
 from lockgate.lookup.join.worker import answer
@@ -185,8 +185,8 @@ class FakeSite(LocalSite):
         self._executors = executors
         self._python = python
 
-    def start(self, opening: Any, keys: Any, directory: CacheDirectory, hear: Hear) -> Owners:
-        return ExecutorOwners(self._executors, self._python, opening, keys, hear)
+    def start(self, opening: Any, keys: Any, directory: CacheDirectory, listener: Listener) -> Owners:
+        return ExecutorOwners(self._executors, self._python, opening, keys, listener)
 
 
 class World:

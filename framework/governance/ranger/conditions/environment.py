@@ -50,8 +50,8 @@ class Environment:
     @property
     def groups(self) -> dict[str, Attributes]:
         """The attributes of the user's groups, by group."""
-        known = self.asked.groups_known
-        return {name: {**known.get(name, {}), "_name": name} for name in sorted(self.asked.groups)}
+        attributes = self.asked.groups_known
+        return {name: {**attributes.get(name, {}), "_name": name} for name in sorted(self.asked.groups)}
 
     @property
     def group_attributes(self) -> dict[str, dict[str, object]]:

@@ -68,9 +68,9 @@ _BINARY: tuple[dict[str, Callable[[Any, Any], object]], ...] = (
 class Script:
     """A compiled script, which runs as often as it is asked."""
 
-    def __init__(self, text: str, known: frozenset[str]) -> None:
+    def __init__(self, text: str, names: frozenset[str]) -> None:
         """Compile; raises ScriptError for what is not understood, and for names nobody knows."""
-        compiler = _Compiler(tokens_of(text), known)
+        compiler = _Compiler(tokens_of(text), names)
         self._statements = compiler.program()
         self.sets_result = compiler.sets_result
 
@@ -92,17 +92,17 @@ class Script:
 
 
 @lru_cache(maxsize=10_000)
-def compiled(text: str, known: frozenset[str]) -> Script:
+def compiled(text: str, names: frozenset[str]) -> Script:
     """Return a script, compiled once."""
-    return Script(text, known)
+    return Script(text, names)
 
 
 class _Compiler:
     """A recursive descent, one method a rule, each returning what computes its part."""
 
-    def __init__(self, tokens: list[Token], known: frozenset[str]) -> None:
+    def __init__(self, tokens: list[Token], names: frozenset[str]) -> None:
         self._tokens, self._place = tokens, 0
-        self._known = set(known)
+        self._known = set(names)
         self.sets_result = False
 
     def program(self) -> list[Run]:
@@ -131,12 +131,12 @@ class _Compiler:
 
     def _need(self, text: str) -> None:
         if not self._take(text):
-            raise ScriptError(f"{text!r} is expected at character {self._now.place} of the script")
+            raise ScriptError(f"{text!r} is expected at character {self._now.position} of the script")
 
     def _name(self) -> str:
         token = self._next()
         if token.kind != "name":
-            raise ScriptError(f"a name is expected at character {token.place} of the script")
+            raise ScriptError(f"a name is expected at character {token.position} of the script")
         return token.text
 
     # --- statements ---
@@ -268,14 +268,14 @@ class _Compiler:
             return _constant(token.text)
         if token.kind == "name":
             return self._named(token)
-        raise ScriptError(f"the script cannot be understood at character {token.place}")
+        raise ScriptError(f"the script cannot be understood at character {token.position}")
 
     def _named(self, token: Token) -> Run:
         name = token.text
         if name in _CONSTANTS:
             return _constant(_CONSTANTS[name])
         if name in _RESERVED or name not in self._known:
-            raise ScriptError(f"the name {name!r} at character {token.place} of the script is not known")
+            raise ScriptError(f"the name {name!r} at character {token.position} of the script is not known")
         return lambda names: names[name]
 
 

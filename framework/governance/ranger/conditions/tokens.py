@@ -29,22 +29,22 @@ class Token:
 
     kind: Literal["number", "text", "name", "sign", "end"]
     text: str
-    place: int
+    position: int
 
 
 def tokens_of(script: str) -> list[Token]:
     """Return the tokens of a script, the last one of kind `end`; raises ScriptError."""
     found: list[Token] = []
-    place = 0
-    while place < len(script):
-        match = _TOKEN.match(script, place)
+    position = 0
+    while position < len(script):
+        match = _TOKEN.match(script, position)
         if match is None:
-            raise ScriptError(f"the script cannot be read at character {place}")
+            raise ScriptError(f"the script cannot be read at character {position}")
         if match.lastgroup in ("number", "text", "name", "sign"):
             text = _meant(match.group()) if match.lastgroup == "text" else match.group()
-            found.append(Token(match.lastgroup, text, place))  # type: ignore[arg-type]
-        place = match.end()
-    return [*found, Token("end", "", place)]
+            found.append(Token(match.lastgroup, text, position))  # type: ignore[arg-type]
+        position = match.end()
+    return [*found, Token("end", "", position)]
 
 
 def _meant(quoted: str) -> str:

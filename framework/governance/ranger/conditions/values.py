@@ -109,9 +109,9 @@ def is_member(name: object, value: object) -> bool:
     return isinstance(value, Mapping) and name in value
 
 
-def _item(value: object, place: int) -> object:
-    inside = isinstance(value, Sequence) and 0 <= place < len(value)
-    return value[place] if inside else None  # type: ignore[index]
+def _item(value: object, index: int) -> object:
+    inside = isinstance(value, Sequence) and 0 <= index < len(value)
+    return value[index] if inside else None  # type: ignore[index]
 
 
 def _index_of(value: Any, wanted: object) -> int:

@@ -30,18 +30,18 @@ class SeveralAccesses:
         """Add a policy's answer about one access type; say whether the policy need not be asked further."""
         if not one.allowed and not one.determined:
             return False
-        known = self._found.get(access)
-        if known is None or self._counts(policy, known, one):
+        previous = self._found.get(access)
+        if previous is None or self._counts(policy, previous, one):
             self._found[access] = one
         return self._any and (one.allowed if self._ignores_descendants else not one.allowed)
 
-    def _counts(self, policy: Policy, known: Result, one: Result) -> bool:
-        if known.allowed:
+    def _counts(self, policy: Policy, previous: Result, one: Result) -> bool:
+        if previous.allowed:
             equal = not one.allowed or policy.kind is not Kind.ACCESS
-            return policy.priority >= known.priority if equal else policy.priority > known.priority
-        if one.allowed and self._any and policy.priority >= known.priority:
+            return policy.priority >= previous.priority if equal else policy.priority > previous.priority
+        if one.allowed and self._any and policy.priority >= previous.priority:
             return True
-        return policy.priority > known.priority
+        return policy.priority > previous.priority
 
     def composed(self, kind: Kind) -> Result | None:
         """Return the answer to the whole, None while it is open."""

@@ -74,11 +74,11 @@ class PolicyResource:
     def _last_named(self, chain: Chain) -> int:
         """Return the place of the last level of which the policy says something, -1 if there is none."""
         last = -1
-        for place, level in enumerate(chain):
+        for index, level in enumerate(chain):
             if level not in self.elements:
                 break
             if not self.elements[level].is_any:
-                last = place
+                last = index
         return last
 
     def _chain(self, asked: set[str]) -> Chain | None:

@@ -105,9 +105,9 @@ class ServiceDefinition:
 
 def _overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return a level as masks or filters have it: what their section leaves out is as for access."""
-    told = {key: value for key, value in over.items() if value not in (None, "", {}, [])}
+    overrides = {key: value for key, value in over.items() if value not in (None, "", {}, [])}
     options = {**(base.get("matcherOptions") or {}), **(over.get("matcherOptions") or {})}
-    return {**base, **told, "matcherOptions": options}
+    return {**base, **overrides, "matcherOptions": options}
 
 
 def with_component(definition: ServiceDefinition, service: ServiceDefinition) -> ServiceDefinition:

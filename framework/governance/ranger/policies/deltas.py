@@ -23,7 +23,7 @@ def with_deltas(policies: Iterable[Said], deltas: Iterable[Said]) -> list[Said]:
     return list(by_id.values())
 
 
-def updated(known: Said, change: Said) -> dict[str, Any]:
+def updated(base: Said, change: Said) -> dict[str, Any]:
     """Return a service's policies with a later download put upon them; one without deltas replaces all.
 
     Deltas of tag policies have the tag service's type; those of zones are in the zones. Raises PolicyError
@@ -33,15 +33,15 @@ def updated(known: Said, change: Said) -> dict[str, Any]:
     has_deltas = change.get("policyDeltas") is not None
     if not has_deltas and not any(zone.get("policyDeltas") is not None for zone in zones.values()):
         return dict(change)
-    if not known:
+    if not base:
         raise PolicyError("changes of policies arrived before the policies: ask for all of them (version -1)")
     deltas = [each for each in change.get("policyDeltas") or () if not _zone_of(each)]
-    told = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
-    tags = known.get("tagPolicies") or {}
+    values = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
+    tags = base.get("tagPolicies") or {}
     tag_type = (tags.get("serviceDef") or {}).get("name") or "tag"
     own = [each for each in deltas if each.get("serviceType") != tag_type]
     of_tags = [each for each in deltas if each.get("serviceType") == tag_type]
-    result = {**known, **told, "policies": with_deltas(known.get("policies") or (), own)}
+    result = {**base, **values, "policies": with_deltas(base.get("policies") or (), own)}
     if tags:
         result["tagPolicies"] = {
             **tags,
@@ -49,7 +49,7 @@ def updated(known: Said, change: Said) -> dict[str, Any]:
             "policies": with_deltas(tags.get("policies") or (), of_tags),
         }
     result["securityZones"] = (
-        _zones(known.get("securityZones") or {}, zones) if zones else known.get("securityZones")
+        _zones(base.get("securityZones") or {}, zones) if zones else base.get("securityZones")
     )
     return result
 
@@ -58,14 +58,14 @@ def _zone_of(delta: Said) -> str | None:
     return (delta.get("policy") or {}).get("zoneName")
 
 
-def _zones(known: Said, changes: Said) -> dict[str, Any]:
+def _zones(base: Said, changes: Said) -> dict[str, Any]:
     """Return the zones of a download: a zone that it does not name is gone."""
-    return {name: _zone(known.get(name) or {}, change) for name, change in changes.items()}
+    return {name: _zone(base.get(name) or {}, change) for name, change in changes.items()}
 
 
-def _zone(known: Said, change: Said) -> dict[str, Any]:
-    told = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
+def _zone(base: Said, change: Said) -> dict[str, Any]:
+    values = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
     if change.get("policies") is not None and change.get("policyDeltas") is None:
-        return {**known, **told}
-    policies = change.get("policies") or known.get("policies") or ()
-    return {**known, **told, "policies": with_deltas(policies, change.get("policyDeltas") or ())}
+        return {**base, **values}
+    policies = change.get("policies") or base.get("policies") or ()
+    return {**base, **values, "policies": with_deltas(policies, change.get("policyDeltas") or ())}

@@ -36,7 +36,7 @@ class LevelTable:
         """Add a policy's values at this level; None for those that cannot be looked up."""
         for value in ("*",) if values is None else values:
             folded = value.lower()
-            cut = min((place for mark in _SPECIAL if (place := folded.find(mark)) >= 0), default=-1)
+            cut = min((position for mark in _SPECIAL if (position := folded.find(mark)) >= 0), default=-1)
             if cut == 0:
                 self._rest[rank] = None
             elif cut < 0:
@@ -96,14 +96,14 @@ class PolicyIndex:
             for level, value in resource.items()
             if level in self._tables and isinstance(value, str)
         ]
-        sizes = sorted((sum(map(len, lists)), place) for place, lists in enumerate(found))
+        sizes = sorted((sum(map(len, lists)), position) for position, lists in enumerate(found))
         if not sizes:
             return range(len(self.policies))
         ranks = set[int]().union(*found[sizes[0][1]])
-        for size, place in sizes[1:]:
+        for size, position in sizes[1:]:
             if size > _WORTH_IT * len(ranks):
                 break
-            ranks &= set[int]().union(*found[place])
+            ranks &= set[int]().union(*found[position])
         return sorted(ranks)
 
 

@@ -51,13 +51,13 @@ def is_valid(tag: Tag, asked: Asked) -> bool:
     return not periods or any(applies(each, asked.now) for each in periods)
 
 
-def with_changes(known: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def with_changes(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """Return tags of a service with a later download put upon them; one that is no delta replaces all."""
     if not change.get("isDelta"):
         return dict(change)
-    resources = {each["id"]: each for each in known.get("serviceResources") or ()}
-    links = {int(number): own for number, own in (known.get("resourceToTagIds") or {}).items()}
-    tags = {int(number): tag for number, tag in (known.get("tags") or {}).items()}
+    resources = {each["id"]: each for each in base.get("serviceResources") or ()}
+    links = {int(number): own for number, own in (base.get("resourceToTagIds") or {}).items()}
+    tags = {int(number): tag for number, tag in (base.get("tags") or {}).items()}
     new_links = {int(number): own for number, own in (change.get("resourceToTagIds") or {}).items()}
     for each in change.get("serviceResources") or ():
         # A resource without anything but its id is gone.
@@ -70,7 +70,7 @@ def with_changes(known: Mapping[str, Any], change: Mapping[str, Any]) -> dict[st
     links = {number: own for number, own in (links | new_links).items() if number in resources}
     used = {number for own in links.values() for number in own}
     return {
-        **known,
+        **base,
         **{key: value for key, value in change.items() if key not in ("isDelta", "op", "tagsChangeExtent")},
         "serviceResources": list(resources.values()),
         "resourceToTagIds": {str(number): own for number, own in links.items()},

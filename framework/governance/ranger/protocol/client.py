@@ -110,15 +110,15 @@ class AdminClient:
         """Return what is new; raises AdminError if no admin answers as it should."""
         failures = []
         for turn in range(len(self._settings.urls)):
-            place = (self._first + turn) % len(self._settings.urls)
-            url = self._settings.urls[place]
+            index = (self._first + turn) % len(self._settings.urls)
+            url = self._settings.urls[index]
             try:
                 found = self._ask(url, content, known_version, activated)
             except (OSError, ValueError, http.client.HTTPException) as error:
                 failures.append(f"{url}: {_reason(error)}")
                 continue
             with self._lock:
-                self._first = place
+                self._first = index
             return found
         raise AdminError(f"no {content} from Ranger's admin: {'; '.join(failures)}")
 

@@ -165,7 +165,7 @@ class AdminPolicies:
             self._thread.join(self._settings.timeout_seconds)
 
 
-def _merged(content: Content, known: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _merged(content: Content, base: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     if content is Content.POLICIES:
-        return updated(known, said)
-    return with_changes(known, said) if content is Content.TAGS else said
+        return updated(base, said)
+    return with_changes(base, said) if content is Content.TAGS else said

@@ -62,7 +62,7 @@ def provider(kms: Any, user: str = "alice", retries: Retries = QUICK, **options:
 )
 def test_specifications(text: str, hosts: str, spec: str) -> None:
     parsed = parse_kms(text)
-    assert parsed.place == hosts
+    assert parsed.address == hosts
     assert parsed.spec == spec
     assert parse_kms(parsed.spec) == parsed
 

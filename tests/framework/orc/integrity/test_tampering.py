@@ -299,6 +299,6 @@ def test_without_the_tags_a_changed_bit_is_another_value() -> None:
     report = verify_file(bytes(changed), KEYS, name="people.orc")
     (damage,) = report.damage
     assert damage.start <= position + 6 < damage.end
-    assert damage.place == "stream DATA of column 'plain', in stripe 0"
+    assert damage.location == "stream DATA of column 'plain', in stripe 0"
     with pytest.raises(IntegrityError, match=r"people.orc: bytes \d+ to \d+ \(stream DATA of column 'plain'"):
         report.raise_for_damage()

@@ -458,7 +458,7 @@ def test_a_damaged_stripe_footer_leaves_the_other_stripes_to_be_checked(large: b
     data = flipped(flipped(large, footer + 3), second.offset + second.index_length + 9)
     report = verify_file(data, KEYS)
     assert report.status == "damaged"
-    assert report.damage[0].place == "stripe 0, whose footer is damaged"
+    assert report.damage[0].location == "stripe 0, whose footer is damaged"
     assert [damage.start >= second.offset for damage in report.damage] == [False, True]
     assert "bytes 3 to" in str(report.damage[0])
 

@@ -53,10 +53,10 @@ public final class ExecutorQuestions {
       }
       answer.set("ok", answer(Bridge.JSON.readTree(message)));
     } catch (Exception failure) {
-      String known = failure instanceof Failure ours ? ours.pythonType() : null;
+      String type = failure instanceof Failure ours ? ours.pythonType() : null;
       answer
           .putObject("error")
-          .put("type", known == null ? "BridgeError" : known)
+          .put("type", type == null ? "BridgeError" : type)
           .put("message", String.valueOf(failure.getMessage()));
     }
     return answer;

@@ -69,12 +69,12 @@ public final class Askers {
     SessionState own = session.sessionState();
     SessionState parent = parentOf(session);
     synchronized (NAMES) {
-      String known = NAMES.get(own);
-      if (known == null) {
-        known = parent == null ? random() : NAMES.computeIfAbsent(parent, any -> random());
-        NAMES.put(own, known);
+      String name = NAMES.get(own);
+      if (name == null) {
+        name = parent == null ? random() : NAMES.computeIfAbsent(parent, any -> random());
+        NAMES.put(own, name);
       }
-      return known;
+      return name;
     }
   }
 

@@ -266,22 +266,24 @@ public final class Columns {
       views.add(
           inFile[i] == null
               ? new Vectors.Missing(column.type())
-              : view(column.type(), inFile[i], vectors[next++], new Place(column, "", toInstant)));
+              : view(
+                  column.type(), inFile[i], vectors[next++], new Location(column, "", toInstant)));
     }
     return views.toArray(Vectors.View[]::new);
   }
 
   /** Where in a wanted column a view is, and what turns wall clocks in it into instants. */
-  private record Place(Wanted column, String path, LongUnaryOperator toInstant) {
-    Place in(String part) {
-      return new Place(column, path + SEPARATOR + part, toInstant);
+  private record Location(Wanted column, String path, LongUnaryOperator toInstant) {
+    Location in(String part) {
+      return new Location(column, path + SEPARATOR + part, toInstant);
     }
   }
 
-  private Vectors.View view(DataType type, TypeDescription file, ColumnVector vector, Place place) {
+  private Vectors.View view(
+      DataType type, TypeDescription file, ColumnVector vector, Location location) {
     if (vector instanceof TimestampColumnVector timestamps) {
       boolean adjust = type instanceof TimestampType && file.getCategory() == Category.TIMESTAMP;
-      return new Vectors.Timestamps(type, timestamps, adjust ? place.toInstant() : null);
+      return new Vectors.Timestamps(type, timestamps, adjust ? location.toInstant() : null);
     } else if (vector instanceof Decimal64ColumnVector decimals) {
       return new Vectors.ShortDecimals(type, decimals);
     } else if (vector instanceof LongColumnVector longs) {
@@ -298,25 +300,25 @@ public final class Columns {
     } else if (vector instanceof ListColumnVector list) {
       DataType element = ((ArrayType) type).elementType();
       return new Vectors.Lists(
-          type, list, view(element, file.getChildren().get(0), list.child, place.in("element")));
+          type, list, view(element, file.getChildren().get(0), list.child, location.in("element")));
     } else if (vector instanceof MapColumnVector map) {
       MapType mapType = (MapType) type;
       return new Vectors.Maps(
           type,
           map,
-          view(mapType.keyType(), file.getChildren().get(0), map.keys, place.in("key")),
-          view(mapType.valueType(), file.getChildren().get(1), map.values, place.in("value")));
+          view(mapType.keyType(), file.getChildren().get(0), map.keys, location.in("key")),
+          view(mapType.valueType(), file.getChildren().get(1), map.values, location.in("value")));
     }
-    return structView((StructType) type, file, (StructColumnVector) vector, place);
+    return structView((StructType) type, file, (StructColumnVector) vector, location);
   }
 
   private Vectors.View structView(
-      StructType type, TypeDescription file, StructColumnVector vector, Place place) {
+      StructType type, TypeDescription file, StructColumnVector vector, Location location) {
     List<Vectors.View> children = new ArrayList<>();
     int next = 0;
     for (StructField field : type.fields()) {
-      Place inner = place.in(field.name());
-      int at = inside(file, field.name(), place.column(), inner.path());
+      Location inner = location.in(field.name());
+      int at = inside(file, field.name(), location.column(), inner.path());
       children.add(
           at < 0
               ? new Vectors.Missing(field.dataType())

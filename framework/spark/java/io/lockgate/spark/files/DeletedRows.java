@@ -31,7 +31,7 @@ public final class DeletedRows {
    * Where a vector lies in an index file; {@code length} is the manifest's, {@code rows} are those
    * of the data file.
    */
-  public record Place(String path, long offset, long length, long cardinality, long rows)
+  public record Location(String path, long offset, long length, long cardinality, long rows)
       implements Serializable {}
 
   private final Map<Integer, RoaringBitmap> parts;
@@ -41,26 +41,26 @@ public final class DeletedRows {
   }
 
   /** Reads a vector; an IOException says what is damaged. */
-  public static DeletedRows read(Configuration conf, Place place) throws IOException {
-    Path path = new Path(place.path());
-    String name = "the deletion vector at byte " + place.offset() + " of " + path;
+  public static DeletedRows read(Configuration conf, Location location) throws IOException {
+    Path path = new Path(location.path());
+    String name = "the deletion vector at byte " + location.offset() + " of " + path;
     byte[] data;
     try (FSDataInputStream file = path.getFileSystem(conf).open(path)) {
-      file.seek(place.offset());
-      data = file.readNBytes(Math.toIntExact(place.length() + FRAME_BYTES));
+      file.seek(location.offset());
+      data = file.readNBytes(Math.toIntExact(location.length() + FRAME_BYTES));
     } catch (EOFException end) {
       throw new IOException(name + " is truncated: " + end.getMessage(), end);
     }
     byte[] whole =
-        isWide(data) ? Arrays.copyOf(data, Math.min(data.length, (int) place.length())) : data;
-    DeletedRows deleted = decode(whole, place.rows(), name);
-    if (deleted.cardinality() != place.cardinality()) {
+        isWide(data) ? Arrays.copyOf(data, Math.min(data.length, (int) location.length())) : data;
+    DeletedRows deleted = decode(whole, location.rows(), name);
+    if (deleted.cardinality() != location.cardinality()) {
       throw new IOException(
           name
               + " is damaged: it deletes "
               + deleted.cardinality()
               + " rows, its manifest says "
-              + place.cardinality());
+              + location.cardinality());
     }
     return deleted;
   }

@@ -95,10 +95,10 @@ public final class OrcTypes {
     } else if (type instanceof StructType struct) {
       TypeDescription orc = TypeDescription.createStruct();
       for (StructField field : struct.fields()) {
-        boolean known = ids && field.metadata().contains(Columns.FIELD_ID);
+        boolean numbered = ids && field.metadata().contains(Columns.FIELD_ID);
         orc.addField(
             field.name(),
-            known
+            numbered
                 ? withId(field.dataType(), (int) field.metadata().getLong(Columns.FIELD_ID), 0)
                 : toOrc(field.dataType()));
       }

@@ -213,7 +213,7 @@ final class VerifiedFile {
                 + (range.getOffset() + range.getLength()),
             cause);
       }
-      throw cause instanceof IOException known ? known : new IOException(cause);
+      throw cause instanceof IOException expected ? expected : new IOException(cause);
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();
       throw new java.io.InterruptedIOException("interrupted while reading " + tail.path());
@@ -326,12 +326,12 @@ final class VerifiedFile {
               + stripe.getIndexLength()
               + stripe.getDataLength()
               + stripe.getFooterLength()) {
-        Stripe known = layouts.get(number);
-        if (known == null) {
-          known = open(file, number, stripe);
-          layouts.put(number, known);
+        Stripe layout = layouts.get(number);
+        if (layout == null) {
+          layout = open(file, number, stripe);
+          layouts.put(number, layout);
         }
-        return known;
+        return layout;
       }
     }
     throw new IOException(

@@ -89,9 +89,9 @@ public final class KeyService {
     String wrapped = Base64.getEncoder().encodeToString(encrypted);
     String id = id(scope, name, version, algorithm, wrapped);
     synchronized (UNWRAPPED) {
-      SecretKeySpec known = UNWRAPPED.get(id);
-      if (known != null) {
-        return known;
+      SecretKeySpec key = UNWRAPPED.get(id);
+      if (key != null) {
+        return key;
       }
     }
     ObjectNode request = Bridge.JSON.createObjectNode();
@@ -166,8 +166,8 @@ public final class KeyService {
     if (failure instanceof DriverLink.RefusedException refused) {
       return refused.kind();
     }
-    return failure instanceof Failure known && known.pythonType() != null
-        ? known.pythonType()
+    return failure instanceof Failure named && named.pythonType() != null
+        ? named.pythonType()
         : UNREACHABLE;
   }
 

@@ -42,11 +42,11 @@ final class Executions {
   private final Map<Long, List<Execution>> waiting = new LinkedHashMap<>();
   private final Deque<LogicalPlan> checkpoints = new ArrayDeque<>();
   private final Map<String, Stream> streams = new LinkedHashMap<>();
-  private final BiConsumer<SparkSession, ObjectNode> told;
+  private final BiConsumer<SparkSession, ObjectNode> recorder;
 
-  /** {@code told} is given each record, and the session that it is of. */
-  Executions(BiConsumer<SparkSession, ObjectNode> told) {
-    this.told = told;
+  /** {@code recorder} is given each record, and the session that it is of. */
+  Executions(BiConsumer<SparkSession, ObjectNode> recorder) {
+    this.recorder = recorder;
   }
 
   void ended(Execution execution) {
@@ -82,24 +82,24 @@ final class Executions {
     ObjectNode run = run(execution, nested);
     LogicalPlan analysed = analysed(execution);
     if (analysed == null) {
-      told.accept(session(execution), Bridge.object().put("kind", "FAILED").set("run", run));
+      recorder.accept(session(execution), Bridge.object().put("kind", "FAILED").set("run", run));
       return;
     }
     if (execution.fetchesResult()) {
       return;
     }
-    List<LogicalPlan> known = new ArrayList<>(origins);
+    List<LogicalPlan> plans = new ArrayList<>(origins);
     if (execution.hasHiddenOrigin()) {
-      known.addAll(checkpoints);
+      plans.addAll(checkpoints);
     }
     if (execution.isCheckpoint()) {
       remember(analysed);
     }
     Statement statement = Statement.of(analysed);
     if (statement != null && (writes(statement) || isWanted(execution))) {
-      ObjectNode line = Lines.of(statement, known);
+      ObjectNode line = Lines.of(statement, plans);
       line.set("run", run);
-      told.accept(session(execution), line);
+      recorder.accept(session(execution), line);
     }
   }
 
@@ -213,7 +213,7 @@ final class Executions {
       ObjectNode line = stream.line.deepCopy();
       line.set("run", stream.run.put("count", stream.batches));
       stream.batches = 0;
-      told.accept(stream.session, line);
+      recorder.accept(stream.session, line);
     }
   }
 }

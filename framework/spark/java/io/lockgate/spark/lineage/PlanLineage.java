@@ -303,7 +303,7 @@ final class PlanLineage {
       if (dataset != null) {
         read(plan, sources.dataset(dataset), out);
       } else if (Datasets.hidesItsOrigin(plan)) {
-        known(plan, out);
+        readCheckpoint(plan, out);
       }
     }
     return out;
@@ -317,7 +317,7 @@ final class PlanLineage {
   }
 
   /** Rows that are there already: of a checkpoint or a stream's batch, whose plan was walked. */
-  private void known(LogicalPlan plan, Scope out) {
+  private void readCheckpoint(LogicalPlan plan, Scope out) {
     boolean all = true;
     for (long id : Scope.ids(plan)) {
       all &= explained.columns.containsKey(id);

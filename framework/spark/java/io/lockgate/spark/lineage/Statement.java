@@ -158,8 +158,8 @@ record Statement(
     }
     if (plan instanceof SaveIntoDataSourceCommand save) {
       // Its options may hold a password.
-      String place = save.dataSource().getClass().getSimpleName();
-      return of("EXPORT", Datasets.path(place), save.query(), save.query().output());
+      String format = save.dataSource().getClass().getSimpleName();
+      return of("EXPORT", Datasets.path(format), save.query(), save.query().output());
     }
     if (plan instanceof InsertIntoDataSourceDirCommand save) {
       return of(

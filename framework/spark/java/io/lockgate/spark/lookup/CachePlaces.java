@@ -20,10 +20,10 @@ final class CachePlaces {
   private CachePlaces() {}
 
   /** The folder, on this host, of the cache that a plan names by its place. */
-  static Path local(String place) {
-    int slash = place.lastIndexOf('/');
-    String configured = slash > 0 ? place.substring(0, slash) : slash == 0 ? "/" : "";
-    return root(configured).resolve(place.substring(slash + 1));
+  static Path local(String location) {
+    int slash = location.lastIndexOf('/');
+    String configured = slash > 0 ? location.substring(0, slash) : slash == 0 ? "/" : "";
+    return root(configured).resolve(location.substring(slash + 1));
   }
 
   private static Path root(String configured) {

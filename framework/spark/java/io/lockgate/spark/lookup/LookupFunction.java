@@ -140,8 +140,9 @@ public final class LookupFunction implements UnboundFunction {
 
     Asking(String how, DataType[] types, LookupCounts counts) {
       JsonNode said = parse(how);
-      String place = said.get("place").asText();
-      this.cache = said.get("everywhere").asBoolean() ? CachePlaces.local(place) : Path.of(place);
+      String location = said.get("place").asText();
+      this.cache =
+          said.get("everywhere").asBoolean() ? CachePlaces.local(location) : Path.of(location);
       this.waitSeconds = said.get("wait_seconds").asDouble();
       this.many = types[TYPE] instanceof ArrayType;
       DataType[] keyTypes = Arrays.copyOfRange(types, FIRST_KEY, types.length);

@@ -95,10 +95,10 @@ final class RowDecoder {
   private void write(int field, int column, Object base, long offset) {
     RowShape.Kind kind = shape.kinds[column];
     if (kind.isVariable()) {
-      int place = shape.places[column];
-      int size = (int) (ends[place + 1] - ends[place]);
+      int index = shape.places[column];
+      int size = (int) (ends[index + 1] - ends[index]);
       writer.write(
-          field, org.apache.spark.unsafe.types.UTF8String.fromAddress(base, ends[place], size));
+          field, org.apache.spark.unsafe.types.UTF8String.fromAddress(base, ends[index], size));
       return;
     }
     long at = offset + shape.places[column] * (long) Long.BYTES;

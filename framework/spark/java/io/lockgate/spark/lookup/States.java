@@ -69,9 +69,9 @@ final class States {
    */
   static Lease acquire(Path cache, long snapshot, long mark, double waitSeconds) {
     Path folder = cache.resolve("generations").resolve(Long.toString(snapshot));
-    Lease known = known(folder, mark);
-    if (known != null) {
-      return known;
+    Lease lease = leased(folder, mark);
+    if (lease != null) {
+      return lease;
     }
     await(cache, folder, snapshot, mark, waitSeconds);
     try {
@@ -118,22 +118,22 @@ final class States {
     return Failure.inTask("UnsafePathError: " + e.getMessage() + " with lookup.cache-dir", e);
   }
 
-  private static synchronized Lease known(Path folder, long mark) {
-    Lease known = OPEN.get(folder);
+  private static synchronized Lease leased(Path folder, long mark) {
+    Lease lease = OPEN.get(folder);
     Object stamp = stamp(folder);
-    if (known == null
-        || !isOf(mark, known.mark)
-        || stamp != null && !stamp.equals(known.stamp) && isThere(folder, mark)) {
+    if (lease == null
+        || !isOf(mark, lease.mark)
+        || stamp != null && !stamp.equals(lease.stamp) && isThere(folder, mark)) {
       return null;
     }
     // Removed from disk by now, or replaced by another of its number: what is open stays
     // readable.
-    known.users++;
-    return known;
+    lease.users++;
+    return lease;
   }
 
   private static synchronized Lease opened(Path folder, long mark) throws IOException {
-    Lease other = known(folder, mark);
+    Lease other = leased(folder, mark);
     if (other != null) {
       return other;
     }

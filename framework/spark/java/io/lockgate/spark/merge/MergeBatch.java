@@ -48,10 +48,10 @@ public final class MergeBatch {
   /** Adds a row. */
   void pick(MergePage page, int row) {
     if (!page.isPicked()) {
-      page.setPlace(pages.size());
+      page.setIndex(pages.size());
       pages.add(page);
     }
-    sources[count] = page.place();
+    sources[count] = page.index();
     rows[count++] = row;
   }
 
@@ -74,7 +74,7 @@ public final class MergeBatch {
 
   /** Forgets the rows; their pages may be filled again. */
   void clear() {
-    pages.forEach(page -> page.setPlace(-1));
+    pages.forEach(page -> page.setIndex(-1));
     pages.clear();
     made.clear();
     count = 0;

@@ -20,7 +20,7 @@ public class MergePage {
   private boolean exact;
   private int rows;
   // Its place among the pages of the batch that is being put together, or below 0.
-  private int place = -1;
+  private int index = -1;
 
   public MergePage(ColumnVector[] columns, int mostRows) {
     this.columns = columns;
@@ -84,17 +84,17 @@ public class MergePage {
     return lasting;
   }
 
-  final int place() {
-    return place;
+  final int index() {
+    return index;
   }
 
   /** Tells whether rows of it are in the batch that is being put together. */
   final boolean isPicked() {
-    return place >= 0;
+    return index >= 0;
   }
 
-  final void setPlace(int at) {
-    place = at;
+  final void setIndex(int at) {
+    index = at;
   }
 
   /** The row, until this is asked again. */

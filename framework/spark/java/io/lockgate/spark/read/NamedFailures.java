@@ -24,10 +24,10 @@ final class NamedFailures implements DataFileReader {
   private static final String DENIED = "(Permission denied)";
 
   private final DataFileReader file;
-  private final Place place;
+  private final Origin origin;
 
   /** A file that a task reads; {@code what} begins "data file" or "deletion vectors". */
-  record Place(String table, String what, String path) {
+  record Origin(String table, String what, String path) {
     private String name() {
       return what + " " + path + " of table " + table;
     }
@@ -45,31 +45,31 @@ final class NamedFailures implements DataFileReader {
     T run() throws IOException;
   }
 
-  private NamedFailures(DataFileReader file, Place place) {
+  private NamedFailures(DataFileReader file, Origin origin) {
     this.file = file;
-    this.place = place;
+    this.origin = origin;
   }
 
-  static DataFileReader open(Place place, Step<DataFileReader> opening) throws IOException {
-    return new NamedFailures(named(place, opening), place);
+  static DataFileReader open(Origin origin, Step<DataFileReader> opening) throws IOException {
+    return new NamedFailures(named(origin, opening), origin);
   }
 
   /** Takes a step, and names what goes wrong in it. */
-  static <T> T named(Place place, Step<T> step) throws IOException {
+  static <T> T named(Origin origin, Step<T> step) throws IOException {
     try {
       return step.run();
     } catch (IOException | RuntimeException failure) {
       if (isNamed(failure)) {
         throw failure;
       }
-      throw Failure.inTask(message(place, failure), failure);
+      throw Failure.inTask(message(origin, failure), failure);
     } catch (OutOfMemoryError failure) {
       // One array that is too large leaves the others as they are: the file asked for it. Spark
       // ends
       // a process for such an error, also for one that is a cause, so it is none here.
       throw Failure.inTask(
           "CorruptFileError: reading "
-              + place.name()
+              + origin.name()
               + " takes more memory than this process has ("
               + failure.getMessage()
               + "): it is damaged or made to do so; if it is not, raise spark.executor.memory, or"
@@ -88,15 +88,15 @@ final class NamedFailures implements DataFileReader {
         || Thread.currentThread().isInterrupted();
   }
 
-  private static String message(Place place, Exception failure) {
+  private static String message(Origin origin, Exception failure) {
     IntegrityException damage = IntegrityException.in(failure);
     KeyCheck.WrongKeyException wrong = caused(failure, KeyCheck.WrongKeyException.class);
     if (damage != null || wrong != null) {
-      return (damage == null ? wrong : damage).getMessage() + " (table " + place.table + ")";
+      return (damage == null ? wrong : damage).getMessage() + " (table " + origin.table + ")";
     }
     if (isDenied(failure)) {
       return "StorageDeniedError: "
-          + place.name()
+          + origin.name()
           + " cannot be opened: the user of this process may not read it ("
           + failure.getMessage()
           + "): ask the owner of the folder";
@@ -104,11 +104,11 @@ final class NamedFailures implements DataFileReader {
     if (caused(failure, FileNotFoundException.class) != null
         || caused(failure, NoSuchFileException.class) != null) {
       return "SnapshotExpiredError: "
-          + place.name()
+          + origin.name()
           + " does not exist: its snapshot has expired since the read was planned (read again), or"
           + " the table is damaged";
     }
-    return isOfStorage(failure) ? unreachable(place, failure) : damaged(place, failure);
+    return isOfStorage(failure) ? unreachable(origin, failure) : damaged(origin, failure);
   }
 
   private static boolean isDenied(Exception failure) {
@@ -126,14 +126,14 @@ final class NamedFailures implements DataFileReader {
         || String.valueOf(failure.getMessage()).contains("Input/output error");
   }
 
-  private static String unreachable(Place place, Exception failure) {
-    return "StorageError: " + place.name() + " cannot be reached: " + reason(failure);
+  private static String unreachable(Origin origin, Exception failure) {
+    return "StorageError: " + origin.name() + " cannot be reached: " + reason(failure);
   }
 
-  private static String damaged(Place place, Exception failure) {
+  private static String damaged(Origin origin, Exception failure) {
     String what = caused(failure, EOFException.class) != null ? "it ends too early: " : "";
     return "CorruptFileError: cannot read "
-        + place.kind()
+        + origin.kind()
         + ": "
         + what
         + reason(failure)
@@ -172,12 +172,12 @@ final class NamedFailures implements DataFileReader {
 
   @Override
   public boolean fill(Page page) throws IOException {
-    return named(place, () -> file.fill(page));
+    return named(origin, () -> file.fill(page));
   }
 
   @Override
   public boolean nextBatch() throws IOException {
-    return named(place, file::nextBatch);
+    return named(origin, file::nextBatch);
   }
 
   @Override

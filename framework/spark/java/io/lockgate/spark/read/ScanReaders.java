@@ -106,10 +106,10 @@ final class ScanReaders implements PartitionReaderFactory {
     if (file.deleted() == null) {
       return named(file, wanted, constants, settings);
     }
-    DeletedRows.Place vector = file.deleted();
+    DeletedRows.Location vector = file.deleted();
     DeletedRows deleted =
         NamedFailures.named(
-            new NamedFailures.Place(spec.table(), "index file", vector.path()),
+            new NamedFailures.Origin(spec.table(), "index file", vector.path()),
             () -> DeletedRows.read(conf(), vector));
     ColumnVector[] numbered = Arrays.copyOf(constants, constants.length + 1);
     numbered[constants.length] = new RowNumbers();
@@ -123,7 +123,7 @@ final class ScanReaders implements PartitionReaderFactory {
       OrcFileReader.Settings settings)
       throws IOException {
     return NamedFailures.open(
-        new NamedFailures.Place(spec.table(), "data file", file.path()),
+        new NamedFailures.Origin(spec.table(), "data file", file.path()),
         () -> open(file, wanted, constants, settings));
   }
 

@@ -28,7 +28,7 @@ public record SplitSpec(
       String path,
       long size,
       long schemaId,
-      DeletedRows.Place deleted,
+      DeletedRows.Location deleted,
       Long firstRowId,
       Long sequence)
       implements Serializable {
@@ -76,11 +76,11 @@ public record SplitSpec(
     return file.hasNonNull(name) ? file.get(name).asLong() : null;
   }
 
-  private static DeletedRows.Place deleted(JsonNode file) {
+  private static DeletedRows.Location deleted(JsonNode file) {
     JsonNode vector = file.path("vector");
     return !vector.isObject()
         ? null
-        : new DeletedRows.Place(
+        : new DeletedRows.Location(
             vector.get("path").asText(),
             vector.get("offset").asLong(),
             vector.get("length").asLong(),

@@ -143,13 +143,13 @@ final class ColumnFlow {
       return; // what is said of the columns of a leaf is in their metadata
     }
     Set<JsonNode> all = new LinkedHashSet<>();
-    Set<ExprId> known = new LinkedHashSet<>();
+    Set<ExprId> inputs = new LinkedHashSet<>();
     for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
-      output(child).forEach(column -> known.add(column.exprId()));
+      output(child).forEach(column -> inputs.add(column.exprId()));
     }
     CollectionConverters.asJava(plan.expressions()).forEach(each -> all.addAll(of(each)));
     for (Attribute column : output(plan)) {
-      if (!known.contains(column.exprId()) && !marks.containsKey(column.exprId())) {
+      if (!inputs.contains(column.exprId()) && !marks.containsKey(column.exprId())) {
         add(column.exprId(), all);
       }
     }

@@ -120,7 +120,7 @@ public final class DriverReads extends SparkStrategy {
    * they are computed.
    */
   private static boolean isSimple(Expression expression) {
-    boolean known =
+    boolean simple =
         expression instanceof AttributeReference
             || expression instanceof Literal
             || expression instanceof Alias
@@ -136,7 +136,7 @@ public final class DriverReads extends SparkStrategy {
             || expression instanceof BinaryArithmetic
             || expression instanceof Cast
             || expression instanceof GetStructField;
-    return known
+    return simple
         && CollectionConverters.asJava(expression.children()).stream()
             .allMatch(DriverReads::isSimple);
   }

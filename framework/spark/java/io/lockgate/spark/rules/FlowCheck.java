@@ -125,16 +125,16 @@ public final class FlowCheck {
     }
   }
 
-  private static void tell(LogicalPlan query, String place) {
-    tell(query, place, null);
+  private static void tell(LogicalPlan query, String path) {
+    tell(query, path, null);
   }
 
   /** Of files: {@code encrypt} is the option by which ORC encrypts columns of them. */
-  private static void tell(LogicalPlan query, String place, String encrypt) {
+  private static void tell(LogicalPlan query, String path, String encrypt) {
     Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
     if (!found.isEmpty()) {
       Bridge.ask(
-          "write.flow", asked(Bridge.object(), found).put("path", place).put("encrypt", encrypt));
+          "write.flow", asked(Bridge.object(), found).put("path", path).put("encrypt", encrypt));
     }
   }
 

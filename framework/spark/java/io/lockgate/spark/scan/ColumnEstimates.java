@@ -38,18 +38,18 @@ final class ColumnEstimates {
     return out;
   }
 
-  private record Estimate(JsonNode known, DataType type) implements ColumnStatistics {
+  private record Estimate(JsonNode estimate, DataType type) implements ColumnStatistics {
     private OptionalLong number(String name) {
-      return known.hasNonNull(name)
-          ? OptionalLong.of(known.get(name).asLong())
+      return estimate.hasNonNull(name)
+          ? OptionalLong.of(estimate.get(name).asLong())
           : OptionalLong.empty();
     }
 
     private Optional<Object> bound(String name) {
-      if (!known.hasNonNull(name)) {
+      if (!estimate.hasNonNull(name)) {
         return Optional.empty();
       }
-      long value = known.get(name).asLong();
+      long value = estimate.get(name).asLong();
       return Optional.of(
           type instanceof DecimalType decimal
               ? Decimal.apply(value, decimal.precision(), decimal.scale())

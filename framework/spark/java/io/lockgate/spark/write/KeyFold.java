@@ -30,12 +30,12 @@ final class KeyFold {
     this.engine =
         plan == null || keepsFirst
             ? null
-            : RowEngine.of(plan, types, name -> place(spec, name, before));
+            : RowEngine.of(plan, types, name -> index(spec, name, before));
     this.kindAt = kindAt;
     this.made = new GenericInternalRow(types.length);
   }
 
-  private static int place(WriteSpec spec, String name, int before) {
+  private static int index(WriteSpec spec, String name, int before) {
     for (int i = 0; i < spec.fields().size(); i++) {
       if (spec.fields().get(i).name().equals(name)) {
         return before + i;

@@ -31,18 +31,18 @@ final class Collect extends ColumnFunction {
       return value == null ? newer : value;
     }
     List<Object> all = new ArrayList<>();
-    Set<Object> known = new HashSet<>();
-    append(all, known, value);
-    append(all, known, newer);
+    Set<Object> seen = new HashSet<>();
+    append(all, seen, value);
+    append(all, seen, newer);
     return new GenericArrayData(all.toArray());
   }
 
-  private void append(List<Object> all, Set<Object> known, Object array) {
+  private void append(List<Object> all, Set<Object> seen, Object array) {
     if (array != null) {
       ArrayData elements = (ArrayData) array;
       for (int i = 0; i < elements.numElements(); i++) {
         Object element = Frozen.element(elements, i, type);
-        if (!plan().distinct() || known.add(Frozen.of(element, type))) {
+        if (!plan().distinct() || seen.add(Frozen.of(element, type))) {
           all.add(element);
         }
       }

@@ -32,10 +32,10 @@ final class ListAgg extends ColumnFunction {
   }
 
   private UTF8String distinct(String older, String newer) {
-    Set<String> known = new LinkedHashSet<>(Arrays.asList(split.split(older, -1)));
+    Set<String> seen = new LinkedHashSet<>(Arrays.asList(split.split(older, -1)));
     StringBuilder joined = new StringBuilder(older);
     for (String part : split.split(newer, -1)) {
-      if (!isBlank(part) && known.add(part)) {
+      if (!isBlank(part) && seen.add(part)) {
         joined.append(plan().delimiter()).append(part);
       }
     }

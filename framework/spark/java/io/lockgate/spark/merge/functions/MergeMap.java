@@ -67,8 +67,8 @@ final class MergeMap extends ColumnFunction {
       return;
     }
     String later = timeOf(entry.value());
-    Entry known = all.get(key);
-    String before = known == null || known.value() == null ? null : timeOf(known.value());
+    Entry previous = all.get(key);
+    String before = previous == null || previous.value() == null ? null : timeOf(previous.value());
     if (later != null && (before == null || later.compareTo(before) > 0)) {
       all.put(key, entry);
     }

@@ -60,8 +60,8 @@ final class NestedRows extends ColumnFunction {
     for (InternalRow each : rows) {
       if (hasKey(each)) {
         Object token = token(each);
-        InternalRow known = all.get(token);
-        if (known == null ? all.size() < limit : !isOlder(each, known)) {
+        InternalRow previous = all.get(token);
+        if (previous == null ? all.size() < limit : !isOlder(each, previous)) {
           all.put(token, each);
         }
       }
@@ -74,11 +74,11 @@ final class NestedRows extends ColumnFunction {
     Map<Object, InternalRow> all = new LinkedHashMap<>();
     for (InternalRow each : rows) {
       if (hasKey(each)) {
-        InternalRow known =
+        InternalRow merged =
             all.computeIfAbsent(token(each), token -> new GenericInternalRow(row.length()));
         for (int i = 0; i < row.length(); i++) {
           if (!each.isNullAt(i)) {
-            known.update(i, each.get(i, row.apply(i).dataType()));
+            merged.update(i, each.get(i, row.apply(i).dataType()));
           }
         }
       }
