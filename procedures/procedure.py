@@ -41,7 +41,7 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether the caller must give it."""
+        """Say whether the caller must give it."""
         return self.default is REQUIRED
 
     @cached_property

@@ -110,8 +110,8 @@ class Kinds:
 
     @contextmanager
     def _stream(self, writer: Any, name: str) -> Iterator[Work]:
-        place = self.folder / f"checkpoint-{name}-{time.time_ns()}"
-        query = writer.option("checkpointLocation", str(place)).start()
+        checkpoint = self.folder / f"checkpoint-{name}-{time.time_ns()}"
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
 
         def wait(number: int) -> None:
             """Wait until one more micro-batch is done."""

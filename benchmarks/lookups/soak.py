@@ -107,11 +107,11 @@ class Watch:
         """Sample, and kill the owner now and then, until the event."""
         kill_at = time.monotonic() + _KILL_SECONDS
         while not ended.wait(_SAMPLE_SECONDS):
-            standing = status(TABLE)
-            self.lag_s.append(standing.lag_millis / 1000)
-            self._sample(standing.owner_pid)
-            if time.monotonic() > kill_at and standing.owner_pid is not None:
-                os.kill(standing.owner_pid, signal.SIGKILL)
+            report = status(TABLE)
+            self.lag_s.append(report.lag_millis / 1000)
+            self._sample(report.owner_pid)
+            if time.monotonic() > kill_at and report.owner_pid is not None:
+                os.kill(report.owner_pid, signal.SIGKILL)
                 self.kills += 1
                 kill_at += _KILL_SECONDS
 
@@ -133,10 +133,10 @@ class Watch:
 def _disk_mb(folder: Path) -> float:
     # Hard links count once, as the disk counts them.
     found: dict[int, int] = {}
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                stat = (Path(place) / name).stat()
+                stat = (Path(parent) / name).stat()
             except FileNotFoundError:
                 continue
             found[stat.st_ino] = stat.st_blocks * 512

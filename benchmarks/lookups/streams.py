@@ -93,12 +93,12 @@ def versus_spark(
     worst: list[tuple[float, str]] = []
     for size in sizes:
         for distribution in DISTRIBUTIONS if count <= 1_000_000 else DISTRIBUTIONS[:1]:
-            place = folder / f"{label}-{size}-{distribution}"
-            files = _batches(place / "batches", count, size, distribution, repetitions)
+            scratch = folder / f"{label}-{size}-{distribution}"
+            files = _batches(scratch / "batches", count, size, distribution, repetitions)
             note(f"streams: {count:,} rows, batches of {size:,}, {distribution}")
             static = lake.table(table)
             dimensions = {hint: static.hint(hint) for hint in ("broadcast", "shuffle_hash", "merge")}
-            took = _compare(lake, table, dimensions, files, place)
+            took = _compare(lake, table, dimensions, files, scratch)
             best = _best_of_spark(took)
             metric, goal = AIMS.get((label, size), (f"vs_spark_{label}_{size}", None))
             if distribution != "uniform":
@@ -109,7 +109,7 @@ def versus_spark(
             said = f"with the stream's log; Spark's best: {took[best].whole:.3f} s a batch"
             emit(BENCH, f"{metric}_whole", took[best].whole / took["lookup"].whole, "speed", said)
             worst.append((took[best].work / took["auto"].work, f"{label}, {size:,} {distribution} keys"))
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
     speed, case = min(worst)
     baseline = f"auto in foreachBatch over Spark's best, {case}; the goal: 0.9"
     emit(BENCH, f"vs_spark_worst_{label}", speed, "speed", baseline)
@@ -121,16 +121,16 @@ def versus_cached(
     """Print how many times faster a lookup is than joins with a dimension that Spark holds in memory."""
     fresh = follows_commits_when_cached(lake, table)
     note(f"a dimension cached by Spark {'follows' if fresh else 'does not follow'} others' commits")
-    place = folder / f"{label}-{size}-cached"
-    files = _batches(place / "batches", count, size, "uniform", repetitions)
+    scratch = folder / f"{label}-{size}-cached"
+    files = _batches(scratch / "batches", count, size, "uniform", repetitions)
     cached = lake.table(table).cache()
     cached.count()
     try:
         dimensions = {hint: cached.hint(hint) for hint in ("broadcast", "shuffle_hash")}
-        took = _compare(lake, table, dimensions, files, place)
+        took = _compare(lake, table, dimensions, files, scratch)
     finally:
         cached.unpersist()
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
     best = _best_of_spark(took)
     said = f"cached ({'stays' if fresh else 'does not stay'} fresh), {best}: {took[best].work:.3f} s a batch"
     emit(BENCH, f"vs_spark_cached_{label}_{size}", took[best].work / took["lookup"].work, "speed", said)

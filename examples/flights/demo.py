@@ -93,7 +93,7 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
 
 def about(house: lake.Lake) -> list[tuple[str, str]]:
     """When and where this runs, and with which versions."""
-    system = house.spark.sparkContext._jvm.java.lang.System  # type: ignore[union-attr]
+    system = house.spark.sparkContext._jvm.java.lang.System  # type: ignore[union-attr]  # there: not Connect
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return [
         ("date", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())),

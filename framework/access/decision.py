@@ -43,7 +43,7 @@ class Decision:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether some rows or values are hidden."""
+        """Say whether some rows or values are hidden."""
         return bool(self.masks) or not isinstance(self.row_filter, AlwaysTrue)
 
 

@@ -29,7 +29,7 @@ def resolve(
     scheme = urlsplit(text).scheme if "://" in text or text.startswith("file:") else ""
     if scheme in ("", "file", "local"):
         path = unquote(urlsplit(text).path) if scheme else os.path.expanduser(text)  # noqa: PTH111 - a string is returned
-        return LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 (links stay as they are)
+        return LocalFileSystem(), os.path.abspath(path)  # noqa: PTH100 - links stay as they are
     if scheme in SCHEMES:
         return _s3(text, options or {})
     if scheme == "hdfs":

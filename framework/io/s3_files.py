@@ -30,11 +30,11 @@ class S3Input(io.RawIOBase):
         self._place = 0
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
@@ -110,7 +110,7 @@ class S3Output(io.RawIOBase):
         self._parts: list[dict[str, Any]] = []
 
     def writable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:

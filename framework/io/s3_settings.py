@@ -96,7 +96,7 @@ def _endpoint(confs: _Confs) -> str | None:
 
 
 def _region_of(endpoint: str | None) -> str | None:
-    """The region that AWS's own addresses name; other stores take any."""
+    """Return the region that AWS's own addresses name; other stores take any."""
     if endpoint is None:
         return None
     labels = (urlsplit(endpoint).hostname or "").split(".")

@@ -12,12 +12,12 @@ IV_LENGTH = 16
 
 
 def aes_ctr(key: bytes, iv: bytes) -> CipherContext:
-    """AES in counter mode; encrypting and decrypting are the same."""
+    """Return AES in counter mode; encrypting and decrypting are the same."""
     return Cipher(algorithms.AES(key), modes.CTR(iv)).encryptor()
 
 
 def unwrap(master: bytes, encrypted: bytes) -> bytes:
-    """The local key that `encrypted` stands for.
+    """Return the local key that `encrypted` stands for.
 
     The encrypted key serves as its own counter: its first 16 bytes are the IV under which all of it is
     decrypted (org.apache.orc.impl.KeyProvider.decryptLocalKey of the in-memory and the Hadoop provider).
@@ -26,5 +26,5 @@ def unwrap(master: bytes, encrypted: bytes) -> bytes:
 
 
 def random_encrypted_key(algorithm: KeyAlgorithm) -> bytes:
-    """A fresh encrypted local key: random bytes, whose decryption is the local key."""
+    """Return a fresh encrypted local key: random bytes, whose decryption is the local key."""
     return secrets.token_bytes(algorithm.key_length)

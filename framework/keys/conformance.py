@@ -46,16 +46,16 @@ class KeyProviderConformance:
     algorithms: Collection[KeyAlgorithm] = tuple(KeyAlgorithm)
 
     def make_provider(self) -> KeyProvider:
-        """A provider that may use all its keys."""
+        """Return a provider that may use all its keys."""
         # Not abstract: test runners make objects of this class only where an author gives this method.
         raise NotImplementedError
 
     def make_denied(self) -> KeyProvider | None:
-        """A provider to which every key of `make_provider` is denied."""
+        """Return a provider to which every key of `make_provider` is denied."""
         return None
 
     def make_wrong(self) -> KeyProvider | None:
-        """A provider that holds other keys under the same names, versions and algorithms."""
+        """Return a provider that holds other keys under the same names, versions and algorithms."""
         return None
 
     def break_service(self) -> None:
@@ -63,7 +63,7 @@ class KeyProviderConformance:
         raise SkipTest("this place of keys cannot be broken here")
 
     def master_keys(self, provider: KeyProvider) -> dict[str, bytes]:
-        """The master keys by name@version as far as the test can know them; none, if it cannot."""
+        """Return the master keys by name@version as far as the test can know them; none, if it cannot."""
         return {}
 
     # --- what is held ---
@@ -156,7 +156,7 @@ class KeyProviderConformance:
             absent = KeyMetadata(_ABSENT, 0, key.algorithm)
             for unknown in (later, absent):
                 encrypted = bytes(range(key.algorithm.key_length))
-                self._raises(KeyMissingError, lambda: provider.decrypt_local_key(unknown, encrypted))  # noqa: B023
+                self._raises(KeyMissingError, lambda: provider.decrypt_local_key(unknown, encrypted))  # noqa: B023 - called at once
 
     def test_keys_of_another_length(self) -> None:
         """A file written with a longer or shorter key of that name has another key."""
@@ -165,7 +165,7 @@ class KeyProviderConformance:
             other = next(each for each in KeyAlgorithm if each is not key.algorithm)
             stranger = KeyMetadata(key.name, key.version, other)
             for unfit, length in ((stranger, other.key_length), (key, other.key_length), (key, 0), (key, 5)):
-                self._raises(WrongKeyError, lambda: provider.decrypt_local_key(unfit, bytes(length)))  # noqa: B023
+                self._raises(WrongKeyError, lambda: provider.decrypt_local_key(unfit, bytes(length)))  # noqa: B023 - called at once
 
     def test_another_key_of_the_same_name(self) -> None:
         """It opens to something else, or not at all; never to the same."""
@@ -186,8 +186,8 @@ class KeyProviderConformance:
         for name in provider.key_names():
             key = provider.current_key(name)
             encrypted = provider.create_local_key(key).encrypted
-            self._raises(KeyDeniedError, lambda: denied.decrypt_local_key(key, encrypted))  # noqa: B023
-            self._raises(KeyDeniedError, lambda: denied.create_local_key(key))  # noqa: B023
+            self._raises(KeyDeniedError, lambda: denied.decrypt_local_key(key, encrypted))  # noqa: B023 - called at once
+            self._raises(KeyDeniedError, lambda: denied.create_local_key(key))  # noqa: B023 - called at once
             assert denied.usable(name) is False
 
     def test_a_service_that_does_not_answer(self) -> None:
@@ -274,7 +274,7 @@ class KeyProviderConformance:
         self._raises(AlreadyExistsError, lambda: provider.create_key(new.name))
         self._raises(AlreadyExistsError, lambda: provider.create_key(held[0]))
         for name, bits in (("a b", 128), ("a:b", 128), ("", 128), ("fine", 192)):
-            self._raises(InputError, lambda: provider.create_key(name, bits))  # noqa: B023
+            self._raises(InputError, lambda: provider.create_key(name, bits))  # noqa: B023 - called at once
 
     # --- helpers ---
 
@@ -315,7 +315,7 @@ def _explains(error: Exception) -> None:
 
 
 def shows(shown: str | bytes, secret: bytes) -> bool:
-    """Whether a text or bytes hold `secret`: raw, as Python's repr, in hexadecimal or in base64."""
+    """Say whether a text or bytes hold `secret`: raw, as Python's repr, in hexadecimal or in base64."""
     raw = shown.encode("utf-8", "surrogateescape") if isinstance(shown, str) else shown
     folded = raw.lower()
     spellings = {secret, repr(secret)[2:-1].encode(), repr(list(secret))[1:-1].encode()}

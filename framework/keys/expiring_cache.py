@@ -27,7 +27,7 @@ class ExpiringCache(Generic[K, V]):
         self._held: OrderedDict[K, tuple[float, V]] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """The value of `key`; None if there is none, or it has expired."""
+        """Return the value of `key`; None if there is none, or it has expired."""
         with self._lock:
             found = self._held.get(key)
             if found is None:

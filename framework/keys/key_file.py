@@ -76,7 +76,7 @@ class KeyFileProvider(KeyProvider):
 
     @property
     def path(self) -> str:
-        """Where the key file is."""
+        """Return where the key file is."""
         return self._path
 
     @property

@@ -31,5 +31,5 @@ def roll_key(keys: Keys, name: str, bits: int | None = None) -> KeyMetadata:
 
 
 def list_keys(keys: Keys) -> list[KeyMetadata]:
-    """Every version of every key that can be listed, sorted; never a byte of one."""
+    """Return every version of every key that can be listed, sorted; never a byte of one."""
     return provider_from(keys).key_versions()

@@ -21,7 +21,7 @@ class KeyAlgorithm(IntEnum):
 
     @classmethod
     def of_length(cls, length: int) -> KeyAlgorithm:
-        """The algorithm for a key of `length` bytes; `InputError` if there is none."""
+        """Return the algorithm for a key of `length` bytes; `InputError` if there is none."""
         for algorithm in cls:
             if algorithm.key_length == length:
                 return algorithm
@@ -70,7 +70,7 @@ def check_key_name(name: str) -> str:
 
 
 def algorithm_of_bits(bits: int) -> KeyAlgorithm:
-    """The algorithm for keys of 128 or 256 bits; `InputError` for another number."""
+    """Return the algorithm for keys of 128 or 256 bits; `InputError` for another number."""
     if bits not in (128, 256):
         raise InputError(f"a key has 128 or 256 bits, not {bits}")
     return KeyAlgorithm.of_length(bits // 8)

@@ -37,23 +37,26 @@ class KeyProvider(ABC):
 
     @abstractmethod
     def key_names(self) -> list[str]:
-        """The names of the keys held, sorted."""
+        """Return the names of the keys held, sorted."""
 
     @abstractmethod
     def current_key(self, name: str) -> KeyMetadata:
-        """The newest version of the key `name`, which new files are written with."""
+        """Return the newest version of the key `name`, which new files are written with."""
 
     @abstractmethod
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
-        """The local key of a file, from its encrypted form (16 or 32 bytes) and the master key it names."""
+        """Return the local key of a file, from its encrypted form (16 or 32 bytes) and the master key it
+        names.
+        """
 
     def create_local_key(self, key: KeyMetadata) -> LocalKey:
-        """A fresh local key, never used before, wrapped under `key`."""
+        """Return a fresh local key, never used before, wrapped under `key`."""
         encrypted = random_encrypted_key(key.algorithm)
         return LocalKey(self.decrypt_local_key(key, encrypted), encrypted)
 
     def usable(self, name: str) -> bool:
-        """Whether new files can be written with the key `name`: it is held, and not denied to this caller.
+        """Say whether new files can be written with the key `name`: it is held, and not denied to this
+        caller.
 
         Raises as `current_key` does for every other reason, so that a silent service does not count as a
         missing key.
@@ -65,7 +68,7 @@ class KeyProvider(ABC):
         return True
 
     def key_versions(self) -> list[KeyMetadata]:
-        """Every version of every key that can be listed, sorted; by default the current ones."""
+        """Return every version of every key that can be listed, sorted; by default the current ones."""
         return [self.current_key(name) for name in self.key_names()]
 
     def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
@@ -83,7 +86,8 @@ class KeyProvider(ABC):
         raise UnsupportedError(f"{self!r} rolls no keys: roll them where they are kept")
 
     def for_table(self, options: Mapping[str, str]) -> KeyProvider:
-        """The provider for one table with these options: this one, unless a table brings keys of its own.
+        """Return the provider for one table with these options: this one, unless a table brings keys of its
+        own.
 
         Equal options give the same object, so that it can be told apart by identity.
         """
@@ -131,26 +135,26 @@ class MasterKeys:
         raise TypeError("master keys are not pickled: give other processes a key file (file:/path/keys.json)")
 
     def versions(self) -> list[str]:
-        """Every key held, written name@version."""
+        """Return every key held, written name@version."""
         return [f"{name}@{version}" for name, version in sorted(self._keys)]
 
     def having(self, key: KeyMetadata, material: bytes) -> MasterKeys:
-        """These keys and one more."""
+        """Return these keys and one more."""
         return MasterKeys({**self._keys, (key.name, key.version): material}, self._holder)
 
     def metadata(self) -> list[KeyMetadata]:
-        """Every key held, without its bytes, sorted."""
+        """Return every key held, without its bytes, sorted."""
         return [
             KeyMetadata(name, version, KeyAlgorithm.of_length(len(material)))
             for (name, version), material in sorted(self._keys.items())
         ]
 
     def names(self) -> list[str]:
-        """Every name held, sorted."""
+        """Return every name held, sorted."""
         return sorted({name for name, _ in self._keys})
 
     def current(self, name: str) -> KeyMetadata:
-        """The highest version of `name`."""
+        """Return the highest version of `name`."""
         held = [version for key, version in self._keys if key == name]
         if not held:
             raise KeyMissingError(f"{self._holder} has no key {name!r}{nearest(name, self.names())}")
@@ -212,7 +216,7 @@ class MemoryKeyProvider(KeyProvider):
         return key
 
     def versions(self) -> Collection[str]:
-        """Every key held, written name@version."""
+        """Return every key held, written name@version."""
         return self._keys.versions()
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 
 
 def provider_from(spec: str | os.PathLike[str] | KeyProvider | None) -> KeyProvider:
-    """The provider that a setting names.
+    """Return the provider that a setting names.
 
     `None` or `""` holds no keys; a provider is itself; `file:/path/keys.json` or a bare path is a key file;
     any other `scheme:rest` is made by the plugin that offers the scheme. Raises `OptionError` for an unknown

@@ -182,7 +182,7 @@ def _with(present: object, added: str) -> str:
 
 
 def _check_catalog(lake: Lake) -> None:
-    """Spark makes a catalog once for a session: another one may be there under this name already."""
+    """Raise if the session has another catalog of this name: Spark makes a catalog once for a session."""
     loaded = loaded_catalog(lake.spark, lake.name)
     if loaded.getClass().getName() != CATALOG_CLASS:
         raise InputError(f"the session has another catalog {lake.name!r}: choose another name by catalog=...")

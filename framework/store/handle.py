@@ -89,7 +89,7 @@ class TableHandle:
 
     @cached_property
     def table_id(self) -> str:
-        """What tells the table from one created later in the same place."""
+        """Return what tells the table from one created later in the same place."""
         ids = self.schema_files.ids()
         created = self.schema_of(ids[0]).time_millis if ids else self.schema.time_millis
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.file_system.uri(self.line_location)}#{created}"))

@@ -76,27 +76,27 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """Whether values are arrays, maps, multisets or rows."""
+        """Say whether values are arrays, maps, multisets or rows."""
         return self.kind in NESTED_KINDS
 
     @property
     def is_string(self) -> bool:
-        """Whether values are texts."""
+        """Say whether values are texts."""
         return self.kind in STRING_KINDS
 
     @property
     def is_binary(self) -> bool:
-        """Whether values are bytes."""
+        """Say whether values are bytes."""
         return self.kind in BINARY_KINDS
 
     @property
     def is_integer(self) -> bool:
-        """Whether values are whole numbers."""
+        """Say whether values are whole numbers."""
         return self.kind in INTEGER_KINDS
 
     @property
     def is_timestamp(self) -> bool:
-        """Whether values are times, with or without a zone."""
+        """Say whether values are times, with or without a zone."""
         return self.kind in TIMESTAMP_KINDS
 
     def with_nullable(self, nullable: bool) -> DataType:

@@ -84,10 +84,10 @@ class Store(Protocol):
         """Read the values of `keys`, None where there is none."""
 
     def meta(self) -> dict[str, Any] | None:
-        """The record of the last step; None before the first."""
+        """Return the record of the last step; None before the first."""
 
     def size(self) -> int:
-        """The bytes that keys and values take."""
+        """Return the bytes that keys and values take."""
 
     def sink(self) -> Sink:
         """Begin to load sorted keys and values."""

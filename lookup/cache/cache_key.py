@@ -58,7 +58,7 @@ def open_cache_key(keys: KeyProvider | None, content: Mapping[str, Any]) -> Cach
 
 
 def cipher_of(secret: bytes, content: Mapping[str, Any]) -> CacheCipher:
-    """The cipher of a cache, WrongKeyError unless `secret` is its key."""
+    """Return the cipher of a cache, WrongKeyError unless `secret` is its key."""
     if not hmac.compare_digest(_check(secret), str(content["check"])):
         names = ", ".join(f"{key['name']}@{key['version']}" for key in content["wrapped"])
         raise WrongKeyError(
@@ -69,7 +69,7 @@ def cipher_of(secret: bytes, content: Mapping[str, Any]) -> CacheCipher:
 
 
 def writer_cipher(directory: CacheDirectory, layout: CacheLayout, keys: KeyProvider | None) -> CacheCipher:
-    """The cipher of a cache for the process that has its lock: opened, or made for an empty cache.
+    """Return the cipher of a cache for the process that has its lock: opened, or made for an empty cache.
 
     A cache is emptied if its key can no longer be opened because a version of a master key was removed.
     """
@@ -86,7 +86,9 @@ def writer_cipher(directory: CacheDirectory, layout: CacheLayout, keys: KeyProvi
 
 
 def reader_cipher(directory: CacheDirectory, keys: KeyProvider | None) -> CacheCipher | None:
-    """The cipher of a cache for a process that holds the keys; None for a cache that is not encrypted."""
+    """Return the cipher of a cache for a process that holds the keys; None for a cache that is not
+    encrypted.
+    """
     if not directory.layout().keys:
         return None
     content = directory.key()
@@ -105,7 +107,7 @@ class CacheKey:
         self._known: tuple[str, bytes] | None = None
 
     def secret(self) -> bytes | None:
-        """The key as it is now; None while the cache has none."""
+        """Return the key as it is now; None while the cache has none."""
         content = self._directory.key()
         if content is None:
             return None

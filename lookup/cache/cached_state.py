@@ -88,7 +88,7 @@ class Generation:
     def matches(
         self, keys: Sequence[pa.Array], most_bytes: int | None = None
     ) -> tuple[pa.RecordBatch, Int64s]:
-        """The matching rows in the order of the keys, and how many each key has.
+        """Return the matching rows in the order of the keys, and how many each key has.
 
         Raises AnswerTooLarge if the answer to several keys would have more than `most_bytes`.
         """
@@ -104,7 +104,7 @@ class Generation:
     def aligned(
         self, keys: Sequence[pa.Array], most_bytes: int | None = None
     ) -> tuple[pa.RecordBatch, Bools]:
-        """For dimensions with one row a key: a row for each key, all null where there is none, and a mask.
+        """Return a row for each key, all null where there is none, and a mask; only with one row a key.
 
         Raises AnswerTooLarge as `matches` does.
         """

@@ -55,7 +55,7 @@ def note_standing(directory: CacheDirectory, name: str, standing: Mapping[str, A
 
 
 def report_of(status: LookupStatus) -> dict[str, Any]:
-    """The record that a driver keeps of a lookup."""
+    """Return the record that a driver keeps of a lookup."""
     noted = [field.name for field in fields(RunningLookup) if field.name != "told_seconds_ago"]
     return {name: getattr(status, name) for name in noted}
 
@@ -84,7 +84,7 @@ class CacheStatus:
     lookups: tuple[RunningLookup, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the same as plain values."""
         lookups = [{**asdict(each), "hit_rate": each.hit_rate} for each in self.lookups]
         return {**asdict(self), "lookups": lookups}
 

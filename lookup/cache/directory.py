@@ -74,7 +74,7 @@ class GenerationInfo:
 
 
 def mark_of(fingerprint: str) -> int:
-    """A snapshot's fingerprint as a positive number of 63 bits: the first bytes of its SHA-256.
+    """Return a snapshot's fingerprint as a positive number of 63 bits: the first bytes of its SHA-256.
 
     The same in Java: `States.markOf`; both pass `tests/fixtures/snapshot_marks.json`.
     """
@@ -163,13 +163,13 @@ class CacheDirectory:
         write_atomically(self.path / "KEYS.json", json.dumps(content), durable=True)
 
     def key(self) -> dict[str, Any] | None:
-        """The wrapped key of an encrypted cache; None if there is none."""
+        """Return the wrapped key of an encrypted cache; None if there is none."""
         return _read_json(self.path / "KEYS.json")
 
     # --- generations -----------------------------------------------------------------------------
 
     def current(self) -> int | None:
-        """The snapshot that is served now; None before the first."""
+        """Return the snapshot that is served now; None before the first."""
         try:
             return int((self.path / "CURRENT").read_text())
         except (FileNotFoundError, ValueError):
@@ -180,16 +180,16 @@ class CacheDirectory:
         write_atomically(self.path / "CURRENT", str(snapshot_id))
 
     def generation_path(self, snapshot_id: int) -> Path:
-        """The folder of the state at a snapshot."""
+        """Return the folder of the state at a snapshot."""
         return self.generations_path / str(snapshot_id)
 
     def generation(self, snapshot_id: int) -> GenerationInfo | None:
-        """The facts about the state at a snapshot; None if it is not cached."""
+        """Return the facts about the state at a snapshot; None if it is not cached."""
         content = _read_json(self.generation_path(snapshot_id) / "GENERATION.json")
         return None if content is None else GenerationInfo(**content)
 
     def generations(self) -> list[int]:
-        """The snapshots whose states are cached, ascending."""
+        """Return the snapshots whose states are cached, ascending."""
         with contextlib.suppress(FileNotFoundError):
             return _numbers(self.generations_path)
         return []
@@ -240,7 +240,7 @@ class CacheDirectory:
     # --- the database that is brought forward ------------------------------------------------------
 
     def primary(self) -> Path | None:
-        """The folder of the database that is brought forward; None before the first full load."""
+        """Return the folder of the database that is brought forward; None before the first full load."""
         try:
             path = self.path / (self.path / "PRIMARY").read_text().strip()
         except FileNotFoundError:
@@ -248,7 +248,7 @@ class CacheDirectory:
         return path if path.is_dir() else None
 
     def new_primary(self) -> Path:
-        """A fresh folder for a full load; it counts only after `set_primary`."""
+        """Return a fresh folder for a full load; it counts only after `set_primary`."""
         path = self.path / f"primary-{uuid.uuid4().hex}"
         path.mkdir()
         return path
@@ -277,7 +277,9 @@ class CacheDirectory:
         return self.path / "wanted" / f"{snapshot_id}{f'-{mark}' if mark else ''}{suffix}"
 
     def wanted(self) -> list[tuple[int, int]]:
-        """The requested snapshots, with their marks, ascending; drops requests that were not renewed."""
+        """Return the requested snapshots, with their marks, ascending; drops requests that were not
+        renewed.
+        """
         wanted = []
         for path in (self.path / "wanted").iterdir():
             snapshot_id, _, mark = path.name.partition("-")
@@ -299,7 +301,7 @@ class CacheDirectory:
         self.unwant(snapshot_id, mark)
 
     def take_refusal(self, snapshot_id: int, mark: int = 0) -> dict[str, Any] | None:
-        """The reason why a request was refused, if it was; it may be repeated afterwards."""
+        """Return the reason why a request was refused, if it was; it may be repeated afterwards."""
         path = self._wish(snapshot_id, mark, ".error")
         error = _read_json(path)
         path.unlink(missing_ok=True)
@@ -320,7 +322,7 @@ class CacheDirectory:
         write_atomically(self.path / "reports" / name, json.dumps(content))
 
     def reports(self) -> list[tuple[float, dict[str, Any]]]:
-        """The records of living drivers, and how many seconds ago, the newest first."""
+        """Return the records of living drivers, and how many seconds ago, the newest first."""
         found = []
         for path in (self.path / "reports").glob("[!.]*"):
             with contextlib.suppress(FileNotFoundError):
@@ -331,7 +333,7 @@ class CacheDirectory:
         return sorted(found, key=lambda each: each[0])
 
     def needed(self) -> set[int]:
-        """The states that living drivers need; forgets drivers that are gone."""
+        """Return the states that living drivers need; forgets drivers that are gone."""
         needed: set[int] = set()
         for path in (self.path / "readers").glob("[!.]*"):
             with contextlib.suppress(FileNotFoundError, ValueError):
@@ -354,7 +356,7 @@ class CacheDirectory:
         return cache_paths.is_lock_of(self.path / "LOCK", lock)
 
     def has_owner(self) -> bool:
-        """Whether a process holds the right to write at this moment."""
+        """Say whether a process holds the right to write at this moment."""
         return cache_paths.is_locked(self.path / "LOCK")
 
 
@@ -390,7 +392,7 @@ def sweep_caches(root: Path, unused_seconds: float) -> list[Path]:
 
 
 def disk_usage(path: Path) -> int:
-    """The bytes of all files under a folder, hard-linked ones counted once."""
+    """Return the bytes of all files under a folder, hard-linked ones counted once."""
     seen: dict[int, int] = {}
     for folder, _, names in os.walk(path):
         for name in names:

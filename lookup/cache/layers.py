@@ -33,7 +33,7 @@ _WORD = 8
 
 
 def hashes_of(keys: Rows) -> UInt64s:
-    """The hashes that encoded keys begin with."""
+    """Return the hashes that encoded keys begin with."""
     return keys.words[keys.starts].byteswap()
 
 
@@ -64,7 +64,7 @@ class Layer:
         return self.hashes.nbytes + self._keys.nbytes + ends + self._values.nbytes + self._value_ends.nbytes
 
     def find(self, keys: Rows, hashes: UInt64s) -> Int64s:
-        """The position of each key, -1 where there is none; fastest for ascending hashes."""
+        """Return the position of each key, -1 where there is none; fastest for ascending hashes."""
         found = np.full(len(keys), -1, np.int64)
         if len(self) == 0:
             return found
@@ -106,12 +106,12 @@ class Layer:
         return starts, self._key_ends[at + 1] - starts
 
     def values(self, at: Int64s) -> Scattered:
-        """The values at positions, where they lie."""
+        """Return the values at positions, where they lie."""
         starts = self._value_ends[at]
         return Scattered(self._values, starts, self._value_ends[at + 1] - starts)
 
     def piece(self, first: int, end: int) -> Piece:
-        """The keys, complete, and values from position `first` to `end`."""
+        """Return the keys, complete, and values from position `first` to `end`."""
         starts, lengths = self._key_places(np.arange(first, end, dtype=np.int64))
         offsets = offsets_of(lengths + 1)
         words = np.empty(int(offsets[-1]), np.uint64)

@@ -140,11 +140,11 @@ class MemoryStore:
         return values
 
     def meta(self) -> dict[str, Any] | None:
-        """The record of the last step; None before the first."""
+        """Return the record of the last step; None before the first."""
         return None if self._meta is None else dict(self._meta)
 
     def size(self) -> int:
-        """The bytes of all layers."""
+        """Return the bytes of all layers."""
         return sum(layer.nbytes for layer in self._layers)
 
     def sink(self) -> MemorySink:
@@ -273,7 +273,7 @@ class Merge:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Say whether it has ended, well or not."""
         return not self._thread.is_alive()
 
     def result(self) -> list[Layer]:

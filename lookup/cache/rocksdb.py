@@ -162,14 +162,14 @@ class WritableStore:
         return values
 
     def meta(self) -> dict[str, Any] | None:
-        """The record of the last step; None before the first."""
+        """Return the record of the last step; None before the first."""
         content = _meta(self._db)
         if content is not None:
             content.pop(_SESSIONS, None)
         return content
 
     def size(self) -> int:
-        """The bytes of all sorted files."""
+        """Return the bytes of all sorted files."""
         return sum(file.stat().st_size for file in self.path.glob("*.sst"))
 
     def sink(self) -> SortedFiles:
@@ -264,8 +264,8 @@ class SortedFiles:
             self._paths.append(file.finish())
 
     def finish(self) -> list[Path]:
-        """The files written."""
+        """Return the files written."""
         return sorted(self._paths)
 
     def close(self) -> None:
-        """Nothing is open between the files."""
+        """Do nothing: no file is open between writes."""

@@ -120,7 +120,7 @@ def _regroup(
 
 
 def _indexed(layout: CacheLayout, store: Store, batch: pa.RecordBatch, present: Bools) -> Step:
-    """The writes for rows found by other columns than their primary key.
+    """Return the writes for rows found by other columns than their primary key.
 
     The cache remembers the join key of each primary key: a changed row leaves the list it was in, wherever
     its new values put it.

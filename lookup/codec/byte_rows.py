@@ -53,7 +53,7 @@ class Rows:
 
     @property
     def starts(self) -> Int64s:
-        """Where each row begins, in words."""
+        """Return where each row begins, in words."""
         return self.offsets[:-1]
 
     @property
@@ -68,7 +68,7 @@ class Rows:
 
     @classmethod
     def empty(cls) -> Rows:
-        """No rows at all."""
+        """Return no rows at all."""
         return cls(np.zeros(0, np.uint64), np.zeros(1, np.int64))
 
     @classmethod
@@ -128,7 +128,7 @@ class Rows:
         return same
 
     def gather(self) -> Rows:
-        """The rows themselves, which lie one after another already."""
+        """Return the rows themselves, which lie one after another already."""
         return self
 
     def to_bytes(self) -> list[bytes]:

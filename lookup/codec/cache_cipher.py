@@ -82,12 +82,12 @@ class CacheCipher:
         return Rows(words, offsets)
 
     def session(self, salt: bytes) -> RowCcm:
-        """The cipher of the values written in one session."""
+        """Return the cipher of the values written in one session."""
         return RowCcm(derive(self._values, "session", salt))
 
 
 def stored_keys(keys: Rows) -> Rows:
-    """The stored form of sealed keys: their MACs."""
+    """Return the stored form of sealed keys: their MACs."""
     words = keys.words[keys.starts[:, None] + np.arange(_MAC_WORDS)].reshape(-1)
     return Rows(words, np.arange(len(keys) + 1, dtype=np.int64) * _MAC_WORDS)
 
@@ -197,7 +197,7 @@ class SpillCipher:
         return nonce + self._cipher.encrypt(nonce, piece, None)
 
     def open(self, piece: bytes) -> bytes:
-        """The reverse of `seal`; LookupCacheError if the file was changed."""
+        """Return the reverse of `seal`; LookupCacheError if the file was changed."""
         try:
             return self._cipher.decrypt(piece[:_SPILL_NONCE_BYTES], piece[_SPILL_NONCE_BYTES:], None)
         except InvalidTag:

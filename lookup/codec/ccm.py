@@ -118,7 +118,7 @@ class _Chunk:
         return out
 
     def tags(self, associated: UInt64s, associated_lengths: Int64s, clear: UInt64s) -> UInt64s:
-        """The tags of the messages in the clear with their associated data."""
+        """Return the tags of the messages in the clear with their associated data."""
         state = self._encrypt(_blocks(_FIRST_FLAGS, self._nonces, self._lengths * 8))
         state = self._absorb(
             state, _with_lengths(associated, associated_lengths), associated_lengths // 2 + 1

@@ -228,7 +228,7 @@ def widen(column: pa.Array, target: pa.DataType, name: str) -> pa.Array:
 
 
 def type_mismatch(name: str, stream_type: str, dimension_type: str) -> str:
-    """The message for a join column, named in quotes, whose types do not fit."""
+    """Return the message for a join column, named in quotes, whose types do not fit."""
     return (
         f"join column {name} has type {stream_type} in the stream and {dimension_type} in the dimension; "
         "only widening is done by itself: cast the stream's column"

@@ -33,7 +33,7 @@ def pack(snapshot_id: int, token: int) -> int:
 
 
 def unpack(pinned: int) -> tuple[int, int]:
-    """The reverse of `pack`.
+    """Return the reverse of `pack`.
 
     >>> unpack(pack(7, 3))
     (7, 3)

@@ -56,7 +56,7 @@ def forget_ended(runs: Callable[[str], bool]) -> None:
 
 
 def gone(batch: str, snapshot: str, consumer: str, error: SnapshotNotFoundError) -> SnapshotNotFoundError:
-    """The error for a batch that is planned again after the snapshot of its pin is gone."""
+    """Return the error for a batch that is planned again after the snapshot of its pin is gone."""
     return SnapshotNotFoundError(
         f"{batch} is answered from {snapshot}, as it was before, and that is gone: {error}. Remove its "
         f"consumer {consumer!r} of the table to have it answered from the newest"
@@ -79,14 +79,15 @@ class Pins:
         self._by_query: dict[str, dict[int, _Pinned]] = {}
 
     def get(self, query_id: str, batch_id: int) -> int | None:
-        """The snapshot that this batch was given before, by this driver or by one before it."""
+        """Return the snapshot that this batch was given before, by this driver or by one before it."""
         with self._lock:
             found = self._known(query_id).get(batch_id)
             return None if found is None else found.snapshot_id
 
     def mark(self, query_id: str, batch_id: int) -> int | None:
-        """The mark that distinguishes the batch's snapshot from others of its number; None if the pin has
-        none."""
+        """Return the mark that distinguishes the batch's snapshot from others of its number; None if the pin
+        has none.
+        """
         with self._lock:
             found = self._known(query_id).get(batch_id)
             return None if found is None else found.mark
@@ -101,12 +102,12 @@ class Pins:
                 self._table.delete_consumer(self._name(query_id, old, batches.pop(old)))
 
     def name_of(self, query_id: str, batch_id: int) -> str:
-        """The consumer that is a batch's pin on a snapshot."""
+        """Return the consumer that is a batch's pin on a snapshot."""
         with self._lock:
             return self._name(query_id, batch_id, self._known(query_id).get(batch_id, _Pinned(1, None)))
 
     def queries(self) -> list[str]:
-        """The queries whose pins this process renews."""
+        """Return the queries whose pins this process renews."""
         with self._lock:
             return list(self._by_query)
 
@@ -116,12 +117,12 @@ class Pins:
             self._by_query.pop(query_id, None)
 
     def snapshots(self) -> set[int]:
-        """Every snapshot that a batch of this driver's queries still holds."""
+        """Return every snapshot that a batch of this driver's queries still holds."""
         with self._lock:
             return {pinned.snapshot_id for batches in self._by_query.values() for pinned in batches.values()}
 
     def all(self) -> tuple[Pin, ...]:
-        """The pins of this driver's queries, by query and batch."""
+        """Return the pins of this driver's queries, by query and batch."""
         with self._lock:
             return tuple(
                 Pin(query, batch, pinned.snapshot_id)

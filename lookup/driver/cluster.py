@@ -39,7 +39,7 @@ _warned: set[str] = set()
 
 
 def site_for(spark: Any) -> DriverSite:
-    """The site of a Spark session's lookups: the executors, or the driver if it is alone."""
+    """Return the site of a Spark session's lookups: the executors, or the driver if it is alone."""
     context = spark.sparkContext
     if executors_keep(spark):
         return ClusterSite(context)
@@ -47,7 +47,7 @@ def site_for(spark: Any) -> DriverSite:
 
 
 def executors_keep(spark: Any) -> bool:
-    """Whether the executors of a Spark session keep the caches of lookups."""
+    """Say whether the executors of a Spark session keep the caches of lookups."""
     context = spark.sparkContext
     return not _is_alone(context) and PLUGIN_CLASS in str(context.getConf().get("spark.plugins", ""))
 
@@ -95,7 +95,7 @@ class DriverSite(LocalSite):
         self._quietly("withdraw", gauge_name(status))
 
     def ended(self) -> bool:
-        """Whether the SparkContext was stopped, by this process or by the JVM."""
+        """Say whether the SparkContext was stopped, by this process or by the JVM."""
         jvm_context = self._context._jsc
         try:
             return jvm_context is None or bool(jvm_context.sc().isStopped())
@@ -174,11 +174,11 @@ class ExecutorOwners:
         return self._post(link, {"do": "say", "name": self.name, "message": message})
 
     def expected(self) -> bool:
-        """Whether there is an executor."""
+        """Say whether there is an executor."""
         return bool(self._started)
 
     def receive(self, link: str, event: Message) -> list[Message]:
-        """Process a message from a process; returns the answer."""
+        """Process a message from a process, and return the answer."""
         if event["event"] == "ask":
             return [answer_about_keys(self._keys, event)] if self._keys is not None else []
         self._listener(link, event)
@@ -225,7 +225,7 @@ class ExecutorOwners:
 
 
 def said(context: BridgeContext, request: dict[str, Any]) -> list[Message]:
-    """The operation `lookup.said`: process a message from a process of an executor."""
+    """Return the operation `lookup.said`: process a message from a process of an executor."""
     with _running_lock:
         owners = _running.get(request["name"])
     # One that was told to end may still have something to say.

@@ -53,12 +53,14 @@ class Host:
     retry_at: float = 0.0
 
     def has(self, snapshot_id: int, fingerprint: str | None = None, *, mark: int | None = None) -> bool:
-        """Whether the state at a snapshot is built here; of one with this fingerprint or mark, if given."""
+        """Say whether the state at a snapshot is built here; of one with this fingerprint or mark, if
+        given.
+        """
         info = self.built.get(snapshot_id)
         return info is not None and fingerprint in (None, info.fingerprint) and mark in (None, info.mark)
 
     def failure(self, snapshot_id: int) -> LockgateError | None:
-        """Why a state could not be built."""
+        """Return why a state could not be built."""
         return self.failed.get(snapshot_id) or self.failed.get(None)
 
     def forget(self, snapshot_id: int) -> None:
@@ -68,7 +70,7 @@ class Host:
         self.failed.pop(None, None)
 
     def on_built(self, info: GenerationInfo) -> None:
-        """The owner has a state."""
+        """Note that the owner has a state."""
         serve = self.asked.pop(info.snapshot_id, False)
         self.built[info.snapshot_id] = info
         for old in sorted(self.built)[:-_KNOWN_STATES]:
@@ -79,7 +81,9 @@ class Host:
         self.error, self.failures, self.loading = None, 0, None
 
     def on_failed(self, snapshot_id: int | None, error: LockgateError) -> None:
-        """The owner could not build a state, or not even open the table (None): tried again after a while."""
+        """Note that the owner could not build a state, or open the table (None): tried again after a
+        while.
+        """
         self.asked.pop(snapshot_id or 0, None)
         if snapshot_id is None:
             self.asked.clear()
@@ -90,7 +94,7 @@ class Host:
         self.retry_at = time.monotonic() + pause
 
     def on_emptied(self) -> None:
-        """The folder was removed, and with it the states built there."""
+        """Note that the folder was removed, and with it the states built there."""
         self.built.clear()
         self.served, self.ready = None, False
 
@@ -128,11 +132,11 @@ class Hosts:
     # --- what is known -------------------------------------------------------------------------------
 
     def all(self) -> list[Host]:
-        """Every host that has a process, in the order in which they came."""
+        """Return every host that has a process, in the order in which they came."""
         return list(self._hosts.values())
 
     def deciding(self) -> list[Host]:
-        """The hosts that must have a state before a batch is given it: those that serve one.
+        """Return the hosts that must have a state before a batch is given it: those that serve one.
 
         While none does, all of them. A host that comes later does not hold up batches: its tasks wait for it.
         """
@@ -140,12 +144,12 @@ class Hosts:
         return [host for host in hosts if host.ready] or hosts
 
     def have(self, snapshot_id: int, fingerprint: str | None = None, *, mark: int | None = None) -> bool:
-        """Whether a state is built on every host that decides; False while there is no host."""
+        """Say whether a state is built on every host that decides; False while there is no host."""
         deciding = self.deciding()
         return bool(deciding) and all(host.has(snapshot_id, fingerprint, mark=mark) for host in deciding)
 
     def failure(self, snapshot_id: int) -> LockgateError | None:
-        """Why a state cannot be given to batches now, if so."""
+        """Return why a state cannot be given to batches now, if so."""
         for host in self.deciding():
             error = host.failure(snapshot_id)
             if error is not None:
@@ -155,12 +159,12 @@ class Hosts:
         return None
 
     def loaded(self) -> tuple[int | None, int | None]:
-        """Rows done and expected of the slowest load; None while nothing is loaded."""
+        """Return rows done and expected of the slowest load; None while nothing is loaded."""
         loads = [(host.loading, host.expected) for host in self._hosts.values() if host.loading is not None]
         return min(loads, key=lambda load: load[0] or 0, default=(None, None))
 
     def troubles(self) -> list[tuple[str, LockgateError, int]]:
-        """The errors of the latest refreshes, how often in a row, and where."""
+        """Return the errors of the latest refreshes, how often in a row, and where."""
         found = [(host.name, host.error, host.failures) for host in self.all() if host.error is not None]
         return found + [(link, error, 1) for link, error in self._broken.items()]
 
@@ -186,7 +190,7 @@ class Hosts:
     # --- hearing -------------------------------------------------------------------------------------
 
     def hear(self, link: str, event: Message) -> Host | None:
-        """Process a message from a process, or its end; returns its host."""
+        """Process a message from a process, or its end, and return its host."""
         kind = event["event"]
         if kind in ("waiting", "leading"):
             return self._join(link, event)

@@ -24,7 +24,7 @@ class Owners(Protocol):
         """Send a message to one; False if it cannot be reached at the moment."""
 
     def expected(self) -> bool:
-        """Whether there is an owner, or one is about to start."""
+        """Say whether there is an owner, or one is about to start."""
 
     def close(self) -> None:
         """End them all."""
@@ -45,10 +45,10 @@ class Site(Protocol):
         """Show the status of a lookup."""
 
     def withdraw(self, status: LookupStatus) -> None:
-        """A lookup has ended."""
+        """Take back what was published: a lookup has ended."""
 
     def ended(self) -> bool:
-        """Whether the application has ended; its lookups end with it."""
+        """Say whether the application has ended; its lookups end with it."""
 
 
 class LocalSite:
@@ -64,11 +64,11 @@ class LocalSite:
         return LocalOwners(opening, keys, directory, listener)
 
     def publish(self, status: LookupStatus) -> None:
-        """Nobody looks."""
+        """Do nothing: nobody looks."""
 
     def withdraw(self, status: LookupStatus) -> None:
-        """Nobody looks."""
+        """Do nothing: nobody looks."""
 
     def ended(self) -> bool:
-        """As long as the process lives, it may ask."""
+        """Return False: the process may ask as long as it lives."""
         return False

@@ -41,7 +41,7 @@ def lookup_for(
 
 
 def lookups_of(cache: str) -> list[Lookup]:
-    """The running lookups on the cache of an id (`spec.cache_id`)."""
+    """Return the running lookups on the cache of an id (`spec.cache_id`)."""
     with _lock:
         return [lookup for lookup in _lookups.values() if lookup.id == cache and not lookup.closed]
 
@@ -85,7 +85,9 @@ def _running(table: str) -> Lookup:
 
 
 def serving(lookup_id: str) -> int | None:
-    """The snapshot that the running lookups on a cache give their batches now; None if none does yet."""
+    """Return the snapshot that the running lookups on a cache give their batches now; None if none does
+    yet.
+    """
     with _lock:
         running = [lookup for lookup in _lookups.values() if lookup.id == lookup_id and not lookup.closed]
     served = [lookup.status().served_snapshot for lookup in running]

@@ -84,7 +84,7 @@ class Reports:
         return token
 
     def counter(self, context: Any) -> Counter:
-        """The counter of a SparkContext, made when it is first asked for."""
+        """Return the counter of a SparkContext, made when it is first asked for."""
         from lockgate.lookup.driver.batch_counts import make_counter
 
         with self._lock:
@@ -94,7 +94,7 @@ class Reports:
             return self._counter
 
     def last(self, lookup_id: str) -> BatchReport | None:
-        """The newest batch with rows of a lookup, as far as its tasks have counted."""
+        """Return the newest batch with rows of a lookup, as far as its tasks have counted."""
         self.collect()
         with self._lock:
             return self._last.get(lookup_id)

@@ -47,7 +47,7 @@ class Serving:
         return None if self.info is None else self.info.snapshot_id
 
     def is_at(self, snapshot: Snapshot) -> bool:
-        """Whether exactly this snapshot is served, and not another of its number."""
+        """Say whether exactly this snapshot is served, and not another of its number."""
         return self.info is not None and self.info.fingerprint == fingerprint(snapshot)
 
     def notice(self, snapshot: Snapshot, *, new: bool, seen_at: float) -> None:
@@ -61,7 +61,7 @@ class Serving:
                 del self._waiting[1::2]
 
     def behind_seconds(self) -> float:
-        """Seconds since the first snapshot newer than the served one appeared."""
+        """Return seconds since the first snapshot newer than the served one appeared."""
         return time.monotonic() - self._waiting[0] if self._waiting else 0.0
 
     def aim(self, snapshot: Snapshot, *, again: bool) -> None:
@@ -72,7 +72,7 @@ class Serving:
             del self._targets[:-_KEPT_TARGETS]
 
     def aims_at(self, snapshot_id: int) -> bool:
-        """Whether a snapshot is the newest target."""
+        """Say whether a snapshot is the newest target."""
         return bool(self._targets) and self._targets[-1].snapshot_id == snapshot_id
 
     def advance(self, hosts: Hosts) -> bool:

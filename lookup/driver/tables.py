@@ -48,7 +48,7 @@ class LookupTableStatus:
 
 
 def place_of(table: Table, spec: LookupSpec) -> str:
-    """The place of a lookup's cache (`cache_paths`): what processes on other hosts find theirs by."""
+    """Return the place of a lookup's cache (`cache_paths`): what processes on other hosts find theirs by."""
     name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in spec.identifier)
     # A file's name has at most 255 bytes; the id alone tells caches apart.
     name = name.encode()[:_MOST_NAME_BYTES].decode(errors="ignore")
@@ -64,7 +64,8 @@ def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
 
 
 def newest_target(table: Table) -> Snapshot | None:
-    """The snapshot to bring a cache to: the newest that changed rows, so that compaction causes no work.
+    """Return the snapshot to bring a cache to: the newest that changed rows, so that compaction causes no
+    work.
 
     In some tables a compaction shows the rows that were committed before it (`visible_files`).
     None if the table has no snapshot yet. Raises UnsupportedError for tables that cannot be read.

@@ -62,7 +62,9 @@ class PinTable:
     authorizes = True
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
-        """One struct: the snapshot's id, how far it is behind, rows, bytes, time to build, failures, mark."""
+        """Return one struct: the snapshot's id, how far it is behind, rows, bytes, time to build, failures,
+        mark.
+        """
         members = tuple(DataField(number, name, BIGINT) for number, name in enumerate(_MEMBERS, 1))
         return [DataField(0, PIN_COLUMN, row(members))]
 

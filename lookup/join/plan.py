@@ -89,12 +89,12 @@ class Join:
     snapshot_column: str | None
 
     def fields(self) -> tuple[DataField, ...]:
-        """The dimension's columns that become the new ones."""
+        """Return the dimension's columns that become the new ones."""
         return tuple(self.dimension.schema.field(column) for column in self.spec.columns)
 
 
 def column_named(name: str) -> Column:
-    """The column of exactly this name, whatever is in it."""
+    """Return the column of exactly this name, whatever is in it."""
     return functions.col(_quoted(name))
 
 
@@ -103,12 +103,14 @@ def _quoted(name: str) -> str:
 
 
 def next_number() -> int:
-    """A number that makes the names of a join's inner columns its own."""
+    """Return a number that makes the names of a join's inner columns its own."""
     return next(_numbers)
 
 
 def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> Column:
-    """The struct that gives each batch its snapshot, the same for all of its rows (see `pin_table`)."""
+    """Return the struct that gives each batch its snapshot, the same for all of its rows (see
+    `pin_table`).
+    """
     catalog, database, table = join.name
     reader = (
         join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
@@ -166,7 +168,9 @@ def by_cache(join: Join) -> DataFrame:
 
 
 def _marks(join: Join) -> dict[str, dict[str, Any]]:
-    """Metadata of the new columns: where they come from, which are masks, and which values are encrypted."""
+    """Return metadata of the new columns: where they come from, which are masks, and which values are
+    encrypted.
+    """
     masked, encrypted = masked_columns(join.dimension), column_marks(join.dimension)
     marks: dict[str, dict[str, Any]] = {}
     table = ".".join(map(_quoted, join.name))
@@ -194,7 +198,7 @@ def _by_group(join: Join, buckets: Buckets, groups: int, group: str) -> DataFram
 
 
 def key_types(join: Join) -> list[DataType]:
-    """The dimension's types of the columns joined by."""
+    """Return the dimension's types of the columns joined by."""
     fields = [join.dimension.schema.field(column) for column in join.spec.keys]
     return [field.dataType for field in StructType.fromJson(to_spark_json(fields)).fields]
 

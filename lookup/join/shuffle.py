@@ -39,7 +39,7 @@ class Buckets:
 
 
 def buckets_for(table: Table, spec: LookupSpec) -> Buckets | None:
-    """The buckets to shuffle by, None unless `lookup.shuffle` is set.
+    """Return the buckets to shuffle by, None unless `lookup.shuffle` is set.
 
     Raises InputError for a table without fixed buckets, or one whose bucket key the join does not cover.
     """
@@ -62,7 +62,7 @@ def buckets_for(table: Table, spec: LookupSpec) -> Buckets | None:
 
 
 def grouped(spec: LookupSpec, groups: int) -> list[LookupSpec]:
-    """The lookups of the groups, in their order."""
+    """Return the lookups of the groups, in their order."""
     return [replace(spec, group=(number, groups)) for number in range(groups)]
 
 

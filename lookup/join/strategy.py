@@ -115,7 +115,7 @@ def _rows_before(batch: DataFrame) -> int | None:
 
 
 def streaming_batch(batch: DataFrame) -> tuple[str | None, int | None]:
-    """The query and number of the micro-batch that this thread works on, as in `foreachBatch`."""
+    """Return the query and number of the micro-batch that this thread works on, as in `foreachBatch`."""
     context = batch.sparkSession.sparkContext
     query_id, number = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
     return (None, None) if query_id is None or number is None else (query_id, int(number))

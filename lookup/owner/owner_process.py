@@ -182,7 +182,7 @@ class LocalOwners:
         return self._process.send(message)
 
     def expected(self) -> bool:
-        """There is always an owner, or one is about to start."""
+        """Return True: there is always an owner, or one is about to start."""
         return True
 
     def close(self) -> None:

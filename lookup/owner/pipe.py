@@ -41,12 +41,12 @@ class Sender:
 
 
 def error_to_json(error: BaseException) -> Message:
-    """An error as it goes through the pipe: its class and message."""
+    """Return an error as it goes through the pipe: its class and message."""
     return {"type": type(error).__name__, "message": str(error) or type(error).__name__}
 
 
 def error_from_json(content: Mapping[str, Any]) -> LockgateError:
-    """The error that the other end met, of the same class if it is one of ours."""
+    """Return the error that the other end met, of the same class if it is one of ours."""
     kind = getattr(errors, content["type"], None)
     if isinstance(kind, type) and issubclass(kind, LockgateError) and kind is not errors.PluginError:
         return kind(content["message"])

@@ -51,7 +51,7 @@ class Turn:
         self._lock = lock
 
     def lasts(self) -> bool:
-        """False once somebody removed the folder, where others may have been elected since."""
+        """Return False once somebody removed the folder, where others may have been elected since."""
         return cache_paths.is_lock_of(self._path, self._lock)
 
 

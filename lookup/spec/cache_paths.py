@@ -38,7 +38,7 @@ def parse_folder(text: str) -> str:
 
 
 def local_root(configured: str) -> Path:
-    """The folder of the caches on this host, for the `lookup.cache-dir` given (empty: none).
+    """Return the folder of the caches on this host, for the `lookup.cache-dir` given (empty: none).
 
     A relative one is relative to the process's working directory, which is an executor's own; `~` is the home
     of its user. Without any, it is a folder for this user under the system's folder for temporary files.
@@ -50,12 +50,12 @@ def local_root(configured: str) -> Path:
 
 
 def place_text(configured: str, name: str) -> str:
-    """The place of a cache as a plan carries it."""
+    """Return the place of a cache as a plan carries it."""
     return f"{configured}/{name}" if configured else name
 
 
 def local_path(location: str) -> Path:
-    """The folder of a cache on this host."""
+    """Return the folder of a cache on this host."""
     configured, slash, name = location.rpartition("/")
     return local_root(configured or slash) / name
 
@@ -78,7 +78,9 @@ def cache_folder(path: Path) -> Path:
 
 
 def folder_token(path: Path) -> str:
-    """A name that the folder of a cache keeps while it exists: equal for all who see the same folder."""
+    """Return a name that the folder of a cache keeps while it exists: equal for all who see the same
+    folder.
+    """
     token = path / "PLACE"
     if not token.exists():
         own = path / f".PLACE.{uuid.uuid4().hex}"
@@ -104,7 +106,7 @@ def try_lock(path: Path) -> IO[bytes] | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds the lock at this moment; disturbs nobody who waits for it."""
+    """Say whether somebody holds the lock at this moment; disturbs nobody who waits for it."""
     try:
         with open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -125,7 +127,9 @@ def is_lock_of(path: Path, lock: IO[bytes]) -> bool:
 
 
 def election_lock(folder: Path, application: str) -> Path:
-    """The lock that chooses, among the executors of an application on a host, the one that runs the owner."""
+    """Return the lock that chooses, among the executors of an application on a host, the one that runs the
+    owner.
+    """
     (folder / "owners").mkdir(exist_ok=True)
     return folder / "owners" / application
 

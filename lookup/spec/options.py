@@ -221,7 +221,7 @@ def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableO
 
 
 def option_texts(given: Mapping[str, Any]) -> dict[str, str]:
-    """Options of a call as text, whatever they were given as; raises OptionError for None."""
+    """Return options of a call as text, whatever they were given as; raises OptionError for None."""
     for key, value in given.items():
         if value is None:
             raise OptionError(f"option {key!r} has no value: leave it out")
@@ -229,12 +229,14 @@ def option_texts(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def retry_of(options: TableOptions) -> Retry | None:
-    """The retry of keys without a match; None without retries."""
+    """Return the retry of keys without a match; None without retries."""
     if not options.get_option(RETRY_PREDICATE):
         return None
     return Retry(options.get_option(FIXED_DELAY).total_seconds(), options.get_option(MAX_ATTEMPTS))
 
 
 def cache_root(options: TableOptions) -> Path:
-    """The folder of the caches: the option, or one under the system's folder for temporary files, by user."""
+    """Return the folder of the caches: the option, or one under the system's folder for temporary files, by
+    user.
+    """
     return local_root(options.get_option(CACHE_DIR))

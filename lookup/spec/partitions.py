@@ -60,7 +60,9 @@ class PartitionChoice:
             _spec_predicate(schema, spec)
 
     def predicate(self, schema: TableSchema, partitions: Iterable[Partition]) -> Predicate:
-        """The condition that chooses among `partitions`, all that there are; AlwaysFalse if none is."""
+        """Return the condition that chooses among `partitions`, all that there are; AlwaysFalse if none
+        is.
+        """
         if self.fixed:
             return any_of(*(_spec_predicate(schema, spec) for spec in self.fixed))
         keys = schema.partition_keys

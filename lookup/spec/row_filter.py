@@ -51,7 +51,7 @@ class RowChoice:
         self._known_at = 0.0
 
     def at(self, snapshot: Snapshot) -> Chosen:
-        """The choice at a snapshot; within the interval of `max_pt()`, the last choice."""
+        """Return the choice at a snapshot; within the interval of `max_pt()`, the last choice."""
         if not self._partitions:
             return Chosen(self._spec.where)
         young = time.monotonic() - self._known_at < self._interval
@@ -77,7 +77,7 @@ class RowChoice:
         return self._table.read_batches(plan, threads=_DECODING_THREADS)
 
     def matching(self, rows: pa.Table, chosen: Chosen) -> pa.Array | None:
-        """Which of `rows` the cache holds, one boolean each; None: all."""
+        """Return which of `rows` the cache holds, one boolean each; None: all."""
         kept: Bools | None = None
         if chosen.where is not None:
             numbered = rows.append_column("_row", pa.array(np.arange(rows.num_rows)))
@@ -99,7 +99,7 @@ class RowChoice:
 
 
 def chosen_at(table: Table, spec: LookupSpec, snapshot: Snapshot | None) -> Chosen:
-    """The choice of a lookup at a snapshot; None is the state before the first."""
+    """Return the choice of a lookup at a snapshot; None is the state before the first."""
     options = lookup_options(table.options, spec.options)
     partitions = options.get_option(SCAN_PARTITIONS)
     if not partitions:

@@ -59,7 +59,7 @@ class LookupSpec:
     group: tuple[int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The form that goes through read options and pipes."""
+        """Return the form that goes through read options and pipes."""
         return {
             "identifier": self.identifier,
             "keys": list(self.keys),
@@ -71,7 +71,7 @@ class LookupSpec:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LookupSpec:
-        """The reverse of `to_json`; raises InputError for a condition that cannot be evaluated."""
+        """Return the reverse of `to_json`; raises InputError for a condition that cannot be evaluated."""
         where = None
         if content["where"] is not None:
             where = from_json(content["where"])
@@ -106,7 +106,7 @@ class CacheLayout:
     cipher: CacheCipher | None = field(default=None, repr=False, compare=False)
 
     def with_cipher(self, cipher: CacheCipher | None) -> CacheLayout:
-        """The layout as it is used with the cache's key."""
+        """Return the layout as it is used with the cache's key."""
         return replace(self, cipher=cipher)
 
     @property
@@ -136,11 +136,11 @@ class CacheLayout:
 
     @property
     def many(self) -> bool:
-        """Whether a key may have several rows."""
+        """Say whether a key may have several rows."""
         return self.kind is not Kind.PRIMARY_KEY
 
     def to_json(self) -> dict[str, Any]:
-        """The facts that a reader must know, stored with the cache."""
+        """Return the facts that a reader must know, stored with the cache."""
         primary = self.primary_schema
         return {
             "cache_format": CACHE_FORMAT,
@@ -156,7 +156,7 @@ class CacheLayout:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> CacheLayout:
-        """The reverse of `to_json`."""
+        """Return the reverse of `to_json`."""
         primary = content["primary_schema"]
         return cls(
             Kind(content["kind"]),
@@ -274,7 +274,7 @@ def cached_layout(table: Table, spec: LookupSpec) -> CacheLayout:
 
 
 def masked_in(table: Table, layout: CacheLayout) -> list[str]:
-    """The columns of a lookup that this process reads as masks, because it does not hold their key."""
+    """Return the columns of a lookup that this process reads as masks, because it does not hold their key."""
     masked = masked_columns(table)
     return [name for name in layout.read_columns if name in masked]
 

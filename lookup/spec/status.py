@@ -127,7 +127,7 @@ class LookupStatus:
         return self.hit_rows / self.asked_rows if self.asked_rows else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the same as plain values."""
         return {**asdict(self), "hit_rate": self.hit_rate}
 
     def __str__(self) -> str:
@@ -147,6 +147,6 @@ class LookupStatus:
 
 
 def gauge_name(lookup: LookupStatus | LookupSpec) -> str:
-    """The name of a lookup in Spark's metric system: its table and join columns."""
+    """Return the name of a lookup in Spark's metric system: its table and join columns."""
     table = lookup.table if isinstance(lookup, LookupStatus) else lookup.identifier
     return f"lookup.{table}.by.{'_'.join(lookup.keys)}"

@@ -143,7 +143,7 @@ class AwsKmsWrapper(KeyWrapper):
             ) from None
 
     def _error(self, code: str, key: KeyMetadata) -> Exception:
-        """The error for a code of AWS, without its message, which repeats the request."""
+        """Return the error for a code of AWS, without its message, which repeats the request."""
         ids = ", ".join(self._key_ids)
         if code in _DENIED:
             return KeyDeniedError(f"AWS KMS does not let this caller use {ids} for {key} ({code})")

@@ -48,7 +48,7 @@ class EnvelopeKeyProvider(KeyProvider):
         return self if not text else self.of_text(text)
 
     def of_text(self, text: str) -> TableKeyProvider:
-        """The provider of the keys in one text; the same one for the same text."""
+        """Return the provider of the keys in one text; the same one for the same text."""
         with self._lock:
             found = self._tables.get(text)
             if found is None:
@@ -93,7 +93,9 @@ class EnvelopeKeyProvider(KeyProvider):
     # --- texts of the option ---
 
     def create(self, *names: str, bits: int = 128) -> str:
-        """The text of `orc.keys.wrapped` for a new table: a fresh key, version 0, for each of `names`."""
+        """Return the text of `orc.keys.wrapped` for a new table: a fresh key, version 0, for each of
+        `names`.
+        """
         if not names:
             raise InputError("which keys? Give the name of at least one")
         algorithm = algorithm_of_bits(bits)
@@ -103,14 +105,15 @@ class EnvelopeKeyProvider(KeyProvider):
         return WrappedKeys(self._fresh(key) for key in keys).text
 
     def add(self, text: str, name: str, bits: int = 128) -> str:
-        """`text` with one more key, version 0; `AlreadyExistsError` if it has one of that name."""
+        """Return `text` with one more key, version 0; `AlreadyExistsError` if it has one of that name."""
         held = WrappedKeys.from_text(text)
         if name in held.names():
             raise AlreadyExistsError(f"there is a key {name!r} already: roll it instead")
         return held.having(self._fresh(KeyMetadata(check_key_name(name), 0, algorithm_of_bits(bits)))).text
 
     def roll(self, text: str, name: str, bits: int | None = None) -> str:
-        """`text` with a fresh version of a key, which new files use; `KeyMissingError` for an unknown one.
+        """Return `text` with a fresh version of a key, which new files use; `KeyMissingError` for an unknown
+        one.
 
         `bits` is 128, 256 or, if None, as the version before.
         """
@@ -120,7 +123,7 @@ class EnvelopeKeyProvider(KeyProvider):
         return held.having(self._fresh(KeyMetadata(name, old.version + 1, algorithm))).text
 
     def wrap(self, keys: Mapping[str, bytes]) -> str:
-        """The text for master keys that exist: `{"pii@0": key_bytes}`, of 16 or 32 bytes each."""
+        """Return the text for master keys that exist: `{"pii@0": key_bytes}`, of 16 or 32 bytes each."""
         wrapped = []
         for version, material in keys.items():
             name, number = parse_key_version(version)
@@ -129,7 +132,8 @@ class EnvelopeKeyProvider(KeyProvider):
         return WrappedKeys(wrapped).text
 
     def rewrap(self, text: str, wrapper: KeyWrapper | KeyProvider | None = None) -> str:
-        """`text` with the same master keys, wrapped again: under the newest version of the wrapping key.
+        """Return `text` with the same master keys, wrapped again: under the newest version of the wrapping
+        key.
 
         With a `wrapper`, under another key or service. Files stay as they are and readable.
         """

@@ -43,7 +43,7 @@ class KeyWrapper(ABC):
 
     @abstractmethod
     def unwrap(self, wrapped: WrappedKey) -> bytes:
-        """The bytes of a master key.
+        """Return the bytes of a master key.
 
         Raises `WrongKeyError` if it was changed or wrapped for another, `KeyMissingError`, `KeyDeniedError`
         or `KeyServiceError` as a provider does for the key it lies under.

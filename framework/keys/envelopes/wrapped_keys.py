@@ -66,15 +66,15 @@ class WrappedKeys:
         return f"WrappedKeys({', '.join(self.versions())})"
 
     def versions(self) -> list[str]:
-        """Every key, written name@version."""
+        """Return every key, written name@version."""
         return [str(wrapped.key) for wrapped in self]
 
     def names(self) -> list[str]:
-        """Every name, sorted."""
+        """Return every name, sorted."""
         return sorted({name for name, _ in self._keys})
 
     def current(self, name: str) -> KeyMetadata:
-        """The highest version of a key; `KeyMissingError` if there is none."""
+        """Return the highest version of a key; `KeyMissingError` if there is none."""
         held = [version for key, version in self._keys if key == name]
         if not held:
             raise KeyMissingError(
@@ -83,7 +83,7 @@ class WrappedKeys:
         return self._keys[name, max(held)].key
 
     def get(self, name: str, version: int) -> WrappedKey:
-        """One wrapped key; `KeyMissingError` if there is none."""
+        """Return one wrapped key; `KeyMissingError` if there is none."""
         found = self._keys.get((name, version))
         if found is None:
             wanted = f"{name}@{version}"
@@ -92,7 +92,7 @@ class WrappedKeys:
         return found
 
     def having(self, *added: WrappedKey) -> WrappedKeys:
-        """These and others; one of the same name and version takes the place of its like."""
+        """Return these and others; one of the same name and version takes the place of its like."""
         return WrappedKeys([*self, *added])
 
     def check_successor(self, later: WrappedKeys) -> None:

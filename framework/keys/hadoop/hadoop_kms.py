@@ -191,7 +191,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         self._refused.clear()
 
     def _metadata(self, name: str) -> tuple[KeyAlgorithm, int]:
-        """The algorithm of a key and its number of versions, all of which it keeps."""
+        """Return the algorithm of a key and its number of versions, all of which it keeps."""
         held = self._known.get(name)
         if held is not None:
             return held
@@ -288,7 +288,7 @@ class HadoopKmsKeyProvider(KeyProvider):
         )
 
     def _json(self, answer: Answer, what: str) -> Any:
-        """The content of an answer, or the error for its status; never its text."""
+        """Return the content of an answer, or the error for its status; never its text."""
         who = "the caller" if self._user is None else f"user {self._user!r}"
         if answer.status == 403:
             raise KeyDeniedError(f"{self._holder} does not let {who} have {what}")
@@ -320,7 +320,7 @@ def hadoop_kms_provider(text: str) -> HadoopKmsKeyProvider:
 
 
 def _exception(answer: Answer) -> str | None:
-    """The name of the Java exception that an answer reports, if it does."""
+    """Return the name of the Java exception that an answer reports, if it does."""
     try:
         name = json.loads(answer.content)["RemoteException"]["exception"]
     except (ValueError, TypeError, KeyError):
@@ -329,12 +329,14 @@ def _exception(answer: Answer) -> str | None:
 
 
 def _is_missing(answer: Answer) -> bool:
-    """Whether a status 404 comes from a KMS; any other 404 means a wrong host or path, not a missing key."""
+    """Say whether a status 404 comes from a KMS; any other 404 means a wrong host or path, not a missing
+    key.
+    """
     return answer.status == 404 and _exception(answer) is not None
 
 
 def _says_missing(answer: Answer) -> bool:
-    """Whether the service refused because there is no such version of a key (KMS.decryptEncryptedKey)."""
+    """Say whether the service refused because there is no such version of a key (KMS.decryptEncryptedKey)."""
     if answer.status < 400:
         return False
     if _exception(answer) not in ("IllegalArgumentException", "NullPointerException"):

@@ -66,7 +66,9 @@ def _spelling(scheme: str, hosts: tuple[Host, ...], path: str, options: dict[str
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """A context that verifies certificate and host name, by the system's authorities or those in a file."""
+    """Return a context that verifies certificate and host name, by the system's authorities or those in a
+    file.
+    """
     try:
         context = ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:

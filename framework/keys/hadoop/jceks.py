@@ -92,7 +92,7 @@ class JceksKeyProvider(KeyProvider):
 
     @property
     def path(self) -> str:
-        """Where the key store is."""
+        """Return where the key store is."""
         return self._path
 
     @property

@@ -42,7 +42,7 @@ class Graph:
 
     @property
     def has_wholes(self) -> bool:
-        """Whether any statement is known by its datasets only."""
+        """Say whether any statement is known by its datasets only."""
         return bool(self._wholes)
 
     def steps(self, front: Collection[int], direction: Direction, kinds: int) -> list[Step]:

@@ -14,7 +14,7 @@ MAX_STRIPE = (1 << 24) - 1
 
 
 def initial_counter(column: int, kind: int, stripe: int, offset: int = 0) -> bytes:
-    """The 16 bytes that encryption of a stream starts from.
+    """Return the 16 bytes that encryption of a stream starts from.
 
     `stripe` counts from 1 and `offset` is in bytes of the stored stream (ORC v1 specification, "Column
     Encryption").
@@ -28,7 +28,7 @@ def initial_counter(column: int, kind: int, stripe: int, offset: int = 0) -> byt
 
 
 def stream_cipher(key: bytes, column: int, kind: int, stripe: int) -> CipherContext:
-    """A cipher for a stream from its first byte."""
+    """Return a cipher for a stream from its first byte."""
     return aes_ctr(key, initial_counter(column, kind, stripe))
 
 

@@ -27,7 +27,7 @@ class Mask:
     SHA256: ClassVar[Mask]
 
     def __str__(self) -> str:
-        """The mask as `orc.mask` and the files spell it: ``redact,Xx9,`2000 _ _` ``."""
+        """Return the mask as `orc.mask` and the files spell it: ``redact,Xx9,`2000 _ _` ``."""
         return ",".join(
             each if _SIMPLE.fullmatch(each) else "`" + each.replace("`", "``") + "`"
             for each in (self.name, *self.parameters)
@@ -57,7 +57,7 @@ class Encryption:
         return list(self.keys)
 
     def mask_of(self, column: str) -> Mask:
-        """The mask of an encrypted column: nothing at all, unless another was asked for."""
+        """Return the mask of an encrypted column: nothing at all, unless another was asked for."""
         return self.masks.get(column, Mask.NULLIFY)
 
 
@@ -90,7 +90,7 @@ def parse_mask(text: str | None, columns: Iterable[str] | pa.Schema | None = Non
 def _entries(
     option: str, example: str, text: str | None, columns: Iterable[str] | pa.Schema | None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Each column with what stands before the colon, taken apart at its commas."""
+    """Yield each column with what stands before the colon, taken apart at its commas."""
     tree = ColumnTree(columns) if isinstance(columns, pa.Schema) else None
     all_names = (
         columns.names if isinstance(columns, pa.Schema) else None if columns is None else list(columns)

@@ -67,11 +67,13 @@ class Variants:
         return f"Variants({', '.join(f'{column.column}: {column.key}' for column in self.columns())})"
 
     def variant_of(self, column: int) -> int | None:
-        """The open variant that column number `column` is read from; None if not encrypted, or masked."""
+        """Return the open variant that column number `column` is read from; None if not encrypted, or
+        masked.
+        """
         return self._owner.get(column)
 
     def columns(self) -> list[EncryptedColumn]:
-        """The encrypted columns in the order of the schema; nested ones by the top-level column."""
+        """Return the encrypted columns in the order of the schema; nested ones by the top-level column."""
         found: dict[int, EncryptedColumn] = {}
         for number, variant in enumerate(self._variants):
             opened = self._owner.get(variant.root) is not None
@@ -87,11 +89,11 @@ class Variants:
         return [found[root] for root in sorted(found)]
 
     def roots(self) -> list[int]:
-        """The numbers of the encrypted columns."""
+        """Return the numbers of the encrypted columns."""
         return sorted({variant.root for variant in self._variants})
 
     def masked_roots(self) -> dict[int, str]:
-        """The numbers of the encrypted columns that are read as masks, and which mask that is."""
+        """Return the numbers of the encrypted columns that are read as masks, and which mask that is."""
         return {root: self._mask(root) for root in self.roots() if root not in self._owner}
 
     def unlock(self, stripes: Iterable[int], columns: Collection[int]) -> None:
@@ -105,23 +107,25 @@ class Variants:
                 self.stripe_key(variant, stripe)
 
     def root(self, variant: int) -> int:
-        """The column number of a variant."""
+        """Return the column number of a variant."""
         return int(self._variants[variant].root)
 
     def stripe_id(self, stripe: int) -> int:
-        """The number of a stripe in the counters of its streams; differs from its index in merged files."""
+        """Return the number of a stripe in the counters of its streams; differs from its index in merged
+        files.
+        """
         return self._stripe_ids[stripe]
 
     def stripe_key(self, variant: int, stripe: int) -> bytes:
-        """The local key of a variant in a stripe."""
+        """Return the local key of a variant in a stripe."""
         return self._local_key(variant, self._stripe_keys[stripe][variant])
 
     def key(self, variant: int) -> KeyMetadata:
-        """The master key of a variant."""
+        """Return the master key of a variant."""
         return self._keys[variant]
 
     def is_proven(self, variant: int, stripe: int) -> bool:
-        """Whether the key of a variant in a stripe is known to be the right one."""
+        """Say whether the key of a variant in a stripe is known to be the right one."""
         return (variant, self._stripe_keys[stripe][variant]) in self._proven
 
     def set_proven(self, variant: int, stripe: int) -> None:
@@ -129,11 +133,11 @@ class Variants:
         self._proven.add((variant, self._stripe_keys[stripe][variant]))
 
     def footer_key(self, variant: int) -> bytes:
-        """The local key of a variant's statistics."""
+        """Return the local key of a variant's statistics."""
         return self._local_key(variant, self._variants[variant].encrypted_key)
 
     def stripe_statistics(self, variant: int) -> list[proto.Message]:
-        """The streams that hold a variant's stripe statistics."""
+        """Return the streams that hold a variant's stripe statistics."""
         return list(self._variants[variant].stripe_statistics)
 
     def __iter__(self) -> object:
@@ -212,7 +216,7 @@ def _plausible(statistics: proto.Message, most: int) -> bool:
 
 
 def _repeats(tail: Tail, column: int) -> bool:
-    """Whether a column is in a list or map, where it may have more values than there are rows."""
+    """Say whether a column is in a list or map, where it may have more values than there are rows."""
     return any(
         type_.kind in (TypeKind.LIST, TypeKind.MAP) and number < column <= tail.types.last[number]
         for number, type_ in enumerate(tail.types.types[:column])
@@ -234,7 +238,9 @@ def _masks(tail: Tail) -> dict[int, str]:
 
 
 def _stripe_keys(tail: Tail) -> tuple[list[int], list[list[bytes]]]:
-    """For each stripe its number and encrypted keys; what a stripe leaves out continues the stripe before."""
+    """Return, for each stripe, its number and encrypted keys; what one leaves out continues the one
+    before.
+    """
     numbers: list[int] = []
     keys: list[list[bytes]] = []
     number, current = 0, list[bytes]()

@@ -34,7 +34,7 @@ _UTC_NAMES = frozenset({"GMT", "UTC", "Etc/UTC", "Etc/GMT", "Z"})
 def hashes_of(
     node: Comparison, kind: TypeKind, type_: pa.DataType, encoding: proto.Message, zone: str
 ) -> list[int] | None:
-    """The hashes of which at least one is in the filter of any row group where `node` is true.
+    """Return the hashes of which at least one is in the filter of any row group where `node` is true.
 
     None if a Bloom filter cannot say: another operator, a type that is not hashed, NaN (many of them are
     equal). `encoding` and `zone`, the writer's time zone, are those of the column's stripe.
@@ -59,7 +59,7 @@ def hashes_of(
 
 
 def may_hold(bloom: proto.Message, hashes: Iterable[int]) -> bool:
-    """Whether one of the hashed values may be in the filter; False is certain."""
+    """Say whether one of the hashed values may be in the filter; False is certain."""
     bits, functions = bloom.utf8bitset, bloom.num_hash_functions
     if not bits or len(bits) % 8 or not functions:
         return True
@@ -104,20 +104,20 @@ def _of_float(value: float) -> list[int] | None:
 
 
 def _decimal_texts(value: Decimal) -> set[str]:
-    """As Java and C++ write it: without the zeros at the end of the fraction; also with them, to be safe."""
+    """Spell it as Java and C++ do: without zeros at the end of the fraction; also with them, to be safe."""
     whole = f"{value:f}"
     short = whole.rstrip("0").rstrip(".") if "." in whole else whole
     return {whole, "0" if short in ("-0", "") else short}
 
 
 def _millis(nanoseconds: Any) -> set[int]:
-    """Milliseconds as some writer hashes them: down or, before 1970, up."""
+    """Return milliseconds as some writer hashes them: rounded down or, before 1970, up."""
     millis = nanoseconds // 1_000_000
     return {millis, millis + 1} if nanoseconds < 0 else {millis}
 
 
 def hash_long(value: int) -> int:
-    """Thomas Wang's hash of 64 bits, with shifts to the right that keep the sign, as in Java."""
+    """Hash 64 bits by Thomas Wang's function, with shifts to the right that keep the sign, as in Java."""
     key = value & _WORD
     key = (~key + (key << 21)) & _WORD
     key ^= _shifted(key, 24)
@@ -134,7 +134,7 @@ def _shifted(key: int, bits: int) -> int:
 
 
 def hash_bytes(data: bytes) -> int:
-    """The 64 bits of Murmur3 as Hive computes them."""
+    """Return the 64 bits of Murmur3 as Hive computes them."""
     value = _SEED
     whole = len(data) // 8 * 8
     for (block,) in struct.iter_unpack("<Q", data[:whole]):

@@ -21,7 +21,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
-    """The content of a chunked stream.
+    """Return the content of a chunked stream.
 
     Raises `ValueError` that says what is wrong if the chunks do not fill `data` exactly, do not decompress,
     hold more than `block_size` bytes each, or more together than metadata of this size may unpack to
@@ -109,7 +109,7 @@ def _sized(codec: str, chunk: bytes, size: int, most: int) -> bytes:
 
 
 def _lz4_size(chunk: bytes) -> int:
-    """How much an LZ4 block holds: it does not say so itself, and Arrow must be told exactly."""
+    """Return how much an LZ4 block holds: it does not say so itself, and Arrow must be told exactly."""
     size = position = 0
     while position < len(chunk):
         token = chunk[position]

@@ -42,7 +42,7 @@ class Column:
         return self.path[0] if len(self.path) == 1 else spell(self.path)
 
     def walk(self) -> Iterator[Column]:
-        """The column and all in it, in the order of their numbers."""
+        """Yield the column and all in it, in the order of their numbers."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -61,11 +61,11 @@ class ColumnTree:
         self._by_path = {column.path: column for top in self.top for column in top.walk()}
 
     def get(self, path: Path) -> Column | None:
-        """The column of a path, or None."""
+        """Return the column of a path, or None."""
         return self._by_path.get(path)
 
     def find(self, option: str, text: str) -> Column:
-        """The column that `text` names for `option`; `ColumnNotFoundError` if there is none."""
+        """Return the column that `text` names for `option`; `ColumnNotFoundError` if there is none."""
         found = self.get((text,)) or self.get(split(text))
         if found is None:
             paths = [column.name for column in self._by_path.values()]
@@ -73,17 +73,17 @@ class ColumnTree:
         return found
 
     def top_of(self, column: Column) -> Column:
-        """The top-level column that holds `column`."""
+        """Return the top-level column that holds `column`."""
         return self._by_path[column.path[:1]]
 
 
 def spell(path: Sequence[str]) -> str:
-    """A path as text; names that are more than letters, digits and `_` stand in backticks."""
+    """Return a path as text; names that are more than letters, digits and `_` stand in backticks."""
     return ".".join(name if _SIMPLE.fullmatch(name) else "`" + name.replace("`", "``") + "`" for name in path)
 
 
 def split(text: str) -> Path:
-    """The names of a path; between backticks dots belong to the name, and two backticks are one."""
+    """Return the names of a path; between backticks dots belong to the name, and two backticks are one."""
     names: list[str] = []
     rest = text
     while True:
@@ -99,7 +99,7 @@ def split(text: str) -> Path:
 
 
 def find_column(types: TypeTree, text: str) -> int | None:
-    """The number in a file of the column that `text` names; None if the file has no such column."""
+    """Return the number in a file of the column that `text` names; None if the file has no such column."""
     if text in types.names:
         return types.top_level(text)
     here = 0
@@ -138,7 +138,7 @@ def _parts(type_: pa.DataType) -> list[tuple[str, pa.Field]]:
 
 
 def bloom_numbers(names: Sequence[str], tree: ColumnTree) -> list[int]:
-    """The numbers of the columns that get Bloom filters; `OptionError` for one that cannot."""
+    """Return the numbers of the columns that get Bloom filters; `OptionError` for one that cannot."""
     numbers: list[int] = []
     for name in names:
         column = tree.get((name,)) or tree.get(split(name))

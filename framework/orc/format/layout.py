@@ -78,7 +78,7 @@ class Compression(IntEnum):
 
 
 def corrupt(name: str, offset: int, what: str) -> CorruptFileError:
-    """The error for a file that breaks the format: which file, at which byte, and how."""
+    """Return the error for a file that breaks the format: which file, at which byte, and how."""
     return CorruptFileError(f"{name} is not a valid ORC file: at byte {offset}, {what}")
 
 

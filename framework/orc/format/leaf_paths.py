@@ -10,12 +10,12 @@ from lockgate.framework.orc.format.types import TypeTree
 
 
 def top_level_of(types: TypeTree, path: str) -> int:
-    """The number of the top-level column that `path` names or leads into."""
+    """Return the number of the top-level column that `path` names or leads into."""
     return min(needed_columns(types, path) - {0})
 
 
 def needed_columns(types: TypeTree, path: str) -> set[int]:
-    """The numbers of the columns under `path` and of those that hold it, the root included.
+    """Return the numbers of the columns under `path` and of those that hold it, the root included.
 
     A path names fields from the outside in, parted by dots. Lists and maps are walked through as Arrow does
     (`orders.price`) or as ORC's Java tools spell it (`orders._elem.price`, `prices._value.euro`); the keys of
@@ -31,7 +31,7 @@ def needed_columns(types: TypeTree, path: str) -> set[int]:
 
 
 def _walk(types: TypeTree, column: int, path: str) -> set[int] | None:
-    """The columns under `path` inside `column`, and those in between."""
+    """Return the columns under `path` inside `column`, and those in between."""
     for name, child in _steps(types, column):
         if path == name:
             found: set[int] | None = set(types.subtree(child))
@@ -45,7 +45,7 @@ def _walk(types: TypeTree, column: int, path: str) -> set[int] | None:
 
 
 def _steps(types: TypeTree, column: int) -> Iterator[tuple[str, int]]:
-    """The names by which one may go on from a column; the empty one goes on without taking a name."""
+    """Yield the names by which one may go on from a column; the empty one goes on without taking a name."""
     type_ = types.types[column]
     if type_.kind == TypeKind.STRUCT:
         yield from zip(type_.field_names, type_.subtypes, strict=True)
@@ -57,7 +57,7 @@ def _steps(types: TypeTree, column: int) -> Iterator[tuple[str, int]]:
 
 
 def _companions(types: TypeTree, column: int, child: int) -> Iterable[int]:
-    """What else a column needs to be whole: a map is nothing without both of its sides."""
+    """Return what else a column needs to be whole: a map is nothing without both of its sides."""
     if types.types[column].kind != TypeKind.MAP:
         return ()
     key, value = types.types[column].subtypes
@@ -65,6 +65,6 @@ def _companions(types: TypeTree, column: int, child: int) -> Iterable[int]:
 
 
 def _paths(types: TypeTree) -> Iterator[str]:
-    """Every path, for suggestions."""
+    """Yield every path, for suggestions."""
     for column in range(1, len(types)):
         yield types.path(column)

@@ -45,7 +45,7 @@ class Position:
 
 
 def layout_of(kind: TypeKind, encoding: int, present: bool) -> Layout | None:
-    """The streams of a flat column; None for nested ones and for the first run-length encoding."""
+    """Return the streams of a flat column; None for nested ones and for the first run-length encoding."""
     parts, shared = _parts(kind, encoding)
     if not parts:
         return None
@@ -56,7 +56,9 @@ def layout_of(kind: TypeKind, encoding: int, present: bool) -> Layout | None:
 def positions_of(
     layout: Layout, codec: Compression, numbers: Sequence[int]
 ) -> dict[StreamKind, Position] | None:
-    """The numbers of one entry as a place in each stream; None if they are not as many as there should be."""
+    """Return the numbers of one entry as a place in each stream; None if they are not as many as there should
+    be.
+    """
     found: dict[StreamKind, Position] = {}
     left = list(numbers)
     places = 1 if codec is Compression.NONE else 2

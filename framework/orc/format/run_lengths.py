@@ -32,12 +32,12 @@ class Form(enum.Enum):
 
     @property
     def counters(self) -> int:
-        """How many numbers a position has after the place of its run: values to skip, then bits."""
+        """Return how many numbers a position has after the place of its run: values to skip, then bits."""
         return {Form.RAW: 0, Form.BITS: 2}.get(self, 1)
 
 
 def span(form: Form, data: bytes, count: int) -> int | None:
-    """How many bytes the runs with the first `count` values take; None if `data` ends before they do.
+    """Return how many bytes the runs with the first `count` values take; None if `data` ends before they do.
 
     Raises `ValueError` for what is no run.
     """
@@ -55,7 +55,7 @@ def span(form: Form, data: bytes, count: int) -> int | None:
 
 
 def drop(form: Form, data: bytes, count: int) -> bytes:
-    """`data` without its first `count` values; the rest of a run that is cut becomes a run of its own.
+    """Return `data` without its first `count` values; the rest of a run that is cut becomes a run of its own.
 
     The runs of those values must be complete, see `span`.
     """
@@ -77,7 +77,7 @@ def drop_bits(data: bytes, count: int, bits: int) -> bytes:
 
 
 def decode_integers(data: bytes, count: int, *, signed: bool) -> Numbers:
-    """The first `count` integers of `data`; `ValueError` if there are fewer, or for what is no run."""
+    """Return the first `count` integers of `data`; `ValueError` if there are fewer, or for what is no run."""
     parts: list[Numbers] = []
     position = found = 0
     while found < count:
@@ -114,7 +114,7 @@ def _tail(form: Form, data: bytes, position: int, count: int) -> bytes:
 
 
 def _byte_run(data: bytes, position: int) -> tuple[int, int]:
-    """How many values the run at `position` has, and where it ends."""
+    """Return how many values the run at `position` has, and where it ends."""
     header = data[position]
     return (header + 3, position + 2) if header < 128 else (256 - header, position + 1 + 256 - header)
 
@@ -138,7 +138,9 @@ def _literals(values: bytes) -> bytes:
 
 
 def _integer_run(data: bytes, position: int) -> tuple[int, int]:
-    """How many values the run at `position` has, and where it ends; `IndexError` if its header is cut."""
+    """Return how many values the run at `position` has, and where it ends; `IndexError` if its header is
+    cut.
+    """
     header = data[position]
     kind = header >> 6
     if kind == _SHORT_REPEAT:
@@ -157,7 +159,9 @@ def _integer_run(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _patching(data: bytes, position: int) -> tuple[int, int, int, int]:
-    """Of a patched run: bytes of its base, bits of a patch, number of patches, bits of one with its gap."""
+    """Return a patched run's bytes of its base, bits of a patch, number of patches, bits of one with its
+    gap.
+    """
     third, fourth = data[position + 2], data[position + 3]
     width = _WIDTHS[third & 31]
     whole = width + (fourth >> 5) + 1
@@ -167,7 +171,7 @@ def _patching(data: bytes, position: int) -> tuple[int, int, int, int]:
 
 
 def _integers(data: bytes, position: int, signed: bool) -> Numbers:
-    """The values of the run at `position`; those that are not signed as the same 64 bits."""
+    """Return the values of the run at `position`; those that are not signed as the same 64 bits."""
     header = data[position]
     kind = header >> 6
     if kind == _SHORT_REPEAT:
@@ -217,7 +221,7 @@ def _deltas(data: bytes, position: int, count: int, width: int, signed: bool) ->
 
 
 def _unpack(data: bytes, position: int, count: int, width: int) -> _Words:
-    """`count` numbers of `width` bits each, highest bit first."""
+    """Return `count` numbers of `width` bits each, highest bit first."""
     packed = np.frombuffer(data, np.uint8, _bytes_of(count, width), position)
     bits = np.zeros((count, 64), np.uint8)
     bits[:, 64 - width :] = np.unpackbits(packed)[: count * width].reshape(count, width)
@@ -235,7 +239,7 @@ def _zigzag(word: int) -> int:
 
 
 def _wrapped(value: int) -> int:
-    """The 64 bits of a number as a signed one."""
+    """Return the 64 bits of a number as a signed one."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 

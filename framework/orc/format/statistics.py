@@ -110,7 +110,7 @@ def _date(days: int | None) -> datetime.date | None:
 
 
 def _timestamps(message: proto.Message, instant: bool) -> tuple[Any, Any]:
-    """Bounds are stored in milliseconds: the maximum is the end of its millisecond."""
+    """Return bounds, which are stored in milliseconds: the maximum is the end of its millisecond."""
     if not (message.HasField("minimum_utc") and message.HasField("maximum_utc")):
         return None, None
     zone = datetime.UTC if instant else None

@@ -55,7 +55,7 @@ def read_stripe(source: Source, tail: Tail, index: int) -> Stripe:
 def _streams(
     tail: Tail, information: proto.Message, footer: proto.Message, end: int, what: str
 ) -> tuple[Stream, ...]:
-    """Index streams come before data; in both, those not encrypted before variant after variant."""
+    """Return index streams before data; in both, those not encrypted before variant after variant."""
     position = information.offset
     areas = [(None, footer.streams), *enumerate(variant.streams for variant in footer.encryption)]
     streams: list[Stream] = []
@@ -122,7 +122,7 @@ def _check_encodings(tail: Tail, footer: proto.Message, offset: int, what: str, 
 
 
 def _check_dictionaries(tail: Tail, footer: proto.Message, offset: int, what: str, rows: int) -> None:
-    """A flat column has at most as many dictionary entries as rows; a reader allocates what is claimed."""
+    """Raise if a flat column claims more dictionary entries than rows: a reader allocates what is claimed."""
     sizes = {column: footer.columns[column].dictionary_size for column in tail.types.top_levels()}
     for variant, described in zip(tail.footer.encryption.variants, footer.encryption, strict=True):
         if variant.root in sizes:

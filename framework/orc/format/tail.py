@@ -31,7 +31,7 @@ class Tail:
 
     @property
     def stripes(self) -> int:
-        """How many stripes there are."""
+        """Return how many stripes there are."""
         return len(self.footer.stripes)
 
 

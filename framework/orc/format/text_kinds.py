@@ -25,7 +25,7 @@ _KINDS = {"char": TypeKind.CHAR, "varchar": TypeKind.VARCHAR}
 
 
 def text_kind(field: pa.Field) -> tuple[TypeKind, int] | None:
-    """CHAR or VARCHAR and the number of characters, if the field's metadata says so.
+    """Return CHAR or VARCHAR and the number of characters, if the field's metadata says so.
 
     `UnsupportedTypeError` if it says something else, or of another type than a string.
     """
@@ -42,7 +42,7 @@ def text_kind(field: pa.Field) -> tuple[TypeKind, int] | None:
 
 
 def holds_text_kinds(fields: Iterable[pa.Field]) -> bool:
-    """Whether any of the fields, or what is in them, is CHAR or VARCHAR."""
+    """Say whether any of the fields, or what is in them, is CHAR or VARCHAR."""
     return any(
         text_kind(field) is not None
         or holds_text_kinds(field.type.field(index) for index in range(field.type.num_fields))
@@ -51,14 +51,14 @@ def holds_text_kinds(fields: Iterable[pa.Field]) -> bool:
 
 
 def fit_text(values: pa.Array, kind: tuple[TypeKind, int]) -> pa.Array:
-    """Strings cut to the length of their CHAR or VARCHAR, and a CHAR filled up with blanks."""
+    """Cut strings to the length of their CHAR or VARCHAR, and fill up a CHAR with blanks."""
     which, length = kind
     cut = pc.utf8_slice_codeunits(values, 0, length)
     return pc.utf8_rpad(cut, length) if which is TypeKind.CHAR else cut
 
 
 def check_text(name: str, values: pa.Array | pa.ChunkedArray, kind: tuple[TypeKind, int]) -> Any:
-    """The values as they are stored; `InputError` if one is longer than its type allows."""
+    """Return the values as they are stored; `InputError` if one is longer than its type allows."""
     longest = pc.max(pc.utf8_length(values)).as_py()
     if longest is not None and longest > kind[1]:
         raise InputError(
@@ -68,7 +68,7 @@ def check_text(name: str, values: pa.Array | pa.ChunkedArray, kind: tuple[TypeKi
 
 
 def state_kinds(schema: pa.Schema, types: TypeTree) -> pa.Schema:
-    """The schema in which a file was read, with what its types say of CHAR and VARCHAR."""
+    """Return the schema in which a file was read, with what its types say of CHAR and VARCHAR."""
     tops = types.top_levels()
     fields = [_stated(field, types, top) for field, top in zip(schema, tops, strict=True)]
     return pa.schema(fields, schema.metadata)

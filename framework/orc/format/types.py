@@ -40,29 +40,29 @@ class TypeTree:
         return cls(types, _last_descendants(name, offset, types), tuple(types[0].field_names))
 
     def subtree(self, column: int) -> range:
-        """The numbers of a column and everything in it."""
+        """Return the numbers of a column and everything in it."""
         return range(column, self.last[column] + 1)
 
     def top_level(self, name: str) -> int:
-        """The number of the top-level column `name`; `ColumnNotFoundError` if there is none."""
+        """Return the number of the top-level column `name`; `ColumnNotFoundError` if there is none."""
         try:
             return int(self.types[0].subtypes[self.names.index(name)])
         except ValueError:
             raise ColumnNotFoundError(f"there is no column {name!r}{nearest(name, self.names)}") from None
 
     def top_levels(self) -> list[int]:
-        """The numbers of the top-level columns, in order."""
+        """Return the numbers of the top-level columns, in order."""
         return list(self.types[0].subtypes)
 
     def top_name(self, column: int) -> str:
-        """The name of the top-level column that holds `column`."""
+        """Return the name of the top-level column that holds `column`."""
         for name, top in zip(self.names, self.types[0].subtypes, strict=True):
             if top <= column <= self.last[top]:
                 return name
         return "<all rows>"
 
     def path(self, column: int) -> str:
-        """The path of a column in the spelling of ORC's Java tools, such as `orders._elem.price`."""
+        """Return the path of a column in the spelling of ORC's Java tools, such as `orders._elem.price`."""
         steps: list[str] = []
         at = 0
         while at != column:
@@ -77,7 +77,7 @@ class TypeTree:
 
 
 def _step(kind: int, index: int) -> str:
-    """What a child without a name is called."""
+    """Return what a child without a name is called."""
     if kind == TypeKind.MAP:
         return ("_key", "_value")[index]
     return "_elem" if kind == TypeKind.LIST else str(index)

@@ -64,7 +64,9 @@ def authenticate(
 
 
 def open_mac(tail: Tail, variants: Variants, stored: StoredTags) -> Mac | None:
-    """The code by which a file is checked, by the first key that is held and proven; None without one."""
+    """Return the code by which a file is checked, by the first key that is held and proven; None without
+    one.
+    """
     encryption = tail.footer.encryption
     for wrap in stored.header.wraps:
         if wrap.variant not in variants.statistics:
@@ -99,7 +101,7 @@ def check_tail(source: Source, tail: Tail, stored: StoredTags, mac: Mac, ending:
 
 
 def _end_of_stripes(tail: Tail) -> int:
-    """Where the last stripe ends; `IntegrityError` unless what follows begins right there."""
+    """Return where the last stripe ends; `IntegrityError` unless what follows begins right there."""
     behind = len(MAGIC)
     if tail.stripes:
         last = tail.footer.stripes[-1]

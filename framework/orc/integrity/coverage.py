@@ -91,7 +91,9 @@ class Coverage:
                 self._streams.popitem(last=False)
 
     def at(self, position: int) -> Granule | None:
-        """The granule that holds the byte at `position`; None for bytes outside of stripes, and padding."""
+        """Return the granule that holds the byte at `position`; None for bytes outside of stripes, and
+        padding.
+        """
         index = bisect_right(self._stripe_starts, position) - 1
         if index < 0 or position >= self._footers.ends[index]:
             return None
@@ -99,7 +101,7 @@ class Coverage:
         return areas.granule(position)
 
     def granules(self, start: int, end: int) -> Iterator[Granule]:
-        """The granules that hold bytes between `start` and `end`, in order."""
+        """Yield the granules that hold bytes between `start` and `end`, in order."""
         position = start
         while position < end:
             granule = self.at(position)
@@ -110,19 +112,19 @@ class Coverage:
                 position = granule.end
 
     def fits(self, granule: Granule, data: memoryview) -> bool:
-        """Whether the stored bytes of a granule are those that were tagged."""
+        """Say whether the stored bytes of a granule are those that were tagged."""
         offset = granule.tag * TAG_LENGTH
         tag = self._tags[offset : offset + TAG_LENGTH]
         return self._mac.fits(tag, granule.stripe, granule.ordinal, granule.number, data)
 
     def location(self, granule: Granule) -> str:
-        """Where a granule is, in words."""
+        """Return where a granule is, in words."""
         if granule.ordinal == FOOTER_ORDINAL:
             return f"the footer of stripe {granule.stripe}"
         return f"stream {granule.ordinal} of stripe {granule.stripe}"
 
     def _after_gap(self, position: int, end: int) -> int:
-        """Where the stripe begins that follows a byte outside of all stripes."""
+        """Return where the stripe begins that follows a byte outside of all stripes."""
         following = bisect_right(self._stripe_starts, position)
         return min(end, self._stripe_starts[following]) if following < len(self._stripe_starts) else end
 

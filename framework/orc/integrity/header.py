@@ -41,7 +41,7 @@ class Header:
     tail_tag: bytes = BLANK
 
     def encode(self) -> bytes:
-        """The value of the header's item."""
+        """Return the value of the header's item."""
         parts = [_START.pack(_VERSION, GRANULE, len(self.wraps))]
         parts += [_WRAP.pack(wrap.key, wrap.variant, wrap.wrapped) for wrap in self.wraps]
         parts.append(_COUNT.pack(len(self.counts)))
@@ -74,7 +74,7 @@ class Header:
         return cls(tuple(wraps), counts, tail_tag)
 
     def blanked(self) -> Header:
-        """The header as the tail's tag covers it."""
+        """Return the header as the tail's tag covers it."""
         return replace(self, tail_tag=BLANK)
 
 
@@ -88,7 +88,7 @@ class StoredTags:
 
 
 def find_header(tail: Tail) -> StoredTags | None:
-    """What a file says of its tags; None if it never had any.
+    """Return what a file says of its tags; None if it never had any.
 
     Raises `IntegrityError` for half of the statements: damage, or somebody took the tags away.
     """
@@ -110,14 +110,14 @@ def find_header(tail: Tail) -> StoredTags | None:
 
 
 def damaged_tags(tail: Tail, what: str) -> IntegrityError:
-    """The error for tags that contradict themselves or the rest of the tail."""
+    """Return the error for tags that contradict themselves or the rest of the tail."""
     return IntegrityError(
         f"the tags of {tail.name} are damaged or were stripped: {what}. Restore the file from a copy"
     )
 
 
 def first_variants(tail: Tail) -> dict[int, int]:
-    """The first variant that uses each key: the one whose local key wraps."""
+    """Return the first variant that uses each key: the one whose local key wraps."""
     found: dict[int, int] = {}
     for number, variant in enumerate(tail.footer.encryption.variants):
         found.setdefault(variant.key, number)

@@ -29,12 +29,12 @@ _WRAP_NONCE = bytes(12)
 
 
 def new_mac_key() -> bytes:
-    """A fresh key; every file that is written has its own."""
+    """Return a fresh key; every file that is written has its own."""
     return secrets.token_bytes(KEY_LENGTH)
 
 
 def granules(length: int) -> int:
-    """How many granules, and so tags, a stream of `length` bytes has."""
+    """Return how many granules, and so tags, a stream of `length` bytes has."""
     return -(-length // GRANULE)
 
 
@@ -47,20 +47,20 @@ class Mac:
         self._aead = AESGCM(key)
 
     def tag(self, stripe: int, ordinal: int, granule: int, data: Buffer) -> bytes:
-        """The tag of a granule: `stripe` from 0, stream `ordinal` in the stripe's physical order."""
+        """Return the tag of a granule: `stripe` from 0, stream `ordinal` in the stripe's physical order."""
         # GCM of nothing, with the message as its associated data, is GMAC (NIST SP 800-38D, section 3).
         return self._aead.encrypt(_NONCE.pack(stripe, ordinal, granule), b"", data)
 
     def fits(self, tag: Buffer, stripe: int, ordinal: int, granule: int, data: Buffer) -> bool:
-        """Whether `tag` is that of the granule."""
+        """Say whether `tag` is that of the granule."""
         return compare_digest(tag, self.tag(stripe, ordinal, granule, data))
 
     def tail_tag(self, data: Buffer) -> bytes:
-        """The tag of a file's tail."""
+        """Return the tag of a file's tail."""
         return self._aead.encrypt(_TAIL_NONCE, b"", data)
 
     def tail_fits(self, tag: Buffer, data: Buffer) -> bool:
-        """Whether `tag` is that of the tail."""
+        """Say whether `tag` is that of the tail."""
         return compare_digest(tag, self.tail_tag(data))
 
 
@@ -70,7 +70,7 @@ def wrap_key(mac_key: bytes, local_key: bytes, key_name: str) -> bytes:
 
 
 def unwrap_key(wrapped: bytes, local_key: bytes, key_name: str) -> bytes | None:
-    """The key of a file; None if `wrapped` is damaged."""
+    """Return the key of a file; None if `wrapped` is damaged."""
     try:
         return _wrapping(local_key, key_name).decrypt(_WRAP_NONCE, wrapped, _LABEL)
     except InvalidTag:

@@ -64,7 +64,7 @@ class VerifyingSource(Source):
         self._source.close()
 
     def damaged(self, granule: Granule) -> IntegrityError:
-        """The error for a granule that does not fit its tag."""
+        """Return the error for a granule that does not fit its tag."""
         return IntegrityError(
             f"{self.name} is not as it was written: bytes {granule.start} to {granule.end} "
             f"({self.coverage.location(granule)}) do not fit their tag. The file was damaged or changed; "
@@ -72,7 +72,7 @@ class VerifyingSource(Source):
         )
 
     def _span(self, offset: int, length: int) -> tuple[int, int]:
-        """The bytes to read for a range: the granules that it touches, whole."""
+        """Return the bytes to read for a range: the granules that it touches, whole."""
         end = offset + length
         first = self.coverage.at(offset)
         last = first if first is not None and end <= first.end else self.coverage.at(end - 1)
@@ -92,7 +92,7 @@ class VerifyingSource(Source):
         ]
 
     def _with_ending(self, view: memoryview, start: int, length: int) -> memoryview:
-        """Bytes that lie behind the last stripe, wholly or in part."""
+        """Return bytes that lie behind the last stripe, wholly or in part."""
         behind = self.coverage.end
         if start >= behind:
             return self._ending[start - behind : start - behind + length]
@@ -108,7 +108,7 @@ class VerifyingSource(Source):
         self._check_padding(start, view, position, end)
 
     def _check_padding(self, start: int, view: memoryview, position: int, end: int) -> None:
-        """Bytes outside of stripes: the letters at the start, then zeros."""
+        """Check bytes outside of stripes: the letters at the start, then zeros."""
         if position >= end:
             return
         stored = bytes(view[position - start : end - start])
@@ -121,7 +121,7 @@ class VerifyingSource(Source):
 
 
 def _merged(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans by rising start; those that overlap become one, so that no granule is checked twice."""
+    """Return spans by rising start; those that overlap become one, so that no granule is checked twice."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start < merged[-1][1]:

@@ -75,7 +75,7 @@ class TagMaker:
         return header
 
     def seal(self, statistics: Buffer, content: bytes, header: bytes, ending: Buffer) -> bytes:
-        """The serialized footer `content` with the tail's tag in `header`, at unchanged length."""
+        """Return the serialized footer `content` with the tail's tag in `header`, at unchanged length."""
         return seal(self._mac, statistics, content, header, ending)
 
 

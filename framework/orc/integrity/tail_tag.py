@@ -9,7 +9,7 @@ from lockgate.framework.orc.integrity.mac import TAG_LENGTH, Mac
 
 
 def tail_message(statistics: Buffer, content: bytes, header: bytes, ending: Buffer) -> bytes:
-    """What the tail's tag is computed from.
+    """Return what the tail's tag is computed from.
 
     `statistics` are the stored bytes from the end of the last stripe up to the footer, `content` is the
     footer without chunk headers, `header` the value of the tags' header in it, whose last bytes are the tag
@@ -21,14 +21,14 @@ def tail_message(statistics: Buffer, content: bytes, header: bytes, ending: Buff
 
 
 def seal(mac: Mac, statistics: Buffer, content: bytes, blank: bytes, ending: Buffer) -> bytes:
-    """`content` with the tail's tag in place of the zeros at the end of `blank`, the header in it."""
+    """Return `content` with the tail's tag in place of the zeros at the end of `blank`, the header in it."""
     tag = mac.tail_tag(tail_message(statistics, content, blank, ending))
     end = content.index(blank) + len(blank)
     return b"".join([content[: end - TAG_LENGTH], tag, content[end:]])
 
 
 def original_content(codec: Compression, stored: Buffer) -> bytes | None:
-    """A footer without its chunk headers; None unless every chunk is stored as it is.
+    """Return a footer without its chunk headers; None unless every chunk is stored as it is.
 
     A compressed footer would hold its own tag in a form whose length depends on it.
     """

@@ -15,10 +15,10 @@ class Decoder(Protocol):
     """
 
     def table(self, image: pa.Buffer) -> pa.Table:
-        """All rows of the file; the table holds no part of `image`."""
+        """Return all rows of the file; the table holds no part of `image`."""
 
     def schema(self, image: pa.Buffer) -> pa.Schema:
-        """The Arrow schema of the file."""
+        """Return the Arrow schema of the file."""
 
 
 class ArrowDecoder:

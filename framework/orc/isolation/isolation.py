@@ -144,7 +144,9 @@ class IsolatedDecoder:
 
 
 def decoder_of(isolate: bool | Isolation) -> Decoder:
-    """The decoder that the option `isolate` asks for; `InputError` for anything but a bool or `Isolation`."""
+    """Return the decoder that the option `isolate` asks for; `InputError` for anything but a bool or
+    `Isolation`.
+    """
     if isinstance(isolate, Isolation):
         return IsolatedDecoder(isolate)
     if not isinstance(isolate, bool):

@@ -52,7 +52,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """Say whether the process runs."""
         return self._process.poll() is None
 
     def end(self, patience: float = 0.0) -> int:
@@ -98,7 +98,7 @@ class Pool:
         self._all: set[Worker] = set()
 
     def take(self) -> Worker:
-        """An idle child, or a new one; `IsolationError` if none can be started."""
+        """Return an idle child, or a new one; `IsolationError` if none can be started."""
         while True:
             with self._lock:
                 if not self._idle:

@@ -60,7 +60,7 @@ def main(descriptor: int) -> None:
 
 
 def receive(link: socket.socket, length: int) -> bytearray:
-    """Exactly `length` bytes; `EOFError` if the other end closes before."""
+    """Return exactly `length` bytes; `EOFError` if the other end closes before."""
     data = bytearray(length)
     view = memoryview(data)
     while view:

@@ -11,7 +11,7 @@ from lockgate.framework.orc.masks.masks import check_masks
 
 
 def parse_encryption(encrypt: str | None, mask: str | None, schema: pa.Schema) -> Encryption:
-    """Both options together, checked against `schema`.
+    """Return both options together, checked against `schema`.
 
     Raises `OptionError` for a mask on a column that is not encrypted, for one that does not exist, has wrong
     parameters or does not suit the column's type, and for encryption inside an encrypted column.

@@ -74,7 +74,9 @@ def _parts(data_type: DataType) -> Iterator[tuple[str, DataType]]:
 def _leaves(
     masks: Mapping[Path, Mask], path: Path, data_type: DataType, mask: Mask
 ) -> Iterator[tuple[Path, Mask, DataType]]:
-    """The flat parts of a column with the mask of each, which is the one of what holds it if it has none."""
+    """Yield the flat parts of a column with the mask of each, which is the one of what holds it if it has
+    none.
+    """
     mask = masks.get(path, mask)
     parts = list(_parts(data_type))
     if not parts:

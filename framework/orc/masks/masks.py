@@ -28,14 +28,14 @@ _HEXADECIMAL = 64
 
 
 def nullify(parameters: Sequence[str]) -> MaskFunction:
-    """Null for every value."""
+    """Return Null for every value."""
     _no_parameters("nullify", parameters)
     return lambda values: pa.nulls(len(values), values.type)
 
 
 def sha256(parameters: Sequence[str]) -> MaskFunction:
-    """For strings the upper-case hexadecimal SHA-256 of their UTF-8, for binaries the digest; null for
-    others.
+    """Return, for strings, the upper-case hexadecimal SHA-256 of their UTF-8, for binaries the digest; null
+    for others.
 
     Without a salt: anyone who can guess a value can recognise it.
     """
@@ -78,7 +78,7 @@ class ColumnMasks:
         self._functions = {mask: mask_function(mask) for mask in self.by_number.values()}
 
     def mask_column(self, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """A top-level column with masks in place of what is encrypted; the same type and length."""
+        """Return a top-level column with masks in place of what is encrypted; the same type and length."""
         if self.by_number.get(column.number) == Mask.NULLIFY:
             return pa.chunked_array([pa.nulls(len(values), values.type)], type=values.type)
         chunks = [self._masked(column, piece, None) for piece in _pieces(values.chunks)]
@@ -101,7 +101,9 @@ class ColumnMasks:
         return self._masked_list(column, values, mask)
 
     def _masked_list(self, column: Column, values: pa.Array, mask: Mask | None) -> pa.Array:
-        """A list or map with other elements: only those of its rows, since the array may be a slice."""
+        """Return a list or map with other elements: only those of its rows, since the array may be a
+        slice.
+        """
         offsets = values.offsets
         first, last = offsets[0].as_py(), offsets[-1].as_py()
         inner = values.values.slice(first, last - first)
@@ -186,7 +188,7 @@ def _keys_are_not_null(column: Column, mask: Mask) -> str:
 
 
 def _sample(type_: pa.DataType) -> pa.Array:
-    """One value, the simplest there is, whatever the type."""
+    """Return one value, the simplest there is, whatever the type."""
     if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
         return pa.array([0], pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
     empty = [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")]

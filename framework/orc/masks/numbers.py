@@ -18,7 +18,7 @@ _LEAST = np.iinfo(np.int64).min
 
 
 def redact_integers(values: npt.NDArray[np.int64], digit: int) -> npt.NDArray[np.int64]:
-    """Each number with `digit` for its digits; 19 nines would be too many, so then there are 18."""
+    """Return each number with `digit` for its digits; 19 nines would be too many, so then there are 18."""
     sizes = np.abs(np.where(values == _LEAST, _LEAST + 1, values))
     ones = _ONES.copy()
     if digit == 9:
@@ -28,7 +28,7 @@ def redact_integers(values: npt.NDArray[np.int64], digit: int) -> npt.NDArray[np
 
 
 def redact_doubles(values: npt.NDArray[np.float64], digit: int) -> npt.NDArray[np.float64]:
-    """Each number as six digits times the power of ten below it; 0 as if it were 1."""
+    """Return each number as six digits times the power of ten below it; 0 as if it were 1."""
     sizes = np.abs(values)
     places = np.maximum(np.searchsorted(_DOUBLE_POWERS, sizes, side="right") - 1, 0)
     # The order of these products is Java's, to the last bit; what is no number counts as negative there.
@@ -39,8 +39,8 @@ def redact_doubles(values: npt.NDArray[np.float64], digit: int) -> npt.NDArray[n
 
 
 def redact_decimals(values: pa.Array, digit: int) -> pa.Array:
-    """Each number with `digit` for the digits before the point and for those behind that are not zeros at
-    the end; a single zero before the point counts where the type has room for it.
+    """Return each number with `digit` for the digits before the point and for those behind that are not zeros
+    at the end; a single zero before the point counts where the type has room for it.
     """
     precision, scale = values.type.precision, values.type.scale
     sizes = pc.abs(values.fill_null(decimal.Decimal(0)))
@@ -78,14 +78,14 @@ def _shape(code: int, digit: int, precision: int, scale: int) -> decimal.Decimal
 def redact_texts(
     values: pa.Array, type_: pa.DataType, spell: Callable[[Any], str], redact: Callable[[str], Any]
 ) -> pa.Array:
-    """Each distinct value spelled as text and redacted as such, once."""
+    """Return each distinct value spelled as text and redacted as such, once."""
     encoded = values.dictionary_encode()
     masked = [redact(spell(value)) for value in encoded.dictionary.to_pylist()]
     return pa.array(masked, type_).take(encoded.indices)
 
 
 def java_double(value: float) -> str:
-    """A double as Java spells it: `1234.9`, `1.0E10`, `1.0E-4`."""
+    """Return a double as Java spells it: `1234.9`, `1.0E10`, `1.0E-4`."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):

@@ -68,7 +68,7 @@ class Redact:
         self._text = TextRedaction(replacements, self._ranges)
 
     def __call__(self, values: pa.Array) -> pa.Array:
-        """The redacted form of an array, with nulls where it has them."""
+        """Return the redacted form of an array, with nulls where it has them."""
         for test, redact in self._kinds():
             if test(values.type):
                 return _with_nulls(redact(values), values)
@@ -144,7 +144,7 @@ class Redact:
         return decimal.Decimal((sign, digits[-type_.precision :], -type_.scale))
 
     def _masked(self, text: str, digit: str | None = None) -> str:
-        """A number as text with its digits replaced, other than those in a range that is kept."""
+        """Return a number as text with its digits replaced, other than those in a range that is kept."""
         # Here numbers are ASCII, so that the digits are these.
         return "".join(
             (digit or self._character)
@@ -179,7 +179,9 @@ class Redact:
         return pa.array(masked * per_second).cast(values.type)
 
     def _date(self, days: _Numbers) -> _Numbers:
-        """Days since 1970 with year, month and day replaced; too large a day runs into the next month."""
+        """Return days since 1970 with year, month and day replaced; too large a day runs into the next
+        month.
+        """
         year, month, day = self._times[:3]
         if year is None and month is None and day is None:
             return days
@@ -206,7 +208,7 @@ def _with_nulls(masked: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _plain_decimal(value: decimal.Decimal) -> str:
-    """A decimal as Hive writes it: no exponent, and no zeros at the end of a fraction."""
+    """Return a decimal as Hive writes it: no exponent, and no zeros at the end of a fraction."""
     text = format(value, "f")
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text in ("-0", "") else text
@@ -225,7 +227,7 @@ def _replacements(text: str) -> list[str]:
 
 
 def _digit(character: str) -> int:
-    """The digit that numbers are made of: the character's value, or 9 if it has none."""
+    """Return the digit that numbers are made of: the character's value, or 9 if it has none."""
     is_number = unicodedata.category(character) in ("Nd", "Nl", "No")
     value = unicodedata.numeric(character, -1.0) if is_number else -1.0
     return int(value) if value in range(10) else 9

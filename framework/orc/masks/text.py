@@ -51,7 +51,7 @@ class TextRedaction:
         self._ascii = np.array([code if code < 128 else _NOT_ASCII for code in table], np.uint8)
 
     def __call__(self, values: pa.Array) -> pa.Array:
-        """The redacted form of an array of strings."""
+        """Return the redacted form of an array of strings."""
         if values.null_count:
             values = values.fill_null("")
         wide = pa.types.is_large_string(values.type)
@@ -110,7 +110,7 @@ class TextRedaction:
 
 
 def keeps(ranges: Ranges, index: int, length: int) -> bool:
-    """Whether the character at `index` of a text of `length` characters is within `ranges`."""
+    """Say whether the character at `index` of a text of `length` characters is within `ranges`."""
     return any(
         (first if first >= 0 else length + first) <= index <= (last if last >= 0 else length + last)
         for first, last in ranges.items()

@@ -43,16 +43,16 @@ class ColumnGroups:
         return layout_of(self.kind, self.streams.encoding.kind, present)
 
     def can_start_at(self, groups: Iterable[int]) -> bool:
-        """Whether there are plausible positions of all of these row groups."""
+        """Say whether there are plausible positions of all of these row groups."""
         return all(self._plausible(self.positions(group)) for group in groups)
 
     def can_cut(self, kind: int) -> bool:
-        """Whether the column has streams of this kind, and they can be cut."""
+        """Say whether the column has streams of this kind, and they can be cut."""
         layout = self.layout
         return layout is not None and (kind in layout.shared or kind in dict(layout.parts))
 
     def positions(self, group: int) -> dict[StreamKind, Position] | None:
-        """Where a row group starts in each stream; None if that is not known."""
+        """Return where a row group starts in each stream; None if that is not known."""
         if group not in self._positions:
             found = None
             if self.layout is not None and self.entries is not None:
@@ -61,7 +61,7 @@ class ColumnGroups:
         return self._positions[group]
 
     def cut(self, kind: int, groups: range) -> Cut | None:
-        """Which part of a stream is needed for `groups`; None for one that all row groups share."""
+        """Return which part of a stream is needed for `groups`; None for one that all row groups share."""
         assert self.layout is not None
         assert self.entries is not None
         if kind in self.layout.shared:
@@ -75,7 +75,7 @@ class ColumnGroups:
         return Cut(dict(self.layout.parts)[stream], start[stream], end[stream] if end else None)
 
     def chunks(self, kind: int, group: int) -> list[int]:
-        """In which chunks of a stream the row groups from `group` on start."""
+        """Return in which chunks of a stream the row groups from `group` on start."""
         assert self.entries is not None
         found = [self.positions(number) for number in range(group, len(self.entries))]
         return [positions[StreamKind(kind)].chunk for positions in found if positions is not None]

@@ -29,7 +29,7 @@ _OPS = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN, Op.STARTS_WITH, Op.ENDS_WITH, O
 
 
 def dictionary_of(column: ColumnStreams, type_: pa.DataType) -> pa.Array | None:
-    """The entries as an array of `type_`, a string; None for a column that has no dictionary.
+    """Return the entries as an array of `type_`, a string; None for a column that has no dictionary.
 
     Raises `CorruptFileError` if the dictionary cannot be read.
     """
@@ -64,7 +64,7 @@ class Dictionaries:
         self._held: dict[str, pa.Array | None] = {}
 
     def reduce(self, predicate: Predicate) -> Predicate:
-        """A normalized predicate that may be true for the same rows of the stripe."""
+        """Return a normalized predicate that may be true for the same rows of the stripe."""
         match predicate:
             case Or(children):
                 return any_of(*(self.reduce(child) for child in children))
@@ -73,7 +73,7 @@ class Dictionaries:
         return AlwaysFalse() if self._is_ruled_out(predicate) else predicate
 
     def _conflicts(self, children: Sequence[Predicate]) -> list[Predicate]:
-        """AlwaysFalse if no entry makes all true that are said of one column."""
+        """Return AlwaysFalse if no entry makes all true that are said of one column."""
         by_column: dict[str | None, list[Predicate]] = {}
         for child in children:
             by_column.setdefault(_column_of(child), []).append(child)
@@ -92,7 +92,9 @@ class Dictionaries:
 
 
 def _column_of(predicate: Predicate) -> str | None:
-    """The one column whose values alone can make it true; None if there is none, or null can as well."""
+    """Return the one column whose values alone can make it true; None if there is none, or null can as
+    well.
+    """
     match predicate:
         case And(children) | Or(children):
             names = {_column_of(child) for child in children}

@@ -47,7 +47,8 @@ class Projection:
 
     @classmethod
     def of(cls, tail: Tail, columns: Sequence[str] | None = None) -> Projection:
-        """The columns or paths `columns` (all if None) with everything in them, in the order of the file.
+        """Return the columns or paths `columns` (all if None) with everything in them, in the order of the
+        file.
 
         `ColumnNotFoundError` for what is not there.
         """
@@ -70,12 +71,14 @@ class Projection:
 
     @property
     def plain(self) -> bool:
-        """Whether Arrow can be asked for these columns by name: unchanged ones, none named like a path."""
+        """Say whether Arrow can be asked for these columns by name: unchanged ones, none named like a
+        path.
+        """
         changed = self.dropped or self.replaced or not self.whole
         return not changed and not any("." in name for name in self.names)
 
     def part(self, tops: Sequence[int]) -> Projection:
-        """Only the top-level columns at the places `tops` of the image, with everything in them."""
+        """Keep only the top-level columns at the positions `tops` of the image, with everything in them."""
         last = [*self.types[0].subtypes, len(self.types)]
         ends = {top: last[index + 1] for index, top in enumerate(last[:-1])}
         places = [0, *(position for top in tops for position in range(top, ends[top]))]
@@ -93,7 +96,9 @@ class Projection:
         )
 
     def parts(self, streams: Sequence[Stream], variants: Variants, most: int) -> list[Projection]:
-        """The projection in parts of about `most` stored bytes: whole columns, in the order they have."""
+        """Return the projection in parts of about `most` stored bytes: whole columns, in the order they
+        have.
+        """
         sizes = dict.fromkeys(range(len(self.numbers)), 0)
         for position, stream in self.select(streams, variants):
             sizes[position] += stream.length
@@ -110,7 +115,7 @@ class Projection:
         return [self] if len(groups) < 2 else [self.part(group) for group in groups]
 
     def select(self, streams: Sequence[Stream], variants: Variants) -> list[tuple[int, Stream]]:
-        """The data streams that the image needs, each with its column's place in the image."""
+        """Return the data streams that the image needs, each with its column's place in the image."""
         positions = {number: index for index, number in enumerate(self.numbers)}
         return [
             (positions[stream.column], stream)
@@ -122,7 +127,7 @@ class Projection:
         ]
 
     def stored(self, source: Source, picks: Sequence[tuple[int, Stream]]) -> list[memoryview | bytes]:
-        """The bytes of streams, as stored or as replaced."""
+        """Return the bytes of streams, as stored or as replaced."""
         kept = [
             (stream.offset, stream.length)
             for position, stream in picks
@@ -151,7 +156,7 @@ def _renumbered(type_: proto.Message, positions: dict[int, int]) -> proto.Messag
 def stripe_image(
     source: Source, tail: Tail, variants: Variants, stripe: Stripe, projection: Projection
 ) -> pa.Buffer:
-    """The image of a stripe, in a buffer that this thread's next call uses again: decode before."""
+    """Return the image of a stripe, in a buffer that this thread's next call uses again: decode before."""
     picks = projection.select(stripe.streams, variants)
     stored = projection.stored(source, picks)
     footer = stripe_footer(stripe, variants, projection)
@@ -180,12 +185,12 @@ def stripe_image(
 
 
 def empty_image(tail: Tail, projection: Projection) -> pa.Buffer:
-    """The same file without rows, which shows Arrow's schema."""
+    """Return the same file without rows, which shows Arrow's schema."""
     return pa.py_buffer(MAGIC + ending(tail, projection, None, 0, 0))
 
 
 def stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) -> proto.Message:
-    """The footer of the image's stripe, without its streams."""
+    """Return the footer of the image's stripe, without its streams."""
     footer = proto.StripeFooter()
     if stripe.footer.writer_timezone:  # An empty one would be looked up and not found.
         footer.writer_timezone = stripe.footer.writer_timezone
@@ -201,7 +206,7 @@ def stripe_footer(stripe: Stripe, variants: Variants, projection: Projection) ->
 def ending(
     tail: Tail, projection: Projection, framed_footer: bytes | None, data_length: int, rows: int
 ) -> bytes:
-    """Stripe footer, file footer and postscript of an image; no indexes and no statistics."""
+    """Return stripe footer, file footer and postscript of an image; no indexes and no statistics."""
     stripe_footer_length = len(framed_footer or b"")
     footer = proto.Footer(
         header_length=len(MAGIC),

@@ -72,7 +72,9 @@ class EarlyTimes:
     def patch_stripe(
         self, source: Source, tail: Tail, stripe: Stripe, first_row: int
     ) -> tuple[Stripe, Replaced]:
-        """The stripe with its streams' new lengths, and the streams that are new, by column and kind."""
+        """Return the stripe with its streams' new lengths, and the streams that are new, by column and
+        kind.
+        """
         replaced: Replaced = {}
         for column, times in self._times.items():
             part = _slice(times, first_row, first_row + stripe.rows)
@@ -126,7 +128,7 @@ def _numbers(column: Any) -> _Numbers:
 
 
 def _split(name: str, column: pa.ChunkedArray) -> tuple[_Times, pa.Array]:
-    """The true times, and the whole seconds that Arrow is to write."""
+    """Return the true times, and the whole seconds that Arrow is to write."""
     per_second = PER_SECOND[column.type.unit]
     numbers = _numbers(column)
     valid: npt.NDArray[np.bool_] = column.is_valid().combine_chunks().to_numpy(zero_copy_only=False)
@@ -171,7 +173,7 @@ def _groups(times: _Times, stride: int) -> list[_Times]:
 
 
 def _encode(nanos: _Numbers) -> bytes:
-    """Runs of nanoseconds; the three low bits, which count the decimal zeros cut off, stay 0."""
+    """Encode runs of nanoseconds; the three low bits, which count the decimal zeros cut off, stay 0."""
     shifted = (nanos << 3).astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - _BYTES :]
     parts: list[bytes] = []
     for start in range(0, len(shifted), _RUN):
@@ -183,7 +185,7 @@ def _encode(nanos: _Numbers) -> bytes:
 
 
 def _patch_index(index: proto.Message, groups: list[_Times], encoded: list[bytes], tail: Tail) -> None:
-    """The last positions of an entry are those of the last stream; runs start again with each row group."""
+    """Set the last positions of each entry, those of the last stream; runs restart with each row group."""
     position = 0
     for entry, group, data in zip(index.entry, groups, encoded, strict=True):
         if tail.codec is Compression.NONE:

@@ -60,12 +60,13 @@ class RowFilter:
         return sorted({path[0] for path in columns_of(self.predicate)})
 
     def apply(self, table: pa.Table) -> pa.Table:
-        """The rows for which it is true."""
+        """Return the rows for which it is true."""
         return table.filter(self._expression)
 
     def may_match(self, statistics: Mapping[str, ColumnStatistics], rows: int) -> bool:
-        """Whether a file or stripe of `rows` rows with these statistics may hold such a row; False is
-        certain."""
+        """Say whether a file or stripe of `rows` rows with these statistics may hold such a row; False is
+        certain.
+        """
         if self.predicate is None:
             return True
         bounds: dict[FieldPath, Bounds] = {
@@ -74,7 +75,9 @@ class RowFilter:
         return may_match(self.predicate, bounds, rows)
 
     def bounds(self, name: str, found: ColumnStatistics) -> Bounds:
-        """The statistics of column `name` as `lockgate.pushdown` has them; nothing of a distrusted one."""
+        """Return the statistics of column `name` as `lockgate.pushdown` has them; nothing of a distrusted
+        one.
+        """
         if name in self._distrusted:
             return Bounds()
         type_ = self.schema.field(name).type
@@ -88,7 +91,7 @@ class RowFilter:
 
 
 def may_be_true(predicate: Predicate, leaf: Callable[[Predicate, Comparison], bool]) -> bool:
-    """Whether a normalized predicate may be true where `leaf` says which comparisons may.
+    """Say whether a normalized predicate may be true where `leaf` says which comparisons may.
 
     `leaf` is asked with a comparison, or with NOT around one, and the comparison itself.
     """
@@ -105,7 +108,7 @@ def may_be_true(predicate: Predicate, leaf: Callable[[Predicate, Comparison], bo
 
 
 def leaves(predicate: Predicate) -> list[tuple[Predicate, Comparison]]:
-    """The comparisons of a normalized predicate, as `may_be_true` asks about them."""
+    """Return the comparisons of a normalized predicate, as `may_be_true` asks about them."""
     match predicate:
         case And(children) | Or(children):
             return [leaf for child in children for leaf in leaves(child)]
@@ -117,7 +120,7 @@ def leaves(predicate: Predicate) -> list[tuple[Predicate, Comparison]]:
 
 
 def distrusted_columns(tail: Tail) -> frozenset[str]:
-    """The columns whose statistics are known to be wrong, by the version of the Java writer.
+    """Return the columns whose statistics are known to be wrong, by the version of the Java writer.
 
     The first version mixed up maximums and did not compare texts by their bytes (HIVE-8732); ORC 1.5.0 to
     1.5.5 wrote wrong bounds of short decimals (ORC-517); none counts anything if it writes no row index.

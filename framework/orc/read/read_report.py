@@ -52,7 +52,7 @@ class ReadCounter:
         self.add(stripes_read=1, row_groups_read=read)
 
     def report(self) -> ReadReport:
-        """The counts up to now."""
+        """Return the counts up to now."""
         return self._report
 
 
@@ -81,10 +81,10 @@ class CountedSource(Source):
         self._source.describe_stripe(stripe)
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 def group_count(tail: Tail, rows: int) -> int:
-    """How many row groups `rows` rows of a stripe make."""
+    """Return how many row groups `rows` rows of a stripe make."""
     stride = tail.footer.row_index_stride
     return -(-rows // stride) if stride else 1

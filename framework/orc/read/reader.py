@@ -121,7 +121,7 @@ class EncryptedOrcFile:
 
     @property
     def threads(self) -> int:
-        """How many stripes are decoded at a time."""
+        """Return how many stripes are decoded at a time."""
         return self._threads
 
     @property
@@ -146,13 +146,14 @@ class EncryptedOrcFile:
 
     @property
     def last_read(self) -> ReadReport:
-        """What the latest `read` or `iter_batches` looked at so far: all zero before the first."""
+        """Return what the latest `read` or `iter_batches` looked at so far: all zero before the first."""
         return self._counter.report()
 
     @property
     def integrity(self) -> Status:
-        """Whether the file is checked by its tags: "verified", "absent" (it has none), "unverified" (no key
-        that opens them is held) or "ignored"."""
+        """Say whether the file is checked by its tags: "verified", "absent" (it has none), "unverified" (no
+        key that opens them is held) or "ignored".
+        """
         return self._integrity
 
     @cached_property
@@ -232,7 +233,9 @@ class EncryptedOrcFile:
             del cut
 
     def _matching(self, rows: RowFilter | None) -> list[int]:
-        """The stripes that may hold rows for which the filter holds, by statistics of file and stripes."""
+        """Return the stripes that may hold rows for which the filter holds, by statistics of file and
+        stripes.
+        """
         stripes = range(self.num_stripes)
         if rows is None:
             return list(stripes)
@@ -286,7 +289,7 @@ class EncryptedOrcFile:
         )
 
     def _decrypted(self) -> dict[str, Mark]:
-        """What fields say of the columns whose values are decrypted, in whole or in part."""
+        """Return what fields say of the columns whose values are decrypted, in whole or in part."""
         parts: dict[str, list[tuple[tuple[str, ...], str]]] = {}
         for each in self._variants.columns():
             if each.open:
@@ -294,7 +297,9 @@ class EncryptedOrcFile:
         return {name: file_mark(self.name, name, found) for name, found in parts.items()}
 
     def _masks(self, projection: Projection) -> dict[int, str]:
-        """The top-level columns of a projection that are read as masks, wholly or in part, and the mask."""
+        """Return the top-level columns of a projection that are read as masks, wholly or in part, and the
+        mask.
+        """
         held, masks = set(projection.numbers), dict[int, str]()
         for root, mask in self._variants.masked_roots().items():
             for top in self._tail.types.top_levels():
@@ -331,7 +336,7 @@ class Selected:
         return pa.schema([self.schema.field(index) for index in self.order])
 
     def cut(self, table: pa.Table) -> pa.Table:
-        """These columns of a table that may have more of them, and more inside of them."""
+        """Return these columns of a table that may have more of them, and more inside of them."""
         output = self.output
         if not output.names:
             return rows_only(table.num_rows)

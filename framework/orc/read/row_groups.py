@@ -45,13 +45,13 @@ class StripeRowGroups:
 
     @cached_property
     def count(self) -> int:
-        """How many row groups there are."""
+        """Return how many row groups there are."""
         return group_count(self._tail, self._stripe.rows)
 
     def select(
         self, rows: RowFilter, projection: Projection, counter: ReadCounter | None = None
     ) -> list[range] | None:
-        """Runs of row groups that may hold rows for which `rows` holds: none if there are none for certain,
+        """Return runs of row groups that may hold rows for which `rows` holds: none if there are surely none,
         None if the stripe is to be read whole, because all may hold some or because an index or column does
         not allow for less.
 
@@ -75,7 +75,9 @@ class StripeRowGroups:
         return runs
 
     def image(self, projection: Projection, groups: range) -> tuple[pa.Buffer, int]:
-        """A plain ORC file of the rows of `groups`, one of the runs of `select`, and how many they are."""
+        """Return a plain ORC file of the rows of `groups`, one of the runs of `select`, and how many they
+        are.
+        """
         stride = self._tail.footer.row_index_stride
         rows = min(self._stripe.rows, groups.stop * stride) - groups.start * stride
         picks = projection.select(self._stripe.streams, self._variants)
@@ -88,7 +90,7 @@ class StripeRowGroups:
         return pa.py_buffer(b"".join([MAGIC, *parts, end])), rows
 
     def column(self, number: int) -> ColumnGroups:
-        """The row groups of column `number`."""
+        """Return the row groups of column `number`."""
         found = self._columns.get(number)
         if found is None:
             streams = ColumnStreams(self._source, self._tail, self._variants, self._stripe, number)
@@ -106,7 +108,7 @@ class StripeRowGroups:
         return bool(footer.writer == _CPP and footer.software_version)
 
     def _is_indexed(self, rows: RowFilter) -> bool:
-        """Whether there is an index of what is compared; only then the number of row groups is proven."""
+        """Say whether there is an index of what is compared; only then the number of row groups is proven."""
         numbers = [self._tail.types.top_level(name) for name in rows.columns]
         return self._reliable and any(self.column(number).entries is not None for number in numbers)
 
@@ -121,7 +123,7 @@ class StripeRowGroups:
     def _parts(
         self, projection: Projection, picks: Sequence[tuple[int, Stream]], groups: range
     ) -> list[bytes]:
-        """The framed streams of the image."""
+        """Return the framed streams of the image."""
         cuts: list[Cut | None] = []
         windows: list[StreamBytes] = []
         ranges: list[tuple[int, int]] = []
@@ -147,7 +149,7 @@ class StripeRowGroups:
 
 
 def _runs(groups: Sequence[int], gap: int) -> list[range]:
-    """Rising numbers as ranges, joined where at most `gap` are missing between them."""
+    """Return rising numbers as ranges, joined where at most `gap` are missing between them."""
     runs = [range(groups[0], groups[0] + 1)]
     for group in groups[1:]:
         if group - runs[-1].stop <= gap:

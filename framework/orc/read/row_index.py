@@ -40,7 +40,7 @@ class ColumnStreams:
         )
 
     def read(self, kind: int) -> bytes | None:
-        """The content of a whole stream, decompressed; None if the column has none of that kind."""
+        """Return the content of a whole stream, decompressed; None if the column has none of that kind."""
         stream = self.by_kind.get(kind)
         if stream is None:
             return None
@@ -55,11 +55,13 @@ class ColumnStreams:
             raise self.damaged(stream, str(error)) from error
 
     def row_index(self) -> list[proto.Message] | None:
-        """The entry of each row group; None if there is no row index of this stripe's row groups."""
+        """Return the entry of each row group; None if there is no row index of this stripe's row groups."""
         return self._entries(StreamKind.ROW_INDEX, proto.RowIndex, "entry")
 
     def bloom_filters(self) -> list[proto.Message] | None:
-        """The Bloom filter of each row group, those of the kind that has strings in UTF-8; None if none."""
+        """Return the Bloom filter of each row group, those of the kind that has strings in UTF-8; None if
+        none.
+        """
         return self._entries(StreamKind.BLOOM_FILTER_UTF8, proto.BloomFilterIndex, "bloom_filter")
 
     def _entries(self, kind: StreamKind, message: proto.Message, field: str) -> list[proto.Message] | None:
@@ -73,7 +75,7 @@ class ColumnStreams:
         return entries if stride and len(entries) == -(-self._stripe.rows // stride) else None
 
     def damaged(self, stream: Stream, why: str) -> Exception:
-        """The error for a stream that cannot be read."""
+        """Return the error for a stream that cannot be read."""
         kind = StreamKind(stream.kind).name.lower()
         return corrupt(
             self._tail.name, stream.offset, f"the {kind} of column {self.column} is damaged: {why}"

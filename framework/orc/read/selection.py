@@ -57,7 +57,7 @@ class Selection:
         self._hashes: dict[int, list[int] | None] = {}
 
     def row_groups(self) -> list[int]:
-        """Their numbers, rising."""
+        """Return their numbers, rising."""
         kept = list(range(self._count))
         if self._indexed:
             kept = [group for group in kept if self._may(group, self._by_statistics)]
@@ -124,7 +124,9 @@ class Selection:
         return self._rows.bounds(name, found)
 
     def _bloom_hashes(self, node: Comparison) -> list[int] | None:
-        """What to look up in Bloom filters for `node`; None if they cannot answer it, or there are none."""
+        """Return what to look up in Bloom filters for `node`; None if they cannot answer it, or there are
+        none.
+        """
         if id(node) not in self._hashes:
             self._hashes[id(node)] = self._find_hashes(node)
         return self._hashes[id(node)]
@@ -167,7 +169,7 @@ class Selection:
         return Dictionaries(read)
 
     def _is_flat(self, node: Comparison) -> bool:
-        """Whether the comparison is one of a flat column, not of a part of one or of a nested one."""
+        """Say whether the comparison is one of a flat column, not of a part of one or of a nested one."""
         return len(node.field) == 1 and not pa.types.is_nested(self._type(node))
 
     def _column(self, node: Comparison) -> ColumnGroups:

@@ -46,7 +46,7 @@ class StreamBytes:
         self._held += data
 
     def stored(self, start: int, end: int) -> bytes:
-        """Bytes as stored, but decrypted; `start` is not before that of the window."""
+        """Return bytes as stored, but decrypted; `start` is not before that of the window."""
         held = self._start + len(self._held)
         end = min(end, self.length)
         if end > held:
@@ -54,7 +54,7 @@ class StreamBytes:
         return self._held[start - self._start : end - self._start]
 
     def after(self, chunk: int) -> int:
-        """Where the chunk after the one at `chunk` starts."""
+        """Return where the chunk after the one at `chunk` starts."""
         if self.tail.codec is Compression.NONE:
             return min(chunk + PIECE, self.length)
         header = self.stored(chunk, chunk + HEADER_LENGTH)
@@ -64,7 +64,7 @@ class StreamBytes:
         return end
 
     def content(self, chunk: int) -> bytes:
-        """The decompressed chunk at `chunk`."""
+        """Return the decompressed chunk at `chunk`."""
         found = self._contents.get(chunk)
         if found is None:
             try:
@@ -75,7 +75,7 @@ class StreamBytes:
         return found
 
     def damaged(self, why: str) -> Exception:
-        """The error for a stream that is not what the row index says."""
+        """Return the error for a stream that is not what the row index says."""
         stream = self.stream
         return corrupt(
             self.tail.name,

@@ -27,7 +27,7 @@ class Cut:
     end: Position | None
 
     def guess(self, length: int, later: Sequence[int], codec: Compression) -> int:
-        """Up to which stored byte to read at first; `later` are the chunks where later row groups start.
+        """Guess up to which stored byte to read at first; `later` are the chunks where later groups start.
 
         It need not be enough: a run may go on in the next chunk.
         """
@@ -39,7 +39,9 @@ class Cut:
 
 
 def cut(stream: StreamBytes, wanted: Cut) -> bytes:
-    """The framed stream of the wanted part; `CorruptFileError` if the positions do not fit the stream."""
+    """Return the framed stream of the wanted part; `CorruptFileError` if the positions do not fit the
+    stream.
+    """
     try:
         head, following = _head(stream, wanted)
         stop = stream.length if wanted.end is None else _stop(stream, wanted.form, wanted.end)
@@ -57,7 +59,9 @@ def cut(stream: StreamBytes, wanted: Cut) -> bytes:
 
 
 def _head(stream: StreamBytes, wanted: Cut) -> tuple[bytes, int]:
-    """The content from `start` on with all runs that are dropped or cut, and the chunk that follows it."""
+    """Return the content from `start` on with all runs that are dropped or cut, and the chunk that follows
+    it.
+    """
     content, following = _content_at(stream, wanted.start)
     while span(wanted.form, content, _values(wanted.start)) is None:
         if following >= stream.length:
@@ -70,7 +74,7 @@ def _head(stream: StreamBytes, wanted: Cut) -> tuple[bytes, int]:
 
 
 def _stop(stream: StreamBytes, form: Form, end: Position) -> int:
-    """The chunk behind the last one with values before `end`."""
+    """Return the chunk behind the last one with values before `end`."""
     if not (end.offset or end.skip or end.bits):
         return min(end.chunk, stream.length)
     content, following = _content_at(stream, end)
@@ -81,7 +85,7 @@ def _stop(stream: StreamBytes, form: Form, end: Position) -> int:
 
 
 def _content_at(stream: StreamBytes, position: Position) -> tuple[bytes, int]:
-    """What follows `position` in its chunk, and the chunk after."""
+    """Return what follows `position` in its chunk, and the chunk after."""
     chunk, offset = position.chunk, position.offset
     while True:
         if chunk >= stream.length:
@@ -97,5 +101,7 @@ def _content_at(stream: StreamBytes, position: Position) -> tuple[bytes, int]:
 
 
 def _values(position: Position) -> int:
-    """How many encoded values are before the row group: the byte that its first bit is in counts as well."""
+    """Return how many encoded values are before the row group: the byte that its first bit is in counts as
+    well.
+    """
     return position.skip + (1 if position.bits else 0)

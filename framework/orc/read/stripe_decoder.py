@@ -48,7 +48,7 @@ class OpenFile:
 
     @property
     def name(self) -> str:
-        """What errors call the file."""
+        """Return what errors call the file."""
         return self.source.name
 
 
@@ -76,7 +76,7 @@ class StripeDecoder:
         self._direct = _Direct(file, projection)
 
     def decode(self, index: int) -> pa.Table:
-        """The rows of stripe `index` for which the filter holds.
+        """Return the rows of stripe `index` for which the filter holds.
 
         Raises `CorruptFileError` if it does not decode, `WrongKeyError` if its own key is wrong,
         `UnsupportedTypeError` for times that the unit cannot hold, and `UnsupportedError` for maps whose keys
@@ -128,7 +128,7 @@ class StripeDecoder:
         return self._file.decoder.table(image)
 
     def _run(self, stripe: Stripe, groups: StripeRowGroups, run: range) -> pa.Table:
-        """The rows of some row groups that lie one behind the other."""
+        """Return the rows of some row groups that lie one behind the other."""
         rows = 0
 
         def decode(projection: Projection) -> pa.Table:
@@ -140,7 +140,9 @@ class StripeDecoder:
         return self._checked(stripe, self._decoded(stripe, decode), rows)
 
     def _decoded(self, stripe: Stripe, decode: Callable[[Projection], pa.Table]) -> pa.Table:
-        """What `decode` makes of the projection, in microseconds if nanoseconds cannot hold its times."""
+        """Return what `decode` makes of the projection, in microseconds if nanoseconds cannot hold its
+        times.
+        """
         try:
             try:
                 return decode(self._projection)
@@ -203,5 +205,5 @@ class _Direct:
 
 
 def rows_only(count: int) -> pa.Table:
-    """A table of `count` rows without columns."""
+    """Return a table of `count` rows without columns."""
     return pa.table({"": pa.nulls(count)}).select([])

@@ -13,7 +13,7 @@ from lockgate.framework.orc.sources.source import Source
 
 
 def stripe_statistics(source: Source, tail: Tail, variants: Variants) -> list[dict[str, ColumnStatistics]]:
-    """For each stripe, statistics of its top-level columns by name; an empty list if the file has none."""
+    """Return each stripe's statistics of top-level columns by name; an empty list if the file has none."""
     metadata = read_metadata(source, tail)
     if metadata is None:
         return []
@@ -35,7 +35,9 @@ def stripe_statistics(source: Source, tail: Tail, variants: Variants) -> list[di
 
 
 def read_metadata(source: Source, tail: Tail) -> proto.Message | None:
-    """The metadata: the statistics of each stripe that are not encrypted; None if the file has none."""
+    """Return the metadata: the statistics of each stripe that are not encrypted; None if the file has
+    none.
+    """
     if not tail.postscript.metadata_length or not tail.stripes:
         return None
     raw = source.read_at(tail.metadata_offset, tail.postscript.metadata_length)
@@ -56,7 +58,7 @@ def read_metadata(source: Source, tail: Tail) -> proto.Message | None:
 
 
 def decrypted_statistics(source: Source, tail: Tail, variants: Variants) -> dict[int, list[proto.Message]]:
-    """The statistics of each encrypted column whose key is held, one message a stripe."""
+    """Return the statistics of each encrypted column whose key is held, one message a stripe."""
     found: dict[int, list[proto.Message]] = {}
     offset = tail.stripe_statistics_offset
     for variant in range(len(variants)):

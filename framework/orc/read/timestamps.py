@@ -32,7 +32,7 @@ _KINDS = (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_INSTANT)
 
 
 def in_microseconds(type_: pa.DataType) -> pa.DataType:
-    """The type with microseconds in place of nanoseconds, in nested types too."""
+    """Return the type with microseconds in place of nanoseconds, in nested types too."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", type_.tz)
     if pa.types.is_struct(type_):
@@ -48,7 +48,7 @@ def in_microseconds(type_: pa.DataType) -> pa.DataType:
 
 
 def to_microseconds(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """`column` as `type_`; what is finer than microseconds is rounded down."""
+    """Return `column` as `type_`; what is finer than microseconds is rounded down."""
     if column.type == type_:
         return column
     if not pa.types.is_timestamp(type_):
@@ -65,12 +65,12 @@ def _floor(chunk: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def timestamps(projection: Projection) -> list[int]:
-    """The places in an image of its timestamps, nested ones too."""
+    """Return the places in an image of its timestamps, nested ones too."""
     return [position for position, type_ in enumerate(projection.types) if type_.kind in _KINDS]
 
 
 def seconds_only(projection: Projection) -> Projection:
-    """The projection with each timestamp as the number that its seconds are stored as."""
+    """Return the projection with each timestamp as the number that its seconds are stored as."""
     places = timestamps(projection)
     types = list(projection.types)
     for position in places:
@@ -80,7 +80,7 @@ def seconds_only(projection: Projection) -> Projection:
 
 
 def fractions_only(projection: Projection, tail: Tail, values: int) -> Projection:
-    """The projection with each timestamp as its fraction of a second after one constant second.
+    """Return the projection with each timestamp as its fraction of a second after one constant second.
 
     No column may have more than `values` values.
     """
@@ -105,7 +105,7 @@ def decode_wide(
 
 
 def _most_values(array: pa.Array) -> int:
-    """How many values an array or one inside of it has."""
+    """Return how many values an array or one inside of it has."""
     return max([len(array), *(_most_values(child) for child in _children(array))])
 
 
@@ -120,7 +120,9 @@ def _children(array: pa.Array) -> list[pa.Array]:
 
 
 def _joined(what: str, seconds: pa.Array, fractions: pa.Array) -> pa.Array:
-    """Two arrays of one shape as one; timestamps take seconds from the one, fractions from the other."""
+    """Return two arrays of one shape as one; timestamps take seconds from the one, fractions from the
+    other.
+    """
     if pa.types.is_timestamp(fractions.type):
         return _combine(what, seconds, fractions).cast(pa.timestamp("us", fractions.type.tz))
     if not _children(fractions):

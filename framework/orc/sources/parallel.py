@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 def thread_count(threads: int | None) -> int:
-    """How many threads to use: as asked for, or one for each core this process may run on."""
+    """Return how many threads to use: as asked for, or one for each core this process may run on."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
@@ -24,7 +24,7 @@ def thread_count(threads: int | None) -> int:
 
 
 def in_order(work: Callable[[Item], Result], items: Sequence[Item], threads: int) -> Iterator[Result]:
-    """The results of `work` for each of `items`, in their order, computed by up to `threads` threads.
+    """Yield the results of `work` for each of `items`, in their order, computed by up to `threads` threads.
 
     At most `threads` results are finished or being made while the caller still holds the one before, so
     `threads + 1` are in memory. An error of `work` is raised in its place, and nothing behind it is begun.

@@ -30,10 +30,10 @@ class Source(ABC):
 
     @abstractmethod
     def read_at(self, offset: int, length: int) -> memoryview:
-        """Exactly `length` bytes; `CorruptFileError` if the file ends before."""
+        """Return exactly `length` bytes; `CorruptFileError` if the file ends before."""
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
-        """The bytes of several (offset, length), in the order given."""
+        """Return the bytes of several (offset, length), in the order given."""
         return [self.read_at(offset, length) for offset, length in ranges]
 
     def expect_tail(self, length: int) -> None:  # noqa: B027 - reading is free for some sources
@@ -83,7 +83,7 @@ class MemorySource(Source):
             self._mapped.madvise(mmap.MADV_DONTNEED, start, end - start)
 
     def arrow_file(self) -> pa.BufferReader:
-        """What `pyarrow.orc.ORCFile` reads this from."""
+        """Return what `pyarrow.orc.ORCFile` reads this from."""
         return pa.BufferReader(pa.py_buffer(self._view))
 
     def close(self) -> None:

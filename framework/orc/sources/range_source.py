@@ -32,7 +32,7 @@ class RangeSource(Source):
 
     @abstractmethod
     def fetch(self, ranges: Sequence[Range]) -> list[Any]:
-        """The bytes of some ranges, all of them inside the file; several threads may ask at once."""
+        """Return the bytes of some ranges, all of them inside the file; several threads may ask at once."""
 
     def expect_tail(self, length: int) -> None:
         start = max(self.size - length, 0)
@@ -140,7 +140,9 @@ class FsspecSource(RangeSource):
 
 
 def _groups(ranges: Sequence[Range], indexes: Sequence[int]) -> list[tuple[Range, list[int]]]:
-    """Which of `ranges` are fetched together: what to fetch, and the indexes it serves, by rising offset."""
+    """Return which of `ranges` are fetched together: what to fetch, and the indexes it serves, by rising
+    offset.
+    """
     groups: list[tuple[Range, list[int]]] = []
     for index in sorted(indexes, key=lambda index: ranges[index]):
         offset, length = ranges[index]

@@ -20,8 +20,8 @@ __all__ = ["MemorySource", "Source", "open_source"]
 
 
 def open_source(source: Any, name: str | None = None) -> Source:
-    """A `Source` over a path, bytes, a seekable file, an object with `read_at` and `size`, or (file system,
-    path).
+    """Return a `Source` over a path, bytes, a seekable file, an object with `read_at` and `size`, or (file
+    system, path).
 
     A file system is one of Arrow's, one of fsspec's, or anything with `open_input(path)`. Files on this
     machine are mapped into memory; of others only the ranges of bytes that are needed are read. `InputError`

@@ -64,5 +64,7 @@ def audit_file(
 
 
 def _key_of(number: int, held: Mapping[int, proto.Message], types: TypeTree) -> proto.Message | None:
-    """The key of the column or of what it is in: more than was wanted may be encrypted, but not less."""
+    """Return the key of the column or of what it is in: more than was wanted may be encrypted, but not
+    less.
+    """
     return next((key for root, key in held.items() if root <= number <= types.last[root]), None)

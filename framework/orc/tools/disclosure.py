@@ -108,5 +108,5 @@ def _plain_columns(tail: Tail) -> list[str]:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun, in the plural where it must be."""
+    """Return a number with its noun, in the plural where it must be."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

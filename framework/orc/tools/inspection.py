@@ -116,13 +116,15 @@ class Inspection:
     reveals: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values that JSON can hold; dates, times and decimals are text, bytes hex."""
+        """Return the same as plain values that JSON can hold; dates, times and decimals are text, bytes
+        hex.
+        """
         found = _plain(dataclasses.asdict(self))
         assert isinstance(found, dict)
         return found
 
     def text(self, *, streams: bool = False) -> str:
-        """Tables and sentences for people; with `streams`, the sizes of all streams as well."""
+        """Return tables and sentences for people; with `streams`, the sizes of all streams as well."""
         from lockgate.framework.orc.tools.inspection_text import text_of
 
         return text_of(self, streams=streams)
@@ -277,7 +279,7 @@ def _parts(
 
 
 def _path(types: TypeTree, column: int) -> str:
-    """A column as `orc.encrypt` spells it: `a.b`, `list._elem`, `map._value`."""
+    """Return a column as `orc.encrypt` spells it: `a.b`, `list._elem`, `map._value`."""
     names: list[str] = []
     here = 0
     while here != column:

@@ -15,7 +15,7 @@ _LONGEST_CELL = 32
 
 
 def text_of(found: Inspection, *, streams: bool) -> str:
-    """All of it, safe to print: names and values come from the file's writer."""
+    """Return all of it, safe to print: names and values come from the file's writer."""
     layout = found.layout
     lines = [
         f"{found.name}: {count(layout.size, 'byte')}, {count(layout.rows, 'row')}, {layout.compression}, "
@@ -98,7 +98,7 @@ def _shown(value: Any) -> str:
 
 
 def _printable(line: str) -> str:
-    """A line without what could steer a terminal."""
+    """Return a line without what could steer a terminal."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line)
 
 

@@ -107,7 +107,7 @@ class Restreamer:
         information.footer_length = self._output.write(written)
 
     def _arranged(self, stripe: Stripe) -> list[Stream]:
-        """The streams that are kept: index before data, and in both the encrypted ones last."""
+        """Return the streams that are kept: index before data, and in both the encrypted ones last."""
         if self._new is None:
             kept = [each for each in stripe.streams if self._variants.variant_of(each.column) == each.variant]
             return sorted(kept, key=lambda each: (each.kind not in INDEX_KINDS, each.column))
@@ -163,7 +163,7 @@ class Restreamer:
     # --- statistics ---
 
     def _stripe_statistics(self, new: Sequence[NewKey]) -> bytes:
-        """The stripe statistics under the new keys."""
+        """Return the stripe statistics under the new keys."""
         number_in_file, offset = self._tail.stripes + 1, self._tail.stripe_statistics_offset
         found: dict[int, list[bytes]] = {}
         for variant in range(len(self._variants)):

@@ -151,7 +151,7 @@ def _opened(source: Any) -> Iterator[Source]:
 
 @contextmanager
 def _replacing(sink: str | os.PathLike[str] | Sink, source: object) -> Iterator[Output]:
-    """An output whose path comes into being whole or not at all."""
+    """Give an output whose path comes into being whole or not at all."""
     if not isinstance(sink, (str, os.PathLike)):
         if sink is source:
             raise InputError("a file object cannot be read and written at once; pass its path, or another")

@@ -11,7 +11,7 @@ import pyarrow.ipc
 
 
 def unsliced(table: pa.Table) -> pa.Table:
-    """The same rows, with structs that start where their buffers do."""
+    """Return the same rows, with structs that start where their buffers do."""
     for index, field in enumerate(table.schema):
         column = table.column(index)
         if _holds_struct(field.type) and any(_is_sliced(chunk) for chunk in column.chunks):
@@ -41,7 +41,7 @@ def _is_sliced(values: pa.Array) -> bool:
 
 
 def _copied(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A copy as a message between processes has it: nothing before the first row, at any depth."""
+    """Return a copy as a message between processes has it: nothing before the first row, at any depth."""
     table = pa.table([column], names=["column"])
     sink = pa.BufferOutputStream()
     with pyarrow.ipc.new_stream(sink, table.schema) as stream:

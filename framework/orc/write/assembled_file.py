@@ -137,7 +137,9 @@ class AssembledFile:
         )
 
     def _sorted(self, stripe: Stripe, index: bool) -> _Streams:
-        """The index or data streams as the file orders them: those not encrypted, then column by column."""
+        """Return the index or data streams as the file orders them: those not encrypted, then column by
+        column.
+        """
         plain: _Streams = []
         encrypted: dict[int, _Streams] = {column.root: [] for column in self._wide.columns}
         for stream in stripe.streams:
@@ -177,7 +179,7 @@ class AssembledFile:
             )
 
     def _room(self, stripe: Stripe) -> memoryview:
-        """Room for all streams of a stripe that are encrypted."""
+        """Return room for all streams of a stripe that are encrypted."""
         size = sum(stream.length for stream in stripe.streams if stream.column in self._copy_of) + SLACK
         if len(self._scratch) < size:
             # Not a bytearray, which would touch all of it to make it zero.

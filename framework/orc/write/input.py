@@ -31,8 +31,8 @@ _WRITABLE = (
 
 
 def storage_schema(schema: pa.Schema, field_ids: Mapping[str, int] | None) -> pa.Schema:
-    """The schema that is stored for rows of `schema`: times as integers, everything nullable, field ids as
-    metadata.
+    """Return the schema that is stored for rows of `schema`: times as integers, everything nullable, field
+    ids as metadata.
 
     Raises `UnsupportedTypeError` for a type that ORC cannot hold, and `InputError` for a column that was
     read as a mask.
@@ -45,7 +45,7 @@ def storage_schema(schema: pa.Schema, field_ids: Mapping[str, int] | None) -> pa
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`table` in its storage schema; `InputError` if it has other columns."""
+    """Return `table` in its storage schema; `InputError` if it has other columns."""
     if table.schema.names != schema.names:
         raise InputError(f"the rows have columns {table.schema.names}, not {schema.names}")
     columns: list[pa.ChunkedArray] = []
@@ -59,7 +59,7 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _storage_field(name: str, field: pa.Field, *, nullable: bool = True) -> pa.Field:
-    """A field as it is stored; `name` is the top-level column's."""
+    """Return a field as it is stored; `name` is the top-level column's."""
     metadata = field.metadata or {}
     if MASKED in metadata:
         raise InputError(
@@ -97,7 +97,7 @@ def _storage_type(name: str, type_: pa.DataType) -> pa.DataType:
 
 
 def _fitted(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of CHAR or VARCHAR as it is stored; inside nested columns it is checked only."""
+    """Return a column of CHAR or VARCHAR as it is stored; inside nested columns it is checked only."""
     kind = text_kind(column.field)
     if kind is not None:
         return check_text(column.name, values, kind)
@@ -110,7 +110,7 @@ def _fitted(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _inner(values: pa.Array, path: Sequence[str]) -> pa.Array:
-    """The values at a path within a nested array, without those of other rows."""
+    """Return the values at a path within a nested array, without those of other rows."""
     for name in path:
         if pa.types.is_struct(values.type):
             values = values.flatten()[values.type.get_field_index(name)]

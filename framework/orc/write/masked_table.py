@@ -55,7 +55,7 @@ class WideTable:
         )
 
     def widen(self, table: pa.Table) -> pa.Table:
-        """The wide form of `table`."""
+        """Return the wide form of `table`."""
         columns = [
             self._masks.mask_column(top, column) if top.name in self._copies else column
             for top, column in zip(self._tree.top, table.columns, strict=True)
@@ -81,7 +81,9 @@ class WideTable:
         return {name: column.number for name, column in self._wide.items()}
 
     def bloom_numbers(self, names: Sequence[str]) -> list[int]:
-        """The wide columns that get Bloom filters: of an encrypted column the copy only, never the mask."""
+        """Return the wide columns that get Bloom filters: of an encrypted column the copy only, never the
+        mask.
+        """
         shifts = {number: column.shift for column in self.columns for number in column.columns}
         numbers = bloom_numbers(names, self._tree)
         return [number + shifts.get(number, 0) for number in numbers]

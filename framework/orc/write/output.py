@@ -32,7 +32,7 @@ class Output:
         self._path: Path | None = None
         if isinstance(sink, (str, os.PathLike)):
             self._path = Path(sink)
-            self._file: Any = open(self._path, "wb")  # noqa: SIM115 (closed by close or abort)
+            self._file: Any = open(self._path, "wb")  # noqa: SIM115 - closed by close or abort
         elif callable(getattr(sink, "write", None)) and not isinstance(sink, io.TextIOBase):
             self._file = sink
         else:
@@ -48,11 +48,11 @@ class Output:
         return length
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """Return how many bytes were written."""
         return self.size
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        """Do nothing: no bytes are held back here."""
 
     def close(self) -> None:
         """Close the path; a sink of the caller's stays open."""

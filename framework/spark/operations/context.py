@@ -54,7 +54,9 @@ class Context:
 
     @property
     def privileges(self) -> frozenset[Action]:
-        """What the statement will do to the table, as Spark said when it loaded it; empty for a query."""
+        """Return what the statement will do to the table, as Spark said when it loaded it; empty for a
+        query.
+        """
         return frozenset(Action(name) for name in self._request.get("privileges", ()))
 
     @cached_property

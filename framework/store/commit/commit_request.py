@@ -43,12 +43,12 @@ class CommitRequest:
 
     @property
     def deletes(self) -> bool:
-        """Whether it takes files away."""
+        """Say whether it takes files away."""
         return self.overwrite is not None or any(entry.kind is FileKind.DELETE for entry in self.changes)
 
     @property
     def is_stream(self) -> bool:
-        """Whether it is one of a series that happens once each."""
+        """Say whether it is one of a series that happens once each."""
         return self.identifier != BATCH_COMMIT_IDENTIFIER
 
 

@@ -54,7 +54,7 @@ def check_marked(base: Collection[ManifestEntry], marked: Sequence[MarkedRows]) 
 
 
 def _check_levels(entries: Iterable[ManifestEntry], buckets: set[tuple[Any, ...]]) -> None:
-    """Within a level above 0, key ranges must not overlap, because readers do not merge there."""
+    """Raise if key ranges overlap within a level above 0, because readers do not merge there."""
     levels: dict[tuple[Any, ...], list[ManifestEntry]] = {}
     for entry in entries:
         if entry.file.level > 0 and (entry.partition, entry.bucket) in buckets:

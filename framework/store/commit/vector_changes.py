@@ -62,7 +62,7 @@ class VectorChanges:
         *,
         unread: frozenset[str],
     ) -> None:
-        """`unread` are the files among `changes` that go whatever became of them."""
+        """Start with `unread`, the files among `changes` that go whatever became of them."""
         self._table = table
         self._head = head
         self._ranges = ranges_of(table, head)
@@ -109,7 +109,7 @@ class VectorChanges:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the vectors stay as they are."""
+        """Say whether the vectors stay as they are."""
         return not self._marked and not any(name in self._ranges for name in self._gone)
 
     def write(self) -> tuple[str | None, list[str]]:

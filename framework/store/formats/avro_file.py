@@ -39,7 +39,7 @@ class AvroDataFile:
 
     @property
     def num_rows(self) -> int:
-        """How many rows the file holds."""
+        """Return how many rows the file holds."""
         return len(self._rows)
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

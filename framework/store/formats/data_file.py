@@ -45,7 +45,7 @@ class DataFile(Protocol):
 
     @property
     def num_rows(self) -> int:
-        """How many rows the file holds."""
+        """Return how many rows the file holds."""
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Read `columns`, in this order, batch by batch; CorruptFileError for damage."""

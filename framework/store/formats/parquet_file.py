@@ -44,7 +44,7 @@ class ParquetDataFile:
 
     @property
     def num_rows(self) -> int:
-        """How many rows the file holds."""
+        """Return how many rows the file holds."""
         return int(self._file.metadata.num_rows)
 
     def iter_batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -94,7 +94,7 @@ class ManifestEntry:
 
     @property
     def identifier(self) -> tuple[Any, ...]:
-        """What makes an addition and a deletion a pair."""
+        """Return what makes an addition and a deletion a pair."""
         file = self.file
         return (
             *(self.partition, self.bucket, file.level, file.file_name),

@@ -78,7 +78,7 @@ class ColumnMerge:
 
     @property
     def takes_retracts(self) -> bool:
-        """Whether a row with -U or -D may reach the column."""
+        """Say whether a row with -U or -D may reach the column."""
         of_plan = self.function in (LAST, SET, SEQUENCE)
         return of_plan or self.ignore_retract or self.function in RETRACTABLE
 
@@ -171,12 +171,12 @@ class MergePlan:
 
     @property
     def picks_rows(self) -> bool:
-        """Whether what is left of a key is one of its rows; else it is put together of several."""
+        """Say whether what is left of a key is one of its rows; else it is put together of several."""
         return self.engine in (DEDUPLICATE, FIRST_ROW)
 
     @property
     def reads_all_rows(self) -> bool:
-        """Whether older rows of a key say something that its newest row does not."""
+        """Say whether older rows of a key say something that its newest row does not."""
         return self.engine != DEDUPLICATE or self.ignore_delete
 
     def companions(self, names: Iterable[str]) -> tuple[str, ...]:

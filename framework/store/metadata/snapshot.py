@@ -66,7 +66,7 @@ class Snapshot:
 
     @property
     def commit_id(self) -> str:
-        """What tells the snapshot from another one that gets its number after a rollback."""
+        """Return what tells the snapshot from another one that gets its number after a rollback."""
         return self.uuid or f"{self.commit_user}:{self.commit_identifier}:{self.time_millis}"
 
     def to_json(self) -> dict[str, Any]:

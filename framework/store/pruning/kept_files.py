@@ -50,7 +50,7 @@ class PruningQuestion:
 
     @cached_property
     def partitions(self) -> PartitionPruner:
-        """What is left of the filters in each partition."""
+        """Return what is left of the filters in each partition."""
         return PartitionPruner(self.schema, self.predicate)
 
     def schema_of(self, schema_id: int) -> TableSchema:
@@ -63,7 +63,7 @@ class PruningQuestion:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether files with lower sequence numbers say nothing of keys that others have."""
+        """Say whether files with lower sequence numbers say nothing of keys that others have."""
         return not self.schema.sequence_fields and not (self.merge_plan and self.merge_plan.reads_all_rows)
 
     def text(self, asked: Sequence[Predicate]) -> str:

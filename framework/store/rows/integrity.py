@@ -24,7 +24,7 @@ class IntegrityPolicy:
         self._usable: dict[str, bool] = {}
 
     def mode(self, schema: TableSchema) -> Mode:
-        """How files written under `schema` are checked.
+        """Return how files written under `schema` are checked.
 
         "require" only where one of the keys that the schema names can be used here: such a file can be
         checked, so one that cannot was tampered with. A reader without the key sees masks, which nobody can
@@ -37,7 +37,7 @@ class IntegrityPolicy:
         return "require" if mode == "require" and any(map(self._can_use, sorted(names))) else "verify"
 
     def mode_of_all(self, schemas: Iterable[TableSchema]) -> Mode:
-        """One mode for files of several schemas: "require" if every schema that encrypts wants it."""
+        """Return one mode for files of several schemas: "require" if every schema that encrypts wants it."""
         modes = {
             self.mode(schema) for schema in schemas if schema.table_options.get_option(ORC_ENCRYPT).strip()
         }

@@ -69,7 +69,7 @@ class ReadRequest:
 
     @property
     def names_a_snapshot(self) -> bool:
-        """Whether one snapshot is named, by its number or by a tag."""
+        """Say whether one snapshot is named, by its number or by a tag."""
         return self.snapshot_id is not None or self.tag is not None
 
     def snapshot(self, table: TableHandle) -> Snapshot | None:
@@ -130,17 +130,19 @@ class ResolvedRead:
 
     @property
     def on_stored(self) -> Predicate:
-        """What stored rows must meet: the row filter, and the query's filters that see no mask."""
+        """Return what stored rows must meet: the row filter, and the query's filters that see no mask."""
         return normalize(all_of(self.decision.row_filter, *self._parts(masked=False)))
 
     @property
     def on_masked(self) -> Predicate:
-        """What rows must meet once values are masked, as a query may not ask about what it may not see."""
+        """Return what rows must meet once values are masked, as a query may not ask about what it may not
+        see.
+        """
         return all_of(*self._parts(masked=True))
 
     @property
     def orders_by_masks(self) -> bool:
-        """Whether the order is one of masked values, which nothing that is stored knows."""
+        """Say whether the order is one of masked values, which nothing that is stored knows."""
         return any(key.field[0] in self.decision.masks for key in self.request.order)
 
     def _parts(self, *, masked: bool) -> list[Predicate]:

@@ -96,7 +96,7 @@ class ScanPlan:
 
     @property
     def encrypted(self) -> bool:
-        """Whether files of the plan may have encrypted columns."""
+        """Say whether files of the plan may have encrypted columns."""
         return any(
             schema.table_options.get_option(table_options.ORC_ENCRYPT) for schema in self.schemas.values()
         )

@@ -49,7 +49,7 @@ class TableScan:
 
     @property
     def supports_nested_projection(self) -> bool:
-        """Whether fields inside structs can be read alone: here columns are read whole."""
+        """Say whether fields inside structs can be read alone: here columns are read whole."""
         return False
 
     def apply_projection(self, paths: Sequence[FieldPath]) -> ProjectionPushDown:

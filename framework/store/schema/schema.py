@@ -134,12 +134,14 @@ class TableSchema:
 
     @property
     def has_primary_key(self) -> bool:
-        """Whether the newest row of each key wins."""
+        """Say whether the newest row of each key wins."""
         return bool(self.primary_keys)
 
     @cached_property
     def has_vectors(self) -> bool:
-        """Whether rows are deleted by deletion vectors; a table of others may have a blank for the option."""
+        """Say whether rows are deleted by deletion vectors; a table of others may have a blank for the
+        option.
+        """
         return self.options.get(table_options.DELETION_VECTORS.key, "").strip().lower() == "true"
 
     @cached_property

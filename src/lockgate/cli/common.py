@@ -43,7 +43,7 @@ def add_keys_option(parser: argparse.ArgumentParser, *, required: bool = True) -
 
 
 def existing(path: str) -> str:
-    """The path of a file; `NotFoundError` if there is none."""
+    """Return the path of a file; `NotFoundError` if there is none."""
     if not Path(path).is_file():
         raise NotFoundError(f"there is no file {path}")
     return path

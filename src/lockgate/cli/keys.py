@@ -117,7 +117,7 @@ def _roll(options: argparse.Namespace) -> int:
 
 
 def _path_of_key_file(spec: str) -> str | None:
-    """The path of the key file in a specification; None if it names another provider."""
+    """Return the path of the key file in a specification; None if it names another provider."""
     scheme, separator, rest = spec.partition(":")
     if not separator or len(scheme) == 1 or not scheme.isalnum():
         return spec
@@ -127,7 +127,7 @@ def _path_of_key_file(spec: str) -> str | None:
 
 
 def _shown(spec: str) -> str:
-    """A specification without any possible password."""
+    """Return a specification without any possible password."""
     return _path_of_key_file(spec) or f"{spec.partition(':')[0]}:..."
 
 

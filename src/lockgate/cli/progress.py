@@ -118,7 +118,7 @@ class WatchedSource(Source):
 
 @contextmanager
 def watched(path: str, verb: str) -> Iterator[Source | str]:
-    """The file at `path`, to be read once, while a progress bar shows how far it is.
+    """Give the file at `path`, to be read once, while a progress bar shows how far it is.
 
     Without a terminal it is the path itself, which costs nothing.
     """

@@ -35,7 +35,7 @@ class Verdict:
         return self.status in ("verified", "absent", "unverified")
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return it as JSON holds it."""
         return {**vars(self), "ok": self.ok}
 
     def __str__(self) -> str:

@@ -76,7 +76,7 @@ class Environment:
 
     @property
     def request(self) -> dict[str, object]:
-        """What is asked for, as the object REQ."""
+        """Return what is asked for, as the object REQ."""
         asked = self.asked
         return {
             "accessTime": asked.now.timestamp() * 1000,
@@ -196,6 +196,7 @@ _CONTEXT: Mapping[str, Callable[[Environment], object]] = {
     "getTagAttributes": _bound(_attributes),
     "getTagAttribute": _bound(_attribute),
     "getAttributeValue": _bound(_attribute),
+    # A list of None or of a mapping, which `object` does not say.
     "getAttributeNames": _bound(lambda e, kind: list(_attributes(e, kind) or ())),  # type: ignore[call-overload]
     "getAttributeValueForAllMatchingTags": _bound(
         lambda e, kind, name: [_of_tag(tag).get(name) for tag in _tags_of(e, kind)]

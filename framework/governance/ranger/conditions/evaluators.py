@@ -230,7 +230,7 @@ def _schedules(values: Sequence[str], options: Mapping[str, Any], service: Defin
 
 
 def _together(wanted: bool) -> Maker:
-    """Columns of Hive that are read by one query, such as `db.people.name`."""
+    """Return columns of Hive that are read by one query, such as `db.people.name`."""
 
     def make(values: Sequence[str], options: Mapping[str, Any], service: Defined) -> Condition:
         matchers = [_column(value, service.resources) for value in values]

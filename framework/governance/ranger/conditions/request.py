@@ -51,12 +51,12 @@ class Asked:
 
     @property
     def is_any(self) -> bool:
-        """Whether any access at all is asked for."""
+        """Say whether any access at all is asked for."""
         return self.access in ("", ANY)
 
     @property
     def is_wide(self) -> bool:
-        """Whether a policy about a part of the resource counts."""
+        """Say whether a policy about a part of the resource counts."""
         return self.is_any or self.scope == "SELF_OR_DESCENDANTS"
 
     @property

@@ -42,7 +42,7 @@ def tokens_of(script: str) -> list[Token]:
             raise ScriptError(f"the script cannot be read at character {position}")
         if match.lastgroup in ("number", "text", "name", "sign"):
             text = _meant(match.group()) if match.lastgroup == "text" else match.group()
-            found.append(Token(match.lastgroup, text, position))  # type: ignore[arg-type]
+            found.append(Token(match.lastgroup, text, position))  # type: ignore[arg-type]  # a group matched
         position = match.end()
     return [*found, Token("end", "", position)]
 

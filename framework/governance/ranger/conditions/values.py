@@ -43,6 +43,7 @@ def number_of(value: object) -> float:
     if isinstance(value, datetime):
         return value.timestamp() * 1000
     try:
+        # Whatever float() does not take raises TypeError.
         return float(value or 0) if not isinstance(value, list | Mapping) else math.nan  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return math.nan
@@ -55,7 +56,7 @@ def _is_number(value: object) -> bool:
 def added(one: object, other: object) -> object:
     """Return `one + other`: a sum of numbers, else the texts one after the other."""
     if _is_number(one) and _is_number(other):
-        return one + other  # type: ignore[operator]
+        return one + other  # type: ignore[operator]  # both are numbers
     return text_of(one) + text_of(other)
 
 
@@ -111,7 +112,7 @@ def is_member(name: object, value: object) -> bool:
 
 def _item(value: object, index: int) -> object:
     inside = isinstance(value, Sequence) and 0 <= index < len(value)
-    return value[index] if inside else None  # type: ignore[index]
+    return value[index] if inside else None  # type: ignore[index]  # a sequence
 
 
 def _index_of(value: Any, wanted: object) -> int:

@@ -163,7 +163,7 @@ class Engine:
     def _ask_tags(self, search: Search, zone: Zone | None, name: str, result: Result) -> None:
         if self.tag_policies is not None and search.asked.tags:
             own_tags = zone is not None and zone.has_own_tags
-            fresh = lambda: self.fresh(search.asked, search.kind)  # noqa: E731
+            fresh = lambda: self.fresh(search.asked, search.kind)  # noqa: E731 - shorter than a function
             self.tag_policies.walk(search, fresh, name, own_tags, result)
 
     def groups_of(self, user: str) -> frozenset[str] | None:
@@ -173,7 +173,7 @@ class Engine:
 
     @property
     def decides_simply(self) -> bool:
-        """Whether neither tags nor zones nor audit filters matter."""
+        """Say whether neither tags nor zones nor audit filters matter."""
         tagged = self.tag_policies is not None and self._tags is not None
         return not (tagged or self.zones.by_name or self._audit_filters)
 

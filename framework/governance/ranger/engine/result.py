@@ -60,5 +60,5 @@ class Result:
 
     @property
     def is_final(self) -> bool:
-        """Whether no policy can change anything."""
+        """Say whether no policy can change anything."""
         return self.determined and self.audit_determined

@@ -62,7 +62,7 @@ class Element:
         return self._wild and ("*" in value or "?" in value)
 
     def _sets(self) -> tuple[frozenset[str], list[str]]:
-        """Plain values, for one look-up, and globs: most elements are nothing else."""
+        """Return plain values, for one look-up, and globs: most elements are nothing else."""
         exact = (value for value in self._values if not self._is_wild(value))
         return (
             frozenset(value.lower() if self.ignore_case else value for value in exact),

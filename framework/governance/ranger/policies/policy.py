@@ -37,7 +37,7 @@ class Policy:
 
     @property
     def denies_all_else(self) -> bool:
-        """Whether whatever the policy does not allow is denied."""
+        """Say whether whatever the policy does not allow is denied."""
         return bool(self.said.get("isDenyAllElse"))
 
     @property

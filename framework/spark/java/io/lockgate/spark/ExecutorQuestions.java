@@ -15,7 +15,7 @@ import java.util.regex.Pattern;
  * goes on as it came.
  */
 public final class ExecutorQuestions {
-  /** What executors send a question and get its answer by. */
+  /** Endpoint by which executors ask the driver's Python. */
   static final int LONGEST = 4 << 20;
 
   private static final Pattern SCOPE = Pattern.compile("keys-[0-9a-f]{32}(!strict)?");

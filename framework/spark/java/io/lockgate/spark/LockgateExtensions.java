@@ -26,7 +26,7 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
           + " (lockgate.configure(builder) sets it), before the first session of the process; one"
           + " that runs can't take it";
 
-  /** What a session shares with the sessions that are made of it; equal only if identical. */
+  /** State that a session shares with the sessions made of it; equal only if identical. */
   private static final Set<SparkSessionExtensions> EXTENDED =
       Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 

@@ -56,7 +56,7 @@ public final class Failure extends AnalysisException {
         "");
   }
 
-  @SuppressWarnings("unchecked")
+  @SuppressWarnings("unchecked") // erased: what is thrown stays what it is
   private static <E extends Throwable> RuntimeException pastTheCompiler(Throwable failure)
       throws E {
     throw (E) failure;

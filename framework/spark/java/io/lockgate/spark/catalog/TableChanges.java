@@ -54,7 +54,7 @@ public final class TableChanges {
    * The SQL of a default, empty if there is to be none; its successor, an expression, need not have
    * any.
    */
-  @SuppressWarnings("deprecation")
+  @SuppressWarnings("deprecation") // the text is what is stored
   private static String sql(TableChange.UpdateColumnDefaultValue change) {
     return change.newDefaultValue();
   }

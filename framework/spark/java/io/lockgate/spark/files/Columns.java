@@ -272,7 +272,10 @@ public final class Columns {
     return views.toArray(Vectors.View[]::new);
   }
 
-  /** Where in a wanted column a view is, and what turns wall clocks in it into instants. */
+  /**
+   * A view's position in a wanted column, and the function that turns its wall clocks into
+   * instants.
+   */
   private record Location(Wanted column, String path, LongUnaryOperator toInstant) {
     Location in(String part) {
       return new Location(column, path + SEPARATOR + part, toInstant);

@@ -137,7 +137,7 @@ public final class DeletedRows {
     return bitmap;
   }
 
-  /** How many rows are deleted. */
+  /** Returns how many rows are deleted. */
   public long cardinality() {
     return parts.values().stream().mapToLong(RoaringBitmap::getLongCardinality).sum();
   }

@@ -10,7 +10,7 @@ public final class FileColumns {
   /** The URI of the row's file, as the plan of a scan names it. */
   public static final String PATH = "_FILE_PATH";
 
-  /** How many rows of the file come before the row. */
+  /** The number of rows in the file before the row. */
   public static final String ROW_INDEX = "_ROW_INDEX";
 
   /** The row's partition, spelled {@code day=2024-02-29/hour=3}; empty where there are none. */
@@ -19,10 +19,10 @@ public final class FileColumns {
   /** The number of the row's bucket. */
   public static final String BUCKET = "_BUCKET";
 
-  /** Of a table with a primary key: what its writer numbered the row with. Files hold it. */
+  /** The number that the writer of a table with a primary key gave the row. Files hold it. */
   public static final String SEQUENCE_NUMBER = "_SEQUENCE_NUMBER";
 
-  /** What the row does to its key, as a number; null in files of tables without keys. */
+  /** The row's kind, as a number; null in files of tables without keys. */
   public static final String VALUE_KIND = "_VALUE_KIND";
 
   /** The row's id where the file holds it, of rows that lay in another file before; else null. */

@@ -238,7 +238,7 @@ final class StoredTail {
     return storedContent;
   }
 
-  /** Where the stripes end and the tail begins, counted from the end of the file. */
+  /** Returns where the stripes end and the tail begins, counted from the end of the file. */
   long start() {
     return windowStart + start;
   }
@@ -253,7 +253,7 @@ final class StoredTail {
     return ByteBuffer.wrap(window, postScriptAt, window.length - postScriptAt);
   }
 
-  /** Where the bytes begin that are held in memory. */
+  /** Returns where the bytes begin that are held in memory. */
   long held() {
     return windowStart;
   }

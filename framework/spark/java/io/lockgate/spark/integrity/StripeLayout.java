@@ -38,7 +38,7 @@ final class StripeLayout {
     this.granules = tag;
   }
 
-  /** How many granules a stream of so many bytes has. */
+  /** Returns how many granules a stream of so many bytes has. */
   static int granules(long length) {
     return (int) ((length + GranuleMac.GRANULE - 1) / GranuleMac.GRANULE);
   }
@@ -105,7 +105,7 @@ final class StripeLayout {
     return true;
   }
 
-  /** How many granules the stripe has, those of its footer included. */
+  /** Returns how many granules the stripe has, those of its footer included. */
   int granules() {
     return granules;
   }
@@ -119,13 +119,13 @@ final class StripeLayout {
     return piece + 1 < starts.length ? starts[piece + 1] : end;
   }
 
-  /** Where the granule begins that holds a position in the stripe. */
+  /** Returns where the granule begins that holds a position in the stripe. */
   long granuleStart(long position) {
     long start = starts[piece(position)];
     return position - (position - start) % GranuleMac.GRANULE;
   }
 
-  /** Where the granule ends that holds a position in the stripe. */
+  /** Returns where the granule ends that holds a position in the stripe. */
   long granuleEnd(long position) {
     return Math.min(granuleStart(position) + GranuleMac.GRANULE, end(piece(position)));
   }

@@ -91,7 +91,7 @@ final class TaggingOutput extends OutputStream {
     return copy.array();
   }
 
-  /** Whether a stripe waits to be passed on. */
+  /** Tells whether a stripe waits to be passed on. */
   boolean waiting() {
     return end > lastStripeEnd;
   }

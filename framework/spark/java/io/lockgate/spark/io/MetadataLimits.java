@@ -19,7 +19,7 @@ public final class MetadataLimits {
 
   private MetadataLimits() {}
 
-  /** How many bytes compressed metadata of so many stored bytes may unpack to. */
+  /** Returns how many bytes compressed metadata of so many stored bytes may unpack to. */
   public static long mostUnpacked(long stored) {
     return mostUnpacked(stored, System.getenv(VARIABLE));
   }
@@ -39,7 +39,7 @@ public final class MetadataLimits {
     return Long.parseLong(given);
   }
 
-  /** What is wrong with metadata that unpacks to more than it may. */
+  /** Returns what is wrong with metadata that unpacks to more than it may. */
   public static String tooMuch(String what, long stored, long most) {
     return String.format(
         "%s: its %d bytes unpack to more than %d; if they are no attack, set %s to a number of"

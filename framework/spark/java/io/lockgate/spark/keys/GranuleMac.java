@@ -29,7 +29,7 @@ public final class GranuleMac {
 
   private static final int TAG_BITS = 8 * TAG_LENGTH;
 
-  /** What a granule is "decrypted" into: never looked at. */
+  /** Output of "decrypting" a granule: never looked at. */
   private static final ThreadLocal<byte[]> SCRATCH =
       ThreadLocal.withInitial(() -> new byte[GRANULE]);
 

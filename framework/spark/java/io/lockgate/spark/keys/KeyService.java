@@ -27,7 +27,7 @@ public final class KeyService {
         }
       };
 
-  /** How this JVM reaches the driver: set on executors by the plugin, null in the driver itself. */
+  /** The way to the driver: set on executors by the plugin, null in the driver itself. */
   private static volatile DriverLink driver;
 
   private KeyService() {}
@@ -192,7 +192,7 @@ public final class KeyService {
       this.kind = kind;
     }
 
-    /** Whether the driver answered that this session may not have the key. */
+    /** Tells whether the driver answered that this session may not have the key. */
     public boolean denied() {
       return kind.equals("KeyDeniedError");
     }

@@ -35,7 +35,9 @@ record Execution(
     return plans instanceof IncrementalExecution;
   }
 
-  /** Whether only the empty result of a command is fetched, which ran in an execution before. */
+  /**
+   * Tells whether only the empty result of a command is fetched, which ran in an execution before.
+   */
   boolean fetchesResult() {
     return !isBatch()
         && plans.analyzed() instanceof Command

@@ -26,7 +26,7 @@ final class Executions {
   private static final int MOST_CHECKPOINTS = 64;
   private static final int MOST_STREAMS = 256;
 
-  /** Of a stream that goes on: what its first batch said, and the batches that came since. */
+  /** A running stream: the record of its first batch, and the batches since then. */
   private static final class Stream {
     private final SparkSession session;
     private final ObjectNode line;

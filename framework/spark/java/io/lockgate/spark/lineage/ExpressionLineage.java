@@ -19,7 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
 import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** What an expression depends on, given what the columns that it may name depend on. */
+/** The sources of an expression, given the sources of the columns that it may name. */
 final class ExpressionLineage {
   private final PlanLineage plans;
 
@@ -147,7 +147,7 @@ final class ExpressionLineage {
     return sum(keys, Dependencies.WINDOW, in, outer);
   }
 
-  /** What a subquery's filters and joins look at decides what the value is, not only which rows. */
+  /** Adds a subquery's filters and joins: they decide what the value is, not only which rows. */
   private Dependencies subquery(
       SubqueryExpression subquery, Scope in, Map<Long, Dependencies> outer) {
     Scope inner = plans.walk(subquery.plan(), in.within(outer));

@@ -4,7 +4,9 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 
-/** What functions leave of a value: all of it, nothing that shows it, or something in between. */
+/**
+ * The part of a value that functions leave: all, nothing that shows it, or something in between.
+ */
 final class Functions {
   /** By name, for some of them are not in every version of Spark. */
   private static final Set<String> KEEP =

@@ -33,7 +33,7 @@ public final class LineageListener extends SparkListener {
   private static final long TELL_MILLIS = 1_000;
   private static volatile LineageListener current;
 
-  /** What is known of an execution that has begun. */
+  /** An execution that has begun. */
   private record Begun(long root, long time, String description, Map<String, String> confs) {}
 
   /** A record, and the session that it is of. */
@@ -69,7 +69,7 @@ public final class LineageListener extends SparkListener {
     context.addSparkListener(listener);
   }
 
-  /** What a session wants recorded: off, writes or all. */
+  /** Recording that a session wants: off, writes or all. */
   static String mode(Map<String, String> confs) {
     return confs.getOrDefault(MODE, "writes");
   }

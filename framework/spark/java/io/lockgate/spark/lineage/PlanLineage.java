@@ -49,7 +49,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * <p>A node that is not known loses nothing: whatever goes in may be in everything that comes out.
  */
 final class PlanLineage {
-  /** What programs say themselves about a column that no plan shows: a list of table and column. */
+  /**
+   * Sources that a program declares for a column that no plan shows: a list of table and column.
+   */
   static final String DECLARED = "lockgate.lineage";
 
   private static final int MOST_STEPS = 200_000;
@@ -357,7 +359,7 @@ final class PlanLineage {
     return out;
   }
 
-  /** What a column's metadata says of its sources, or null. */
+  /** Returns what a column's metadata says of its sources, or null. */
   Dependencies declared(Metadata metadata) {
     if (!metadata.contains(DECLARED)) {
       return null;

@@ -8,7 +8,9 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** What one node of a plan gives: its columns, and the columns that decide which rows there are. */
+/**
+ * The output of one node of a plan: its columns, and the columns that decide which rows there are.
+ */
 final class Scope {
   final Map<Long, Dependencies> columns = new HashMap<>();
   final Dependencies rows = new Dependencies();

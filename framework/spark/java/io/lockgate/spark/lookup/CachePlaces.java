@@ -11,7 +11,9 @@ import java.util.stream.Stream;
 final class CachePlaces {
   private static final String ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR";
 
-  /** Where Python's {@code tempfile} looks for a folder for temporary files, in this order. */
+  /**
+   * Folders in which Python's {@code tempfile} looks for one for temporary files, in this order.
+   */
   private static final List<String> TEMPORARY_VARIABLES = List.of("TMPDIR", "TEMP", "TMP");
 
   private static final List<String> TEMPORARY_FOLDERS = List.of("/tmp", "/var/tmp", "/usr/tmp");

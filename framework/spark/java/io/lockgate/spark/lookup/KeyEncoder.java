@@ -58,7 +58,7 @@ final class KeyEncoder {
     return words[0];
   }
 
-  /** How many words the key has, the hash being the first. */
+  /** Returns how many words the key has, the hash being the first. */
   int count() {
     return count;
   }

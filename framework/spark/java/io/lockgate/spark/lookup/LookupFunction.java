@@ -105,7 +105,7 @@ public final class LookupFunction implements UnboundFunction {
       return "lockgate.lookup";
     }
 
-    /** What a plan shows. */
+    /** Returns what a plan shows. */
     @Override
     public String toString() {
       return canonicalName();

@@ -9,7 +9,7 @@ import java.util.Locale;
  * {@code rowcodec} has the format and its reasons.
  */
 final class RowShape {
-  /** How a column is kept; the names in lower case are those that Python gives. */
+  /** Forms in which a column is kept; the names in lower case are those that Python gives. */
   enum Kind {
     BOOLEAN,
     INT8,
@@ -35,7 +35,7 @@ final class RowShape {
 
   final Kind[] kinds;
 
-  /** Of a column of fixed width its word, of another its number among those. */
+  /** The word of a column of fixed width, the number among those of another width. */
   final int[] places;
 
   final int nullWords;

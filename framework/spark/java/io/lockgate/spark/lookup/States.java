@@ -201,7 +201,7 @@ final class States {
     }
   }
 
-  /** Whether a state is the one asked for by a mark; 0: any is. */
+  /** Tells whether a state is the one asked for by a mark; 0: any is. */
   private static boolean isOf(long asked, long mark) {
     return asked == 0 || asked == mark;
   }

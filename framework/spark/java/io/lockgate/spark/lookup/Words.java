@@ -41,7 +41,7 @@ final class Words implements AutoCloseable {
     }
   }
 
-  /** How many words there are. */
+  /** Returns how many words there are. */
   long count() {
     return count;
   }
@@ -50,7 +50,9 @@ final class Words implements AutoCloseable {
     return Platform.getLong(null, address(index));
   }
 
-  /** Where a word lies in memory, and {@link #MOST_TOGETHER} words of the file from it on. */
+  /**
+   * Returns where a word lies in memory, and {@link #MOST_TOGETHER} words of the file from it on.
+   */
   long address(long index) {
     long at = index * Long.BYTES;
     return addresses[(int) (at >>> STEP_BITS)] + (at & (STEP - 1));

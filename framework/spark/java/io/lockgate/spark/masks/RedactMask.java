@@ -100,7 +100,7 @@ final class RedactMask implements MaskTree.Leaves {
     return ((DoubleColumnVector) vector).vector;
   }
 
-  /** What stands for a digit in numbers: a replacement that is no digit leaves 9, as in ORC. */
+  /** The replacement of a digit in numbers: one that is no digit leaves 9, as in ORC. */
   private int digit() {
     int value = Character.getNumericValue(replacements[DIGIT_PLACE]);
     return value >= 0 && value <= 9 ? value : 9;

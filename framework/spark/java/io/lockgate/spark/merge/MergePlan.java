@@ -66,7 +66,7 @@ public record MergePlan(
           column.hasNonNull("time_field") ? column.get("time_field").asText() : null);
     }
 
-    /** Why a row cannot be taken back from this column. */
+    /** Returns why a row cannot be taken back from this column. */
     public IllegalArgumentException noRetract() {
       return new IllegalArgumentException(
           "column '"

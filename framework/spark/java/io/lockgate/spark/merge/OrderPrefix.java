@@ -21,7 +21,7 @@ import org.apache.spark.unsafe.types.ByteArray;
  * stand for different values.
  */
 final class OrderPrefix {
-  /** What a null has; nulls come first. */
+  /** The prefix of a null; nulls come first. */
   private static final long LEAST = Long.MIN_VALUE;
 
   private OrderPrefix() {}

@@ -29,7 +29,7 @@ public final class RowMerge implements BatchSource {
     void giveBack(MergePage page);
   }
 
-  /** Where an input is. */
+  /** The position of an input. */
   private static final class Cursor {
     private final Input input;
     private final int order;

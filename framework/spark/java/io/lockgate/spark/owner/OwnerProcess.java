@@ -103,7 +103,7 @@ final class OwnerProcess implements Runnable {
     }
   }
 
-  /** Where Spark puts what is shipped with an application: `--py-files` among it. */
+  /** The folder of files shipped with an application, `--py-files` among them. */
   private static String shippedFiles() {
     File root = new File(SparkFiles.getRootDirectory());
     StringBuilder path = new StringBuilder(root.getPath());

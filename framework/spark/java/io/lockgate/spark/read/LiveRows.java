@@ -27,7 +27,7 @@ final class LiveRows implements DataFileReader {
     this.batchRows = batchRows;
   }
 
-  /** Which rows of some columns are left, and these rows as columns; no value is copied. */
+  /** The rows of some columns that are left, and these rows as columns; no value is copied. */
   private final class Selection {
     private final ColumnVector numbers;
     private final int[] rows = new int[batchRows];

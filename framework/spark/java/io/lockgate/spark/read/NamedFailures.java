@@ -78,7 +78,7 @@ final class NamedFailures implements DataFileReader {
     }
   }
 
-  /** Whether an error says already what it is about, or is none of a file. */
+  /** Tells whether an error says already what it is about, or is none of a file. */
   private static boolean isNamed(Exception failure) {
     return failure instanceof SparkThrowable
         || failure instanceof TaskKilledException
@@ -118,7 +118,7 @@ final class NamedFailures implements DataFileReader {
         || closed != null && String.valueOf(closed.getMessage()).endsWith(DENIED);
   }
 
-  /** Whether an error is of the way to a file, which says nothing of what the file holds. */
+  /** Tells whether an error is of the way to a file, which says nothing of what the file holds. */
   private static boolean isOfStorage(Exception failure) {
     return caused(failure, java.net.SocketException.class) != null
         || caused(failure, java.net.UnknownHostException.class) != null
@@ -141,7 +141,7 @@ final class NamedFailures implements DataFileReader {
         + " back to a snapshot without it";
   }
 
-  /** What an error and its first cause say. */
+  /** Returns what an error and its first cause say. */
   private static String reason(Exception failure) {
     Throwable first = failure;
     while (first.getCause() != null) {

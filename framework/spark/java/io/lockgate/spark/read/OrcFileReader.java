@@ -34,7 +34,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads a range of one ORC file batch by batch, as Spark's columns. */
 public final class OrcFileReader implements DataFileReader {
-  /** How to read: the range, the filters to skip by, and how many rows at a time. */
+  /** Options of a read: the range, the filters to skip by, and the rows at a time. */
   public record Settings(long start, long length, SearchArguments filters, int batchRows) {}
 
   /** Whose keys open the file, and what is asked of its integrity tags. */

@@ -54,7 +54,7 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
         read);
   }
 
-  /** What was read. */
+  /** Returns what was read. */
   LockgateScan scan() {
     return read.scan();
   }

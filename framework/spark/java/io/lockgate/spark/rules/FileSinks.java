@@ -26,7 +26,7 @@ final class FileSinks {
    * <p>Spark keeps them in fields of its own, and nowhere else. A sink without such fields counts
    * as one that does not encrypt, of which users are warned.
    */
-  @SuppressWarnings("unchecked")
+  @SuppressWarnings("unchecked") // a ClassCastException is caught
   static Map<String, String> options(Sink sink) {
     try {
       return options(

@@ -37,7 +37,7 @@ public final class FlowCheck {
   private FlowCheck() {}
 
   /** Look at one writing command; others are none of ours. */
-  @SuppressWarnings("deprecation")
+  @SuppressWarnings("deprecation") // streams still write by WriteToDataSourceV2
   public static void look(LogicalPlan plan) {
     if (plan instanceof V2WriteCommand write
         && write.table() instanceof DataSourceV2Relation written) {
@@ -62,7 +62,7 @@ public final class FlowCheck {
    * Of a stream's batch for a table, or for a sink such as Kafka or the console, of which the plan
    * has no name.
    */
-  @SuppressWarnings("deprecation")
+  @SuppressWarnings("deprecation") // streams still write by WriteToDataSourceV2
   private static void batch(WriteToDataSourceV2 write) {
     StreamExecution stream = stream();
     if (write.relation().isDefined()) {
@@ -129,7 +129,9 @@ public final class FlowCheck {
     tell(query, path, null);
   }
 
-  /** Of files: {@code encrypt} is the option by which ORC encrypts columns of them. */
+  /**
+   * Reports a flow into files; {@code encrypt} is the option by which ORC encrypts their columns.
+   */
   private static void tell(LogicalPlan query, String path, String encrypt) {
     Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
     if (!found.isEmpty()) {

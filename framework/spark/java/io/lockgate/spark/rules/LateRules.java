@@ -21,7 +21,7 @@ public final class LateRules extends Rule<LogicalPlan> {
 
   private final SparkSession session;
 
-  /** For one session. */
+  /** Makes the rules of one session. */
   public LateRules(SparkSession session) {
     this.session = session;
   }

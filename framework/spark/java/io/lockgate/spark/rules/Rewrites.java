@@ -38,7 +38,7 @@ public final class Rewrites extends Rule<LogicalPlan> {
   private Rewrites() {}
 
   @Override
-  @SuppressWarnings("deprecation")
+  @SuppressWarnings("deprecation") // streams still write by WriteToDataSourceV2
   public LogicalPlan apply(LogicalPlan plan) {
     if (plan instanceof DeleteFromTable delete
         && delete.condition().equals(Literal.TrueLiteral())

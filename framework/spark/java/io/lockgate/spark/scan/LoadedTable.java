@@ -67,7 +67,9 @@ public abstract class LoadedTable {
     return names("primary_key");
   }
 
-  /** Why a statement (DELETE, UPDATE, MERGE) would not do what it says; null where it does. */
+  /**
+   * Returns why a statement (DELETE, UPDATE, MERGE) would not do what it says; null where it does.
+   */
   public String whyRefused(String statement) {
     JsonNode reason = spec.path("refused_statements").path(statement);
     return reason.isTextual() ? reason.asText() : null;
@@ -82,7 +84,7 @@ public abstract class LoadedTable {
     return spec.get("scan_metrics");
   }
 
-  /** How rows are shown; null where they are shown as they are. */
+  /** Returns how rows are shown; null where they are shown as they are. */
   public RowView view() {
     return null;
   }
@@ -131,7 +133,7 @@ public abstract class LoadedTable {
     return basis;
   }
 
-  /** What tells that snapshot from another one that gets its number after a rollback. */
+  /** Returns what tells that snapshot from another one that gets its number after a rollback. */
   public String basisCommit() {
     return basisCommit;
   }

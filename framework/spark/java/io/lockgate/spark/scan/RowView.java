@@ -57,7 +57,7 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
     return !arrays && !isKind(column) && !isId(column);
   }
 
-  /** What must be read to show columns of the view. */
+  /** Returns what must be read to show columns of the view. */
   StructType stored(StructType shown, StructType table) {
     Set<String> names = new LinkedHashSet<>();
     StructType stored = new StructType();

@@ -146,7 +146,7 @@ public final class WriteSpec implements Serializable {
     return bytes > 0 ? bytes : DEFAULT_FILE_SIZE;
   }
 
-  /** What the names of all files of this write start with, after "data-". */
+  /** Returns what the names of all files of this write start with, after "data-". */
   String writeId() {
     return writeId;
   }
@@ -187,12 +187,12 @@ public final class WriteSpec implements Serializable {
     return sequence;
   }
 
-  /** Whether the smaller values of {@link #sequence()} are newer. */
+  /** Tells whether the smaller values of {@link #sequence()} are newer. */
   boolean descending() {
     return descending;
   }
 
-  /** How rows of one key merge; null where the newest is the row. */
+  /** Returns how rows of one key merge; null where the newest is the row. */
   MergePlan mergePlan() {
     return mergePlan == null || mergePlan.engine().equals(MergePlan.DEDUPLICATE) ? null : mergePlan;
   }
@@ -224,7 +224,7 @@ public final class WriteSpec implements Serializable {
     return firstSequences.getOrDefault(bucket, firstSequence);
   }
 
-  /** What is kept in manifests of a column, null where that is nothing. */
+  /** Returns what is kept in manifests of a column, null where that is nothing. */
   FileStatistics.Mode statistics(String column) {
     return statistics.get(column);
   }
@@ -241,7 +241,9 @@ public final class WriteSpec implements Serializable {
     return keyScope;
   }
 
-  /** Whether texts may be stored by dictionaries, whose sizes tell how many values there are. */
+  /**
+   * Tells whether texts may be stored by dictionaries, whose sizes tell how many values there are.
+   */
   boolean dictionaries() {
     return dictionaries;
   }

@@ -6,7 +6,7 @@ import org.apache.spark.unsafe.types.ByteArray;
 public final class Order {
   private Order() {}
 
-  @SuppressWarnings("unchecked")
+  @SuppressWarnings("unchecked") // values of one type compare with each other
   public static int compare(Object left, Object right) {
     if (left == null || right == null) {
       return left == right ? 0 : left == null ? -1 : 1;
