@@ -1,0 +1,73 @@
+"""Distinct values of a column, ascending, and the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from lockgate.pushdown.index.value_kinds import Key, ValueKind
+
+Rows = npt.NDArray[np.uint32]
+
+NULL = -1
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Values of a column: `keys` ascend, `codes` say for each row which of them it has, `NULL` for none."""
+
+    kind: ValueKind
+    keys: Sequence[Key]
+    codes: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, kind: ValueKind, column: pa.Array) -> Distinct:
+        """Return the distinct values of a column of its Arrow type."""
+        codes = np.full(len(column), NULL, np.int64)
+        keys = kind.keys(column.drop_null())
+        if isinstance(keys, np.ndarray):
+            values, inverse = np.unique(keys, return_inverse=True)
+            found: list[Key] = values.tolist()
+        else:
+            encoded = keys.dictionary_encode()
+            order = pc.sort_indices(encoded.dictionary)
+            ranks = np.empty(len(order), np.int64)
+            ranks[order.to_numpy()] = np.arange(len(order))
+            inverse = ranks[encoded.indices.to_numpy(zero_copy_only=False)] if len(order) else ranks
+            found = encoded.dictionary.take(order).to_pylist()
+        codes[np.asarray(column.is_valid())] = inverse
+        return cls(kind, found, codes)
+
+    @cached_property
+    def _sorted(self) -> tuple[Rows, npt.NDArray[np.int64]]:
+        rows = np.argsort(self.codes, kind="stable")
+        starts = np.searchsorted(self.codes[rows], np.arange(NULL, len(self.keys) + 1))
+        return rows.astype(np.uint32), starts
+
+    def rows_of(self, code: int) -> Rows:
+        """Return the rows that have a value, or NULL, ascending."""
+        rows, starts = self._sorted
+        return rows[starts[code + 1] : starts[code + 2]]
+
+
+def roaring(rows: Rows) -> bytes:
+    """Return rows as a Roaring bitmap in the portable format."""
+    bitmap = BitMap(rows)
+    bitmap.run_optimize()
+    return bytes(bitmap.serialize())
+
+
+def read_roaring(data: bytes, rows: int) -> BitMap:
+    """Read a bitmap of rows of a file that has so many; ValueError for anything else."""
+    found = BitMap.deserialize(data)
+    # A few bytes can stand for billions of rows.
+    if found and found.max() >= rows:
+        raise ValueError(f"a bitmap holds row {found.max()} of a file of {rows} rows")
+    return found

@@ -1,0 +1,135 @@
+"""Kinds of indexed values, and values as keys: whole numbers or bytes that sort as Java sorts the values.
+
+Booleans, dates and times are numbers; a timestamp counts milliseconds or microseconds, a decimal its least
+digits. Of the numbers that stand for floats, -0.0 is less than 0.0, and the one NaN is the greatest.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import Enum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Key: TypeAlias = "int | bytes"
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Keys: TypeAlias = "Numbers | pa.BinaryArray"
+
+
+class ValueKind(Enum):
+    """A kind of values: how one is stored in an index (`struct` format, none for texts and bytes)."""
+
+    BOOLEAN = ("boolean", "?")
+    TINYINT = ("tinyint", "b")
+    SMALLINT = ("smallint", "h")
+    INT = ("int", "i")
+    BIGINT = ("bigint", "q")
+    FLOAT = ("float", "i")
+    DOUBLE = ("double", "q")
+    TEXT = ("text", "")
+    BYTES = ("bytes", "")
+    MILLIS = ("timestamp of milliseconds", "q")
+    MICROS = ("timestamp of microseconds", "q")
+    DECIMAL = ("decimal", "q")
+
+    def __init__(self, label: str, code: str) -> None:
+        self.label = label
+        self._code = struct.Struct(f">{code}")
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether keys are bytes."""
+        return self in (ValueKind.TEXT, ValueKind.BYTES)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether values that differ may have one key: writers put finer times into columns of
+        milliseconds."""
+        return self is ValueKind.MILLIS
+
+    @property
+    def width(self) -> int:
+        """The bytes of a stored value, 0 if they differ."""
+        return 0 if self.is_bytes else self._code.size
+
+    def pack(self, key: Key) -> bytes:
+        """Return the stored bytes of a value."""
+        if isinstance(key, bytes):
+            return struct.pack(">i", len(key)) + key
+        return self._code.pack(_bits(key, self._float_width))
+
+    def unpack(self, data: bytes, at: int) -> tuple[Key, int]:
+        """Return the value stored at a place, and where it ends."""
+        if not self.is_bytes:
+            return _bits(int(self._code.unpack_from(data, at)[0]), self._float_width), at + self._code.size
+        (length,) = struct.unpack_from(">i", data, at)
+        end = at + 4 + length
+        if length < 0 or end > len(data):
+            raise ValueError("a value ends beyond the index")
+        return data[at + 4 : end], end
+
+    @property
+    def _float_width(self) -> int:
+        return {ValueKind.FLOAT: 32, ValueKind.DOUBLE: 64}.get(self, 0)
+
+    def bits(self, numbers: Numbers) -> Numbers:
+        """Return the bits of floats that numbers stand for; other numbers as they are."""
+        width = self._float_width
+        return numbers if not width else _flipped(numbers, width)
+
+    def keys(self, values: pa.Array) -> Keys:
+        """Return the keys of values without nulls, of the Arrow type of their column."""
+        if self.is_bytes:
+            return values.cast(pa.binary())
+        if self._float_width:
+            return _flipped(_float_bits(values), self._float_width)
+        if self is ValueKind.DECIMAL:
+            return _unscaled(values)
+        if pa.types.is_timestamp(values.type):
+            return self._counted(values)
+        if pa.types.is_date(values.type) or pa.types.is_time(values.type):
+            values = values.cast(pa.int32())
+        return _numbers(values)
+
+    def _counted(self, values: pa.Array) -> Numbers:
+        counted, unit = _numbers(values.cast(pa.int64())), values.type.unit
+        per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+        wanted = 10**3 if self is ValueKind.MILLIS else 10**6
+        if per_second <= wanted:
+            return counted * (wanted // per_second)
+        return counted // (per_second // wanted)
+
+
+def key_of(kind: ValueKind, value: pa.Scalar) -> Key:
+    """Return the key of one value, of the Arrow type of its column."""
+    keys = kind.keys(pa.array([value], value.type))
+    return int(keys[0]) if isinstance(keys, np.ndarray) else bytes(keys[0].as_py())
+
+
+def _numbers(values: pa.Array) -> Numbers:
+    return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+def _float_bits(values: pa.Array) -> Numbers:
+    floats = values.to_numpy(zero_copy_only=False).copy()
+    floats[np.isnan(floats)] = np.nan  # of the many NaNs the one that Java keeps
+    bits: Any = np.int32 if floats.dtype == np.float32 else np.int64
+    return np.asarray(floats.view(bits)).astype(np.int64)
+
+
+def _flipped(numbers: Numbers, width: int) -> Numbers:
+    """Turn bits of floats into numbers in their order, and back: negative ones sort the other way round."""
+    return np.where(numbers < 0, numbers ^ np.int64(2 ** (width - 1) - 1), numbers)
+
+
+def _bits(number: int, width: int) -> int:
+    return number ^ (2 ** (width - 1) - 1) if width and number < 0 else number
+
+
+def _unscaled(values: pa.Array) -> Numbers:
+    # Two words of 64 bits each, the lower one first; up to 18 digits fit into it.
+    words = np.frombuffer(values.buffers()[1], np.int64)
+    return np.ascontiguousarray(words[2 * values.offset : 2 * (values.offset + len(values)) : 2])
