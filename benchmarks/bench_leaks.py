@@ -3,6 +3,8 @@
 
 Each count is one JSON line: how much more there is after `--times` repetitions, with the count before as the
 baseline. Both are taken when Spark's pools have let go of their idle threads (`--settle`), which are no leak.
+What there is after fewer repetitions (`--at`) is counted at once, with such threads. `--cluster` runs tasks in
+an executor's JVM of its own, which asks for keys over Spark's RPC.
 `--bridge` measures what one question of the JVM to Python takes, beside a callback of py4j.
 """
 
@@ -12,6 +14,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 from harness import REPETITIONS, describe_machine, emit, note
@@ -20,6 +23,16 @@ from leaks.kinds import EVERY, Kinds, working
 from sessions import open_lake
 
 TIMES = 2000
+MARKS = (200, 1000, 2000)
+# What is counted is not what Spark compiles: statements that differ by a number are not compiled one by one.
+QUICK = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.memory": "1g",
+}
 UNITS = {"rss_kb": "KB"}
 
 
@@ -34,7 +47,8 @@ def main() -> int:
 
             calls(folder, arguments.repetitions)
             return 0
-        lake = open_lake(folder, keys=["pii"])
+        master = "local-cluster[1,1,1024]" if arguments.cluster else "local[1]"
+        lake = open_lake(folder, keys=["pii"], master=master, more=QUICK)
         kinds, counts = Kinds(lake, folder), Counts(lake.spark.sparkContext)
         for name in arguments.only:
             measure(kinds, counts, name, arguments)
@@ -53,20 +67,36 @@ def measure(kinds: Kinds, counts: Counts, name: str, arguments: argparse.Namespa
         repeat(work, arguments.warm_up)
         before = counts.settled(arguments.settle)
         threads = counts.java_threads()
-        seconds = repeat(work, arguments.times, arguments.warm_up)
+        seconds = 0.0
+        for done, mark in pairwise(marks(arguments)):
+            seconds += repeat(work, mark - done, arguments.warm_up + done)
+            for count, held in counts.take().items():
+                emit("leaks", f"{name}_{count}_at_{mark}", held, unit(count))
         after = counts.settled(arguments.settle)
         more = counts.java_threads() - threads
     emit("leaks", f"{name}_times", arguments.times, "queries")
     emit("leaks", f"{name}_ms", 1000 * seconds / arguments.times, "ms a query")
     for count, added in growth(before, after).items():
-        emit("leaks", f"{name}_{count}", added, UNITS.get(count.partition("_")[2], "more"), before[count])
+        emit("leaks", f"{name}_{count}", added, unit(count, "more"), before[count])
     note(f"{name}: Java threads that there are more of: {dict(more)}")
+
+
+def unit(count: str, usual: str = "held") -> str:
+    """The unit of a count."""
+    return UNITS.get(count.partition("_")[2], usual)
+
+
+def marks(arguments: argparse.Namespace) -> list[int]:
+    """After how many repetitions to count, from none on to all."""
+    return [0, *sorted({each for each in arguments.at if each < arguments.times}), arguments.times]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=EVERY, default=list(EVERY), help="some kinds only")
     parser.add_argument("--times", type=int, default=TIMES, help="repetitions that are counted")
+    parser.add_argument("--at", type=int, nargs="*", default=MARKS, help="repetitions to count after too")
+    parser.add_argument("--cluster", action="store_true", help="run tasks in a JVM of their own")
     parser.add_argument("--warm-up", type=int, default=100, help="repetitions before the first count")
     parser.add_argument("--settle", type=float, default=SETTLE_SECONDS, help="seconds before each count")
     parser.add_argument("--bridge", action="store_true", help="measure one question to Python instead")

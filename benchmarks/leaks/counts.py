@@ -1,7 +1,8 @@
-"""What the driver's Python and its JVM hold: threads, descriptors, memory maps and memory."""
+"""What the driver's Python, its JVM and an executor hold: threads, descriptors, memory maps and memory."""
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import time
@@ -28,6 +29,8 @@ class Counts:
         self._jvm.System.gc()
         found = {f"python_{name}": value for name, value in _of_process("self").items()}
         found |= {f"jvm_{name}": value for name, value in _of_process(str(self._pid)).items()}
+        for executor in _executors(self._pid):
+            found |= {f"executor_{name}": value for name, value in _of_process(executor).items()}
         found["java_threads"] = int(self._threads.getThreadCount())
         found["bridge_connections"] = int(self._jvm.io.lockgate.spark.bridge.Bridge.python().connections())
         return found
@@ -65,6 +68,19 @@ def _of_process(pid: str) -> dict[str, int]:
         "maps": (home / "maps").read_text().count("\n"),
         "rss_kb": int(status["VmRSS"].split()[0]),
     }
+
+
+def _executors(driver: int) -> list[str]:
+    """The executor that the worker in a driver's JVM has started, if there is one."""
+    found = []
+    for children in (Path("/proc") / str(driver) / "task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread or a child that ended
+            found += [pid for pid in children.read_text().split() if _is_executor(pid)]
+    return found[:1]
+
+
+def _is_executor(pid: str) -> bool:
+    return b"ExecutorBackend" in (Path("/proc") / pid / "cmdline").read_bytes()
 
 
 def growth(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

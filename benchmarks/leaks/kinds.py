@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from lockgate import Lake
 
 Work = Callable[[int], object]
-# A table that gets a file with each statement is made again after so many.
-_FRESH_AFTER = 50
+# A table that gets a file with each statement is made again after so many: statements take longer with each.
+_FRESH_AFTER = 10
 _ENCRYPTED = "'orc.encrypt' = 'pii:v', 'orc.mask' = 'nullify:v'"
 
 
@@ -70,6 +72,15 @@ class Kinds:
     def explain(self, number: int) -> None:
         """Plan a write that never runs."""
         self.lake.sql("EXPLAIN INSERT INTO lake.leaks.keyed SELECT id, 'z' FROM range(3)").collect()
+
+    def unwrap(self, number: int) -> None:
+        """Read a file that this process wrote: the task has to ask for its local key."""
+        name = "leaks.unwrapped"
+        if number % _FRESH_AFTER == 0:
+            self._make("unwrapped", _ENCRYPTED)
+        self.lake.catalog.load_table(name).append(pa.table({"id": [number], "v": ["secret"]}))
+        [row] = self.lake.sql(f"SELECT v FROM lake.{name} WHERE id = {number}").collect()
+        assert row[0] == "secret"
 
     def keys(self, number: int) -> None:
         """Write and read a file with a local key of its own, for which tasks ask."""
@@ -132,7 +143,7 @@ def _batch(query: Any) -> int:
     return -1 if progress is None else int(progress.batchId())
 
 
-ONCE = ("point", "scan", "insert", "merge", "call", "explain", "keys", "lookup")
+ONCE = ("point", "scan", "insert", "merge", "call", "explain", "keys", "unwrap", "lookup")
 STREAMS = ("lookup_stream", "foreach_batch")
 EVERY = (*ONCE, *STREAMS)
 

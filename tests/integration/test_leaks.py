@@ -21,6 +21,7 @@ REPETITIONS = {
     "call": 20,
     "explain": 20,
     "keys": 16,
+    "unwrap": 16,
     "lookup": 20,
     "lookup_stream": 24,
     "foreach_batch": 24,
