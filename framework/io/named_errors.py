@@ -1,11 +1,12 @@
-"""Named errors of storage: a full disk, a place closed to this user, a name too long for it."""
+"""Named errors of storage: a disk that is full or away, a closed place, a name too long for it."""
 
 from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar, cast
 
 from lockgate.errors import (
     LockgateError,
@@ -20,10 +21,15 @@ R = TypeVar("R")
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DENIED = (errno.EACCES, errno.EPERM)
+_AWAY = (
+    *(errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.ETIMEDOUT),
+    *(errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE),
+    *(errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH),
+)
 
 
 def named_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function raise `StorageError` in place of the `OSError` of a full or closed place.
+    """Let a function, or generator, raise `StorageError` in place of the `OSError` of a full or closed place.
 
     The error of the operating system is its `__cause__`. Errors for missing and existing files mean
     something else to callers, and stay as they are.
@@ -31,15 +37,28 @@ def named_errors(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def named(*arguments: P.args, **options: P.kwargs) -> R:
-        try:
-            return function(*arguments, **options)
-        except OSError as error:
-            better = None if isinstance(error, LockgateError) else storage_error(error)
-            if better is None:
-                raise
-            raise better from error
+        with errors_named():
+            result = function(*arguments, **options)
+        return cast("R", _each_named(result)) if isinstance(result, Generator) else result
 
     return named
+
+
+def _each_named(items: Generator[Any, Any, Any]) -> Iterator[Any]:
+    with errors_named():
+        yield from items
+
+
+@contextmanager
+def errors_named() -> Iterator[None]:
+    """Raise what `named_errors` does within a block."""
+    try:
+        yield
+    except OSError as error:
+        better = None if isinstance(error, LockgateError) else storage_error(error)
+        if better is None:
+            raise
+        raise better from error
 
 
 def storage_error(error: OSError) -> StorageError | None:
@@ -54,6 +73,9 @@ def storage_error(error: OSError) -> StorageError | None:
     if error.errno in _DENIED:
         text = f"{where}this user may not do that there ({error.strerror}): ask the owner of the folder"
         return _like(error, StorageDeniedError(text))
+    if error.errno in _AWAY:
+        text = f"{where}the disk or network does not answer ({error.strerror}): look at it, then do it again"
+        return _like(error, StorageError(text))
     if error.errno == errno.ENAMETOOLONG:
         text = (
             f"{where}a name is too long for this place ({error.strerror}): databases, tables and values of "

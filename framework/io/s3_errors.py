@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lockgate.errors import InputError, UnsupportedError
+from lockgate.errors import InputError, StorageDeniedError, StorageError, UnsupportedError
 
 _MISSING = {"404", "NoSuchKey", "NotFound", "NoSuchUpload"}
 _DENIED = {"401", "403", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken"}
@@ -15,13 +15,13 @@ _NOT_KNOWN_TO_STORE = {"501", "NotImplemented"}
 CONFLICT = {"409", "ConditionalRequestConflict", "OperationAborted"}
 
 
-class UncertainWriteError(OSError):
+class UncertainWriteError(StorageError):
     """Raised when it is unknown whether a write has happened or will still happen."""
 
 
 @contextmanager
 def translated(address: str) -> Iterator[None]:
-    """Turn boto3's errors about `address` into OSErrors: missing, existing, denied, uncertain or others.
+    """Turn boto3's errors about `address` into FileNotFoundError, FileExistsError or StorageError.
 
     UnsupportedError for a request that the store does not implement, InputError where there are no
     credentials.
@@ -47,11 +47,13 @@ def translated(address: str) -> Iterator[None]:
             "boto3 looks for (environment, profile, role)"
         ) from None
     except (EndpointConnectionError, ConnectTimeoutError) as error:
-        raise OSError(f"{address} cannot be reached: {type(error).__name__}") from None
+        raise StorageError(
+            f"{address} cannot be reached ({type(error).__name__}): look at network and fs.s3a.endpoint"
+        ) from None
     except HTTPClientError as error:
         raise UncertainWriteError(f"{address}: the connection broke: {type(error).__name__}") from None
     except BotoCoreError as error:
-        raise OSError(f"{address}: {type(error).__name__}: {error}") from None
+        raise StorageError(f"{address}: {type(error).__name__}: {error}") from None
 
 
 def code_of(error: Any) -> str:
@@ -69,8 +71,8 @@ def _of_answer(error: Any, address: str) -> Exception:
     if code in _EXISTS:
         return FileExistsError(f"{address} exists")
     if code in _DENIED:
-        return PermissionError(f"{address}: the store denied {error.operation_name} ({code})")
+        return StorageDeniedError(f"{address}: the store denied {error.operation_name} ({code})")
     if code in _NOT_KNOWN_TO_STORE:
         return UnsupportedError(f"{address}: the store does not implement {error.operation_name} as asked")
     message = f"{address}: {error.operation_name} failed: {code or status}"
-    return UncertainWriteError(message) if status >= 500 else OSError(message)
+    return UncertainWriteError(message) if status >= 500 else StorageError(message)

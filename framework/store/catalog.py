@@ -118,6 +118,7 @@ class Catalog:
             if info.is_directory and info.name.endswith(_SUFFIX)
         )
 
+    @named_errors
     def namespace_exists(self, name: str) -> bool:
         """Say whether a database exists."""
         return bool(name) and self.file_system.exists(self._namespace_path(name))
@@ -141,6 +142,7 @@ class Catalog:
         if properties:
             change_properties(self.file_system, self._namespace_path(name), properties)
 
+    @named_errors
     def namespace_properties(self, name: str) -> dict[str, str]:
         """Return the properties of a database; NamespaceNotFoundError offers the nearest names."""
         self.check_namespace(name)
@@ -201,6 +203,7 @@ class Catalog:
             if info.is_directory and not is_hidden(info.name) and self._schemas(info.path).ids()
         )
 
+    @named_errors
     def table_exists(self, identifier: str | Identifier) -> bool:
         """Say whether a table, or a branch of one, exists."""
         return bool(self._schemas_of(Identifier.parse(identifier)).ids())

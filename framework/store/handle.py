@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import OptionError
 from lockgate.framework.io import FileSystem
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifests.manifest_files import ManifestFiles
@@ -112,6 +113,7 @@ class TableHandle:
         """Check files before they are deleted; UnsafePathError if a link leads one out of the table."""
         check_deletable(self.file_system, paths, self.location, self.paths.external)
 
+    @named_errors
     def schema_of(self, schema_id: int) -> TableSchema:
         """Return the schema of an id; CorruptFileError if its file is missing or damaged."""
         if schema_id == self.schema.id:
@@ -122,14 +124,17 @@ class TableHandle:
         files = SchemaFiles(self.file_system, line_folder(self.location, branch.name), branch=True)
         return replace(files.load(schema_id - SCHEMAS_OF_BRANCH), id=schema_id)
 
+    @named_errors
     def latest_snapshot(self) -> Snapshot | None:
         """Return the newest snapshot; None if nothing was committed yet."""
         return self.snapshot_files.latest()
 
+    @named_errors
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot; SnapshotNotFoundError says which ones there are."""
         return self.snapshot_files.load(snapshot_id)
 
+    @named_errors
     def snapshots(self) -> list[Snapshot]:
         """Return all snapshots that have not expired, oldest first."""
         return self.snapshot_files.load_all()

@@ -150,6 +150,7 @@ class Table(TableHistory):
             self, self._planned(plan, predicate, columns, snapshot_id, tag, limit), strict=strict
         )
 
+    @named_errors
     def read_batches(
         self,
         plan: ScanPlan | None = None,
@@ -221,6 +222,7 @@ class Table(TableHistory):
         )
         return read_system(self, name, request)
 
+    @named_errors
     def changes(
         self, after: int | ReadRequest, upto: int | None = None, *, columns: Sequence[str] | None = None
     ) -> Iterator[Change]:
@@ -293,6 +295,7 @@ class Table(TableHistory):
             marked=marked,
         )
 
+    @named_errors
     def abort(self, messages: Sequence[CommitMessage]) -> None:
         """Delete the files that `messages` would have added, unless they are live.
 

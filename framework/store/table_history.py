@@ -23,12 +23,14 @@ class TableHistory(TableHandle):
 
     # --- tags --------------------------------------------------------------------------------
 
+    @named_errors
     def tags(self) -> list[Tag]:
         """Return all tags, in the order of their snapshots."""
         from lockgate.framework.store.metadata.tag_files import load_tags
 
         return load_tags(self)
 
+    @named_errors
     def tag(self, name: str) -> Tag:
         """Return a tag; TagNotFoundError offers the nearest names."""
         from lockgate.framework.store.metadata.tag_files import load_tag
@@ -48,6 +50,7 @@ class TableHistory(TableHandle):
 
         return create_tag(self, new_tag(self, name, snapshot_id, retained))
 
+    @named_errors
     def replace_tag(
         self, name: str, snapshot_id: int | None = None, *, retained: timedelta | None = None
     ) -> Released:
@@ -57,6 +60,7 @@ class TableHistory(TableHandle):
 
         return replace_tag(self, new_tag(self, name, snapshot_id, retained))
 
+    @named_errors
     def rename_tag(self, name: str, target: str) -> Tag:
         """Give a tag another name; see `tags.rename_tag`."""
         grant(self, Action.ALTER)
@@ -64,6 +68,7 @@ class TableHistory(TableHandle):
 
         return rename_tag(self, name, target)
 
+    @named_errors
     def delete_tag(self, name: str) -> Released:
         """Delete a tag with the files that only it held; see `tags.delete_tags`."""
         grant(self, Action.ALTER)
@@ -90,6 +95,7 @@ class TableHistory(TableHandle):
 
     # --- branches ----------------------------------------------------------------------------
 
+    @named_errors
     def branches(self) -> list[str]:
         """Return the names of all branches, sorted."""
         from lockgate.framework.store.history.branches import branch_names
@@ -104,6 +110,7 @@ class TableHistory(TableHandle):
 
         create_branch(self, name, snapshot_id, tag=tag)
 
+    @named_errors
     def delete_branch(self, name: str) -> Released:
         """Delete a branch with the files that only it held; see `branches.delete_branch`."""
         grant(self, Action.ALTER)
@@ -111,6 +118,7 @@ class TableHistory(TableHandle):
 
         return delete_branch(self, name)
 
+    @named_errors
     def rename_branch(self, name: str, target: str) -> None:
         """Give a branch another name; see `branches.rename_branch`."""
         grant(self, Action.ALTER)
@@ -118,6 +126,7 @@ class TableHistory(TableHandle):
 
         rename_branch(self, name, target)
 
+    @named_errors
     def fast_forward(self, branch: str) -> int:
         """Bring the table to where a branch of it is; see `branches.fast_forward`."""
         grant(self, Action.ALTER)
@@ -127,18 +136,22 @@ class TableHistory(TableHandle):
 
     # --- consumers ---------------------------------------------------------------------------
 
+    @named_errors
     def record_consumer(self, consumer_id: str, next_snapshot: int) -> None:
         """Note that `consumer_id` still needs snapshots from `next_snapshot` on; expiry spares them."""
         self.consumer_files.record(consumer_id, next_snapshot)
 
+    @named_errors
     def consumers(self) -> dict[str, int]:
         """Return the next snapshot that each consumer needs."""
         return self.consumer_files.load_all()
 
+    @named_errors
     def consumer_times(self) -> dict[str, int]:
         """Return when each consumer was last noted, in milliseconds since the epoch."""
         return self.consumer_files.modified_millis()
 
+    @named_errors
     def delete_consumer(self, consumer_id: str) -> bool:
         """Forget a consumer; False if it is not known."""
         return self.consumer_files.delete(consumer_id)

@@ -25,6 +25,8 @@ NAMES = [
     (errno.EROFS, StorageDeniedError, "the place is read-only"),
     (errno.EACCES, StorageDeniedError, "this user may not do that there"),
     (errno.EPERM, StorageDeniedError, "this user may not do that there"),
+    (errno.EIO, StorageError, "the disk or network does not answer"),
+    (errno.ECONNRESET, StorageError, "the disk or network does not answer"),
     (errno.ENAMETOOLONG, NameTooLongError, "a name is too long"),
 ]
 

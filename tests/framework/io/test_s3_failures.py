@@ -10,15 +10,22 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import (
+    ClientError,
+    ConnectionClosedError,
+    EndpointConnectionError,
+    IncompleteReadError,
+    ReadTimeoutError,
+)
 from faults import Killed, contents, through
 from s3_memory import MemoryClient
 from s3_server import S3Server, options_for
 from table_work import WORK, Work, check_no_orphans, check_state, repeat
 
-from lockgate.errors import LockgateError
+from lockgate.errors import LockgateError, StorageDeniedError, StorageError
 from lockgate.framework.io import S3FileSystem, resolve
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.store.history.reachable_files import NeededFiles
@@ -38,11 +45,22 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryClient:
     return client
 
 
+BEFORE: dict[str, Exception] = {
+    "denied": ClientError(
+        {"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}, "GetObject"
+    ),
+    "unreachable": EndpointConnectionError(endpoint_url="http://store"),
+    "dropped": ConnectionClosedError(endpoint_url="http://store"),
+    "half an answer": IncompleteReadError(actual_bytes=1, expected_bytes=2),
+}
+
+
 class Failing:
     """A client whose `point`-th request fails.
 
     `refused`: the store answers with an error, having done nothing; `lost`: it does what was asked, and the
-    answer gets lost; `killed`: the writer dies before it asks, so no other request follows.
+    answer gets lost; `killed`: the writer dies before it asks, so no other request follows. Others are what
+    happens before a request arrives, at this one and all that follow.
     """
 
     def __init__(self, inner: Any, point: int, how: str, *, changes_only: bool = False) -> None:
@@ -63,8 +81,10 @@ class Failing:
         if self._changes_only and name.startswith(("get", "head", "list")) and not self.failed:
             return call()
         number, self.asked = self.asked, self.asked + 1
-        if number < self._point or (number > self._point and self._how != "killed"):
+        if number < self._point or (number > self._point and self._how in ("refused", "lost")):
             return call()
+        if self._how in BEFORE:
+            raise BEFORE[self._how]
         if self._how == "killed":
             raise Killed
         if self._how == "lost":
@@ -156,6 +176,49 @@ def test_a_failure_at_any_request(memory: MemoryClient, work: Callable[[Table, i
     check_orphans(table)
     for tag in table.tags():
         assert ids(table, tag=tag.name) == [-1]
+
+
+ASKED: dict[str, Callable[[Catalog], object]] = {
+    "databases": lambda catalog: catalog.list_namespaces(),
+    "properties": lambda catalog: catalog.namespace_properties("db"),
+    "tables": lambda catalog: catalog.list_tables("db"),
+    "exists": lambda catalog: catalog.table_exists("db.t"),
+    "read": lambda catalog: catalog.load_table("db.t").read(),
+    "batches": lambda catalog: list(catalog.load_table("db.t").read_batches()),
+    "changes": lambda catalog: list(catalog.load_table("db.t").changes(0, 2)),
+    "files": lambda catalog: catalog.load_table("db.t").system("files"),
+    "snapshots": lambda catalog: catalog.load_table("db.t").snapshots(),
+    "tags": lambda catalog: catalog.load_table("db.t").tags(),
+    "branches": lambda catalog: catalog.load_table("db.t").branches(),
+    "consumers": lambda catalog: catalog.load_table("db.t").consumers(),
+    "append": lambda catalog: append(catalog.load_table("db.t"), 3),
+    "tag": lambda catalog: catalog.load_table("db.t").create_tag(uuid.uuid4().hex),
+    "alter": lambda catalog: catalog.alter_table("db.t", [SetOption("file.compression", "none")]),
+    "create": lambda catalog: catalog.create_table(f"db.{uuid.uuid4().hex}", Schema.from_arrow(COLUMNS)),
+}
+
+
+@pytest.mark.parametrize("how", BEFORE)
+def test_a_store_that_is_away_is_named(memory: MemoryClient, how: str) -> None:
+    """From any request on: whatever a user asks fails with StorageError, never with an error of boto3's."""
+    table = new_catalog().create_table("db.t", Schema.from_arrow(COLUMNS))
+    append(table, 1)
+    append(table, 2)
+    table.create_tag("one")
+    root = f"s3://{table.location.partition('/db.db')[0]}"
+    wanted = StorageDeniedError if how == "denied" else StorageError
+    for name, ask in ASKED.items():
+        for point in range(200):
+            catalog = Catalog(root, options=OPTIONS)
+            client = Failing(memory, point, how)
+            assert isinstance(catalog.file_system, S3FileSystem)
+            catalog.file_system._made = (os.getpid(), client)
+            with suppress(wanted):
+                ask(catalog)
+            if not client.failed:
+                break
+        assert point, name
+        assert not client.failed, name
 
 
 def clear(table: Table) -> None:
