@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.lineage.answer import Lineage, answer
 from lockgate.framework.lineage.capture import counts
+from lockgate.framework.lineage.sinks import process_sinks
+from lockgate.framework.lineage.waiting import wait_for_records
 from lockgate.framework.lineage.warehouse import lineage_of
 
 if TYPE_CHECKING:
     from lockgate.framework.spark.lake import Lake
-
-_WAIT_MILLIS = 30_000
 
 
 def lineage(
@@ -33,16 +33,13 @@ def lineage_status(lake: Lake) -> dict[str, Any]:
     """Return counts of executions: seen, recorded, dropped, failed, cut, opaque, and those of this lake.
 
     `elsewhere` counts statements that touched no warehouse of Lockgate, `waiting_to_be_written` shapes that
-    are not in the warehouse yet, `lost` records that could not be written for too long.
+    are not in the warehouse yet, `lost` records that could not be written for too long; `sent` and `unsent`
+    count records for sinks, where a plugin has any.
     """
     jvm: Any = lake.spark.sparkContext._jvm
     found: dict[str, Any] = json.loads(jvm.io.lockgate.spark.lineage.LineageListener.status())
     journal = lineage_of(lake.catalog).journal
+    sinks = process_sinks()
+    handed = {} if sinks is None else {"sent": sinks.delivered, "unsent": sinks.dropped}
     own = {"lost": journal.lost, "waiting_to_be_written": journal.waiting(), "elsewhere": counts.elsewhere}
-    return {**found, **own}
-
-
-def wait_for_records(spark: Any) -> None:
-    """Wait until the statements that have ended by now are recorded, half a minute at most."""
-    jvm: Any = spark.sparkContext._jvm
-    jvm.io.lockgate.spark.lineage.LineageListener.drain(_WAIT_MILLIS)
+    return {**found, **own, **handed}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.plugins import (
     BridgeOperation,
     CommandMaker,
     Event,
     LakeMethod,
+    PlannedChange,
     ProcedureCalled,
+    WarehouseTable,
     hookimpl,
 )
 
 if TYPE_CHECKING:
+    from lockgate.framework.options.option import Option
     from lockgate.procedures import Procedure
 
 
@@ -43,11 +46,35 @@ def lockgate_procedures() -> Sequence[Procedure]:
 
 
 @hookimpl
+def lockgate_warehouse_tables() -> Mapping[str, WarehouseTable]:
+    """Offer `lake.sys.lineage_edges`, `lineage_processes` and `lineage_runs`."""
+    from lockgate.framework.lineage.warehouse_tables import TABLES
+
+    return TABLES
+
+
+@hookimpl
 def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
     """Offer `lockgate lineage`."""
     from lockgate.framework.lineage.cli import add_lineage
 
     return {"lineage": add_lineage}
+
+
+@hookimpl
+def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
+    """Declare `lineage.on-drop`, for tables and warehouses."""
+    from lockgate.framework.lineage.options import DECLARED
+
+    return {"table": DECLARED, "catalog": DECLARED}
+
+
+@hookimpl
+def lockgate_before_change(change: PlannedChange) -> None:
+    """Judge tables and columns that are dropped or renamed by their readers."""
+    from lockgate.framework.lineage.on_drop import judge
+
+    judge(change)
 
 
 @hookimpl

@@ -147,7 +147,7 @@ class CompactLineage(Procedure):
 def _lineage(context: ProcedureContext) -> WarehouseLineage:
     """Return the lineage of the warehouse; of statements that have ended by now, where Spark is there."""
     if context.spark is not None:
-        from lockgate.framework.lineage.lake_methods import wait_for_records
+        from lockgate.framework.lineage.waiting import wait_for_records
 
         wait_for_records(context.spark)
     return lineage_of(context.catalog)

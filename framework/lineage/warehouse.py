@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lockgate.framework.lineage.sinks import offer
 from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import Journal
 from lockgate.framework.lineage.store.segments import Segments
@@ -25,6 +26,11 @@ class WarehouseLineage:
         self.catalog = catalog
         self.segments = Segments(catalog.file_system, catalog.warehouse)
         self.journal = Journal(self.segments, application)
+        self.journal.written = lambda records: offer(address_of(catalog), records)
+
+    def is_there(self) -> bool:
+        """Say whether anything was ever recorded in the warehouse."""
+        return bool(self.journal.waiting()) or self.catalog.file_system.exists(self.segments.folder)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

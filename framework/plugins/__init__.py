@@ -13,10 +13,13 @@ from lockgate.framework.plugins.contracts import (
     FilePruner,
     KeyProviderFactory,
     LakeMethod,
+    LineageSink,
     MaskFactory,
     MaskFunction,
+    PlannedChange,
     SnapshotSource,
     SystemTable,
+    WarehouseTable,
 )
 from lockgate.framework.plugins.events import (
     Denied,
@@ -30,6 +33,7 @@ from lockgate.framework.plugins.events import (
 from lockgate.framework.plugins.hookspecs import hookimpl
 from lockgate.framework.plugins.manager import PluginManager, plugins, publish, register
 from lockgate.framework.plugins.observers import EventCounts
+from lockgate.framework.plugins.session_confs import answering_session, session_conf
 
 __all__ = [
     "STEPS",
@@ -47,8 +51,10 @@ __all__ = [
     "KeyProviderFactory",
     "KeyUnwrapped",
     "LakeMethod",
+    "LineageSink",
     "MaskFactory",
     "MaskFunction",
+    "PlannedChange",
     "PluginManager",
     "ProcedureCalled",
     "RowsCommitted",
@@ -56,11 +62,14 @@ __all__ = [
     "SnapshotSource",
     "SystemTable",
     "TableChanged",
+    "WarehouseTable",
     "acting_as",
+    "answering_session",
     "authorize",
     "current_principal",
     "hookimpl",
     "plugins",
     "publish",
     "register",
+    "session_conf",
 ]

@@ -11,12 +11,20 @@ from typing import Any
 
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import KNOWN
-from lockgate.framework.plugins.contracts import CommitParticipant, FileCollector, FilePruner, SystemTable
+from lockgate.framework.plugins.contracts import (
+    CommitParticipant,
+    FileCollector,
+    FilePruner,
+    LineageSink,
+    SystemTable,
+    WarehouseTable,
+)
 
 # The steps of every scan that leave files out, and the line of a scan without any.
 STEPS = ("partitions", "buckets", "keys", "statistics", "limit", "order")
 _TAKEN = frozenset({*STEPS, "snapshot"})
 _STEP_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+PAIMONS_TABLES = frozenset({"all_table_options", "catalog_options", "partitions", "tables"})
 _APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
 
 
@@ -62,12 +70,30 @@ def masks(answer: object) -> dict[str, Any]:
     return values
 
 
-def system_tables(answer: object) -> dict[str, Any]:
-    """Return system tables by their suffixes."""
-    values = _mapping(answer)
-    for name, value in values.items():
-        if isinstance(value, type) or not isinstance(value, SystemTable):
-            raise TypeError(f"{name!r} is mapped to {value!r}, which lacks schema() or rows()")
+def _mapped(protocol: Any, lacks: str) -> Callable[[object], dict[str, Any]]:
+    """Return a check for mappings to instances of a protocol; `lacks` names its members."""
+
+    def check(answer: object) -> dict[str, Any]:
+        values = _mapping(answer)
+        for name, value in values.items():
+            if isinstance(value, type) or not isinstance(value, protocol):
+                raise TypeError(f"{name!r} is mapped to {value!r}, which lacks {lacks}")
+        return values
+
+    return check
+
+
+system_tables: Callable[[object], dict[str, Any]] = _mapped(SystemTable, "schema() or rows()")
+_warehouse_tables: Callable[[object], dict[str, Any]] = _mapped(WarehouseTable, "columns or batches()")
+lineage_sinks: Callable[[object], dict[str, Any]] = _mapped(LineageSink, "write()")
+
+
+def warehouse_tables(answer: object) -> dict[str, Any]:
+    """Return system tables of warehouses by their names, none of which is Paimon's own."""
+    values = _warehouse_tables(answer)
+    taken = sorted(PAIMONS_TABLES & set(values))
+    if taken:
+        raise ValueError(f"sys.{taken[0]} is a table of every warehouse: give yours another name")
     return values
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     import argparse
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lockgate.framework.access import Principal
     from lockgate.framework.keys.provider import KeyProvider
+    from lockgate.framework.lineage.model.records import Record
     from lockgate.framework.store.catalog import Catalog
     from lockgate.framework.store.commit.commit_request import CommitRequest
     from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -64,6 +65,23 @@ the exit code, 0 for success."""
 
 
 @dataclass(frozen=True)
+class PlannedChange:
+    """A change after which readers of a table may fail: the table or columns are dropped or renamed.
+
+    `table` is its name, `database.table`, `options` are those of its schema (empty if that cannot be read).
+    `columns` are paths of columns, none where the whole table is meant; `along` names the tables that are
+    dropped together with it.
+    """
+
+    catalog: Catalog
+    table: str
+    options: Mapping[str, str]
+    change: Literal["dropped", "renamed"]
+    columns: tuple[tuple[str, ...], ...] = ()
+    along: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class CandidateFile:
     """A data file that a scan has not left out yet.
 
@@ -80,6 +98,33 @@ class CandidateFile:
     schema_id: int
     extra_files: tuple[str, ...] = ()
     embedded_index: bytes | None = None
+
+
+@runtime_checkable
+class WarehouseTable(Protocol):
+    """A read-only table about a whole warehouse, read as `lake.sys.<name>` and `catalog.system(name)`."""
+
+    @property
+    def columns(self) -> Sequence[DataField]:
+        """The columns; ids count from 0."""
+
+    def batches(self, catalog: Catalog) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, with these columns; asked once for each execution of a query.
+
+        What the one who asks (`current_principal`) may not see is for the table to leave out.
+        """
+
+
+@runtime_checkable
+class LineageSink(Protocol):
+    """A receiver of the lineage that this process records."""
+
+    def write(self, warehouse: str, records: Sequence[Record]) -> None:
+        """Take in records of statements that have ended, of the warehouse at this address.
+
+        Called on a thread of its own, in order; what is raised is logged and counted, and the records are
+        offered again: a sink that has taken some of them must bear them twice.
+        """
 
 
 @runtime_checkable

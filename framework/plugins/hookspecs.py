@@ -24,8 +24,11 @@ if TYPE_CHECKING:
         FilePruner,
         KeyProviderFactory,
         LakeMethod,
+        LineageSink,
         MaskFactory,
+        PlannedChange,
         SystemTable,
+        WarehouseTable,
     )
     from lockgate.framework.plugins.events import Event
     from lockgate.framework.store.handle import TableHandle
@@ -52,6 +55,11 @@ def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:  # type: igno
 @hookspec
 def lockgate_system_tables() -> Mapping[str, SystemTable]:  # type: ignore[empty-body]
     """Return, by suffix, the system tables that this plugin adds (`pin` makes `lake.db.t$pin`)."""
+
+
+@hookspec
+def lockgate_warehouse_tables() -> Mapping[str, WarehouseTable]:  # type: ignore[empty-body]
+    """Return, by name, the tables about whole warehouses that this plugin adds (`runs`: `lake.sys.runs`)."""
 
 
 @hookspec
@@ -100,8 +108,18 @@ def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipa
 
 
 @hookspec
+def lockgate_before_change(change: PlannedChange) -> None:
+    """Judge a change of a table that readers depend on, before it is made; what is raised ends it."""
+
+
+@hookspec
 def lockgate_cli_commands() -> Mapping[str, CommandMaker]:  # type: ignore[empty-body]
     """Return, by name, the commands that this plugin adds to `lockgate` in the shell."""
+
+
+@hookspec
+def lockgate_lineage_sinks() -> Mapping[str, LineageSink]:  # type: ignore[empty-body]
+    """Return, by name, what receives the lineage that this process records, after it is kept."""
 
 
 @hookspec

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pluggy
 
-from lockgate.errors import PluginError
+from lockgate.errors import LockgateError, PluginError
 from lockgate.framework.access import AccessRequest, Caller, Decision, Principal, combined
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import declare_by
@@ -24,8 +24,11 @@ from lockgate.framework.plugins.contracts import (
     FilePruner,
     KeyProviderFactory,
     LakeMethod,
+    LineageSink,
     MaskFactory,
+    PlannedChange,
     SystemTable,
+    WarehouseTable,
 )
 from lockgate.framework.plugins.events import Event
 from lockgate.framework.plugins.observers import EventQueue
@@ -136,6 +139,14 @@ class PluginManager:
         """Return every system table by its suffix."""
         return self._gather("lockgate_system_tables", checks.system_tables)
 
+    def warehouse_tables(self) -> Mapping[str, WarehouseTable]:
+        """Return every system table of whole warehouses by its name."""
+        return self._gather("lockgate_warehouse_tables", checks.warehouse_tables)
+
+    def lineage_sinks(self) -> Mapping[str, LineageSink]:
+        """Return every receiver of lineage by its name."""
+        return self._gather("lockgate_lineage_sinks", checks.lineage_sinks)
+
     def key_providers(self) -> Mapping[str, KeyProviderFactory]:
         """Return every factory of key providers by its scheme."""
         return self._gather("lockgate_key_providers", checks.callables)
@@ -240,6 +251,13 @@ class PluginManager:
     def authorize(self, request: AccessRequest) -> Decision:
         """Return what all plugins decide together; the caller of a denied action is not told by this."""
         return combined(self._checked("lockgate_authorize", Decision, request=request))
+
+    def before_change(self, change: PlannedChange) -> None:
+        """Let plugins judge a change of a table; raises what they raise on purpose, else PluginError."""
+        try:
+            self._call("lockgate_before_change", change=change)
+        except PluginError as error:
+            raise error.__cause__ if isinstance(error.__cause__, LockgateError) else error from None
 
     # --- what takes part in scans and commits ---
 

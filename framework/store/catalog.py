@@ -24,6 +24,7 @@ from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, plugins, publish
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.ddl.alter import altered
+from lockgate.framework.store.ddl.announced import announce_columns, announce_table
 from lockgate.framework.store.ddl.named_keys import check_named_keys
 from lockgate.framework.store.ddl.readded import judged
 from lockgate.framework.store.ddl.schema_changes import SchemaChange
@@ -168,13 +169,15 @@ class Catalog:
         grant_database(Action.DROP, name, self._namespace_path(name), self.principal)
         if ignore_if_not_exists and not self.namespace_exists(name):
             return
-        tables = self.list_tables(name)
-        if tables and not cascade:
-            raise InputError(
-                f"database {name!r} is not empty: it has {', '.join(tables[:5])}; drop it with cascade"
-            )
-        for table in tables:
-            self.drop_table(Identifier(name, table))
+        dropped = [Identifier(name, table) for table in self.list_tables(name)]
+        if dropped and not cascade:
+            some = ", ".join(table.name for table in dropped[:5])
+            raise InputError(f"database {name!r} is not empty: it has {some}; drop it with cascade")
+        for table in dropped:
+            self._grant(Action.DROP, table)
+            announce_table(self, table, "dropped", along=dropped)
+        for table in dropped:
+            self._drop(table)
         self.file_system.delete_tree(self._namespace_path(name))
 
     def namespace_location(self, name: str) -> str:
@@ -281,10 +284,14 @@ class Catalog:
         is for a column that once was encrypted and is added again; the table's own option goes before it, the
         warehouse's after it. Raises as `load_table`, and what `alter.altered` and `readded.judged` raise.
         """
+        announced = False
         while True:
             table = self.load_table(identifier)
             grant(table, Action.ALTER)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
+            if not announced:
+                announce_columns(self, table, changes)
+                announced = True
             choice = changed.table_options.get_option(ON_PLAINTEXT) or on_plaintext or self.on_plaintext
             changed = judged(table, changed, changes, choice or "warn")
             check_wrapped_keys(changed, before=table.schema)
@@ -322,6 +329,7 @@ class Catalog:
         _refuse_branch(Identifier.parse(identifier), "renamed: use rename_branch")
         self._grant(Action.ALTER, identifier)
         self._grant(Action.CREATE, target)
+        announce_table(self, Identifier.parse(identifier), "renamed")
         rename_table(self, identifier, target)
         publish(TableChanged(table=self.location(target), change="renamed", schema_id=None))
 
@@ -334,12 +342,16 @@ class Catalog:
         """Drop a table with all its files; raises as `load_table`, unless that is to be ignored."""
         parsed = Identifier.parse(identifier)
         _refuse_branch(parsed, "dropped: use delete_branch")
-        location = dropped = self.location(parsed)
         if not self.table_exists(parsed):
             if ignore_if_not_exists:
                 return
             self.load_table(parsed)
-        grant_by_name(Action.DROP, parsed, location, principal=self.principal)
+        self._grant(Action.DROP, parsed)
+        announce_table(self, parsed, "dropped")
+        self._drop(parsed)
+
+    def _drop(self, parsed: Identifier) -> None:
+        location = dropped = self.location(parsed)
         if isinstance(self.file_system, MovesFolders):
             if self.file_system.is_link(location):
                 # What it leads to belongs to somebody else.

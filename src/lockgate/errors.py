@@ -174,6 +174,10 @@ class PlaintextError(LockgateError):
     """Raised when values of an encrypted column would be stored in the clear, which an option refuses."""
 
 
+class LineageWarning(UserWarning):
+    """Warns that a table or column with readers is dropped or renamed."""
+
+
 class LineageError(LockgateError):
     """Raised when lineage cannot be kept or compacted, or has readers that an option protects."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lockgate.errors import ColumnNotFoundError, InputError
+from lockgate.errors import ColumnNotFoundError, InputError, LineageError, LineageWarning
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.lineage.model.kinds import kind_names
 from lockgate.framework.lineage.questions.vertices import processes
@@ -312,3 +312,43 @@ def test_counters(lake: Lake, people: str) -> None:
     same = ("failed", "dropped", "lost", "waiting")
     assert {each: status[each] for each in same} == {each: before[each] for each in same}, status
     assert status["seen"] > before["seen"]
+
+
+def test_a_table_with_readers_is_protected(lake: Lake, table: Callable[[str], str]) -> None:
+    """The readers are those of statements that have just ended; a session's choice goes before nothing."""
+    base, copy = table("base"), table("copy")
+    lake.sql(f"CREATE TABLE {base} (id INT, name STRING) TBLPROPERTIES ('lineage.on-drop' = 'refuse')")
+    lake.sql(f"CREATE TABLE {copy} AS SELECT upper(name) AS n FROM {base}")
+    for sql in (
+        f"ALTER TABLE {base} DROP COLUMN name",
+        f"ALTER TABLE {base} RENAME COLUMN name TO other",
+        f"DROP TABLE {base}",
+    ):
+        with pytest.raises(LineageError, match=r"copy\.n \(CREATE_TABLE_AS_SELECT\).*CALL sys\.impact"):
+            lake.sql(sql)
+    lake.sql(f"ALTER TABLE {base} UNSET TBLPROPERTIES ('lineage.on-drop')")
+    lake.spark.conf.set("spark.lockgate.lineage.on-drop", "refuse")
+    try:
+        with pytest.raises(LineageError):
+            lake.sql(f"DROP TABLE {base}")
+    finally:
+        lake.spark.conf.unset("spark.lockgate.lineage.on-drop")
+    with pytest.warns(LineageWarning, match="column name of"):
+        lake.sql(f"ALTER TABLE {base} DROP COLUMN name")
+
+
+def test_lineage_is_read_as_tables(lake: Lake, people: str, table: Callable[[str], str]) -> None:
+    lake.sql(f"CREATE TABLE {table('copy')} AS SELECT name AS n FROM {people}people WHERE id > 7")
+    name = table("copy").removeprefix("lake.")
+    edges = lake.sql(
+        f"SELECT source_column, target_column, kinds FROM lake.sys.lineage_edges WHERE target = '{name}'"
+    ).collect()
+    assert {tuple(each) for each in edges} == {("name", "n", "identity"), ("id", "*", "filter")}
+    runs = lake.sql(
+        "SELECT r.how, r.snapshot_written, p.runs FROM lake.sys.lineage_runs r "
+        f"JOIN lake.sys.lineage_processes p ON p.guid = r.process_guid WHERE p.target = '{name}'"
+    ).collect()
+    assert [(each.snapshot_written, each.runs) for each in runs] == [(1, 1)]
+    assert runs[0].how.endswith("WHERE id > ?")
+    names = {each.tableName for each in lake.sql("SHOW TABLES IN lake.sys").collect()}
+    assert {"lineage_edges", "lineage_processes", "lineage_runs", "tables"} <= names

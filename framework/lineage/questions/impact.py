@@ -15,7 +15,8 @@ from lockgate.framework.lineage.questions.vertices import Vertex, processes, ver
 class Reader:
     """Something made with a column: the vertex, by which process, how, and how many steps away.
 
-    `last` is when the process ran last, in milliseconds since the epoch.
+    `last` is when the process ran last, in milliseconds since the epoch; `succeeded` says whether it ever
+    ended well.
     """
 
     vertex: Vertex
@@ -23,6 +24,7 @@ class Reader:
     kinds: tuple[str, ...]
     depth: int
     last: int | None
+    succeeded: bool = True
 
 
 def readers(
@@ -38,6 +40,7 @@ def readers(
         vertex, process = names[step.target], by[step.process]
         if vertex.is_dropped or vertex.dataset in start_tables:
             continue
-        reader = Reader(vertex, process["kind"], tuple(kind_names(step.kinds)), level, process["last"])
+        kinds, succeeded = tuple(kind_names(step.kinds)), process["failed"] < process["count"]
+        reader = Reader(vertex, process["kind"], kinds, level, process["last"], succeeded)
         found.setdefault((vertex.qualified, reader.process), reader)
     return sorted(found.values(), key=lambda each: (each.depth, each.vertex.qualified, each.process))

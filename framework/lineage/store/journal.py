@@ -6,7 +6,7 @@ import atexit
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,8 @@ class Journal:
         self._complained = False
         self.recorded = 0
         self.lost = 0
+        # Told of what is written, after it is.
+        self.written: Callable[[Sequence[Record]], None] | None = None
         atexit.register(self.close)
 
     def add(self, record: Record) -> None:
@@ -103,6 +105,8 @@ class Journal:
                 )
             return False
         self._complained = False
+        if self.written is not None:
+            self.written([Record(each.shape, run) for each in taken.values() for run in each.runs])
         return True
 
     def _keep(self, taken: dict[str, _Waiting]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import BridgeError, LockgateError, nearest
 from lockgate.framework.access import Caller
 from lockgate.framework.io.named_errors import errors_named
-from lockgate.framework.plugins import acting_as, plugins
+from lockgate.framework.plugins import acting_as, answering_session, plugins
 from lockgate.framework.spark.bridge.begun_writes import BegunWrites
 from lockgate.framework.spark.bridge.protocol import Question, decode_question, encode_answer, encode_error
 from lockgate.framework.spark.bridge.sessions import Sessions
@@ -95,7 +95,8 @@ class Dispatcher:
         asker = self.sessions.asker(question.asker)
         try:
             context = Context(self, question.request, asker, question.session)
-            with acting_as(Caller(question.user, "spark", question.session)), errors_named():
+            caller = Caller(question.user, "spark", question.session)
+            with acting_as(caller), answering_session(context.session_conf), errors_named():
                 return self._handler(question.operation)(context, question.request)
         finally:
             asker.leave()

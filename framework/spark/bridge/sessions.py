@@ -32,6 +32,12 @@ class Sessions:
         self._pinned = isinstance(context._gateway, ClientServer)
         self._attached = session
 
+    @property
+    def attached(self) -> SparkSession | None:
+        """The session that this process attached to; None once it is stopped."""
+        found: Any = self._attached
+        return None if found is None or found.sparkContext._jsc is None else found
+
     def asker(self, number: int | None) -> Asker:
         """Return the asker of a question, by its number there."""
         return Asker(self, number)

@@ -36,8 +36,8 @@ from lockgate.framework.store.scan.table_selection import table_selection
 from lockgate.framework.store.schema.defaults import default_sql
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.schema.unsupported_features import check_readable
-from lockgate.framework.store.system.columns import WAREHOUSE_COLUMNS
 from lockgate.framework.store.system.tables import ROWS
+from lockgate.framework.store.system.warehouse import warehouse_tables
 from lockgate.framework.store.visibility import column_marks, masked_columns
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
@@ -122,7 +122,7 @@ def list_tables(context: Context, request: dict[str, Any]) -> list[str]:
     if not request["namespace"]:
         return []
     if request["namespace"] == [SYSTEM_NAMESPACE]:
-        return sorted(WAREHOUSE_COLUMNS)
+        return warehouse_tables()
     return context.requested_catalog().list_tables(context.namespace())
 
 

@@ -64,6 +64,10 @@ class Context:
         """The session that asks: the active one of the thread that waits, with its views, confs and jobs."""
         return self._asker.spark()
 
+    def session_conf(self, key: str) -> str:
+        """Return a conf of the session that asks; "" if it is not set."""
+        return str(self.spark.conf.get(key, ""))
+
     def catalog(self, name: str) -> Catalog:
         """Return the warehouse behind the catalog `name` of a request; NotFoundError if there is none."""
         return self.dispatcher.catalogs.get(name)

@@ -1,4 +1,7 @@
-"""System tables of a whole warehouse, read as `lake.sys.<name>`: its options, tables and partitions."""
+"""System tables of a whole warehouse, read as `lake.sys.<name>`: its options, tables and partitions.
+
+Plugins add others by the hook `lockgate_warehouse_tables`.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.access import Action
 from lockgate.framework.options.table_options import ON_PLAINTEXT, PARTITION_DEFAULT_NAME
+from lockgate.framework.plugins import plugins
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.metadata.trust import EXTERNAL_ROOTS
@@ -45,14 +49,24 @@ _SHOWN = frozenset({EXTERNAL_ROOTS, ON_PLAINTEXT.key})
 
 def warehouse_columns(name: str) -> tuple[DataField, ...]:
     """Return the columns of `sys.<name>`; NotFoundError offers the nearest names."""
-    if name not in WAREHOUSE_COLUMNS:
-        raise NotFoundError(f"there is no system table sys.{name}{nearest(name, WAREHOUSE_COLUMNS)}")
-    return WAREHOUSE_COLUMNS[name]
+    if name in WAREHOUSE_COLUMNS:
+        return WAREHOUSE_COLUMNS[name]
+    added = plugins().warehouse_tables()
+    if name not in added:
+        raise NotFoundError(f"there is no system table sys.{name}{nearest(name, warehouse_tables())}")
+    return tuple(added[name].columns)
+
+
+def warehouse_tables() -> list[str]:
+    """Return the names of all system tables of a warehouse, sorted."""
+    return sorted({*WAREHOUSE_COLUMNS, *plugins().warehouse_tables()})
 
 
 def warehouse_batches(catalog: Catalog, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the rows of `sys.<name>` piece by piece; raises as `warehouse_columns`."""
     columns = warehouse_columns(name)
+    if name not in _ROWS:
+        return plugins().warehouse_tables()[name].batches(catalog)
     return batches_of(arrow_schema(columns), _ROWS[name](catalog))
 
 

@@ -1,0 +1,26 @@
+"""Options of lineage: what happens when readers lose a table or a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockgate.framework.options.option import Option, one_of
+from lockgate.framework.plugins import session_conf
+
+_CHOICES = ("allow", "warn", "refuse", "")
+
+ON_DROP = Option(
+    "lineage.on-drop",
+    one_of(*_CHOICES),
+    "",
+    "action when a table or column with readers is dropped or renamed: allow, warn or refuse; default: warn",
+)
+DECLARED = (ON_DROP,)
+
+
+def choice_of(
+    option: Option[str], table: Mapping[str, str], warehouse: Mapping[str, str], *, default: str
+) -> str:
+    """Return the choice of the table, else of the session, else of the warehouse, else the default."""
+    texts = (table.get(option.key), session_conf(f"spark.lockgate.{option.key}"), warehouse.get(option.key))
+    return next((found for found in map(option.value_of, filter(None, texts)) if found), default)

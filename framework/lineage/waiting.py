@@ -1,0 +1,25 @@
+"""Statements that have ended in Spark and are on their way to the journal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_WAIT_MILLIS = 30_000
+
+
+def wait_for_records(spark: Any) -> None:
+    """Wait until the statements that have ended by now are recorded, half a minute at most."""
+    jvm: Any = spark.sparkContext._jvm
+    jvm.io.lockgate.spark.lineage.LineageListener.drain(_WAIT_MILLIS)
+
+
+def wait_for_this_process() -> None:
+    """Wait as `wait_for_records` for the session of this process, if it has one."""
+    if "pyspark" not in sys.modules:
+        return
+    from lockgate.framework.spark.bridge.dispatcher import dispatcher
+
+    session = dispatcher().sessions.attached
+    if session is not None:
+        wait_for_records(session)

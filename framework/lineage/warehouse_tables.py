@@ -1,0 +1,210 @@
+"""The tables `sys.lineage_edges`, `sys.lineage_processes` and `sys.lineage_runs` of a warehouse.
+
+Datasets that the one who asks may not read are left out, with all that is said of them.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import AccessDeniedError
+from lockgate.framework.access import Action
+from lockgate.framework.lineage.model.kinds import kind_names
+from lockgate.framework.lineage.model.names import split_name
+from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
+from lockgate.framework.lineage.waiting import wait_for_this_process
+from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.plugins import plugins
+from lockgate.framework.store.grants import grant_by_name
+from lockgate.framework.store.identifier import Identifier
+from lockgate.framework.store.system.batches import batches_of
+from lockgate.framework.types import DataField, arrow_schema, parse_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lockgate.framework.plugins import WarehouseTable
+    from lockgate.framework.store.catalog import Catalog
+
+Rows = Iterator[tuple[Any, ...]]
+_AT_A_TIME = 2_000
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table about the lineage: its columns, and what makes its rows from an open index."""
+
+    columns: Sequence[DataField]
+    rows: Callable[[sqlite3.Connection, _Readable], Rows]
+
+    def batches(self, catalog: Catalog) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of all that has ended by now."""
+        wait_for_this_process()
+        with lineage_of(catalog).reading() as database:
+            yield from batches_of(arrow_schema(self.columns), self.rows(database, _Readable(catalog)))
+
+
+class _Readable:
+    """What the one who asks may read, of the tables of the warehouse; of other places everything."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._is_asked = plugins().decides_access()
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, vertex: Vertex | None) -> bool:
+        if vertex is None or not self._is_asked or vertex.namespace or vertex.type not in ("table", "view"):
+            return True
+        if vertex.dataset not in self._known:
+            self._known[vertex.dataset] = self._may_read(vertex.name)
+        return self._known[vertex.dataset]
+
+    def _may_read(self, name: str) -> bool:
+        parts, _ = split_name(name)
+        if len(parts) != 2:
+            return True
+        identifier = Identifier(*parts)
+        location = self._catalog.location(identifier)
+        try:
+            grant_by_name(Action.SELECT, identifier, location, principal=self._catalog.principal)
+        except AccessDeniedError:
+            return False
+        return True
+
+
+def _edges(database: sqlite3.Connection, may_read: _Readable) -> Rows:
+    for sql in (_COLUMN_EDGES, _ROW_EDGES):
+        for some in _pieces(database, sql):
+            ends = vertices(database, {number for row in some for number in row[:2]})
+            by = processes(database, {row[2] for row in some})
+            for source, target, process, kinds in some:
+                if may_read(ends[source]) and may_read(ends[target]):
+                    yield _edge(ends[source], ends[target], by[process], kinds)
+
+
+def _edge(source: Vertex, target: Vertex, process: Mapping[str, Any], kinds: int) -> tuple[Any, ...]:
+    return (
+        *(source.table, source.column or WHOLE, target.table, target.column or WHOLE),
+        *(",".join(kind_names(kinds)), process["guid"], process["kind"], process["count"]),
+        _time(process["last"]),
+    )
+
+
+def _processes(database: sqlite3.Connection, may_read: _Readable) -> Rows:
+    for some in _pieces(database, "SELECT id FROM process ORDER BY id"):
+        found = processes(database, {number for (number,) in some})
+        inputs = _inputs(database, found)
+        named = {-each["target"] for each in found.values() if each["target"] is not None}
+        by = vertices(database, named | {-number for numbers in inputs.values() for number in numbers})
+        for number, process in sorted(found.items()):
+            target = None if process["target"] is None else by[-process["target"]]
+            sources = [by[-each] for each in inputs.get(number, ())]
+            if may_read(target) and all(map(may_read, sources)):
+                yield _process(process, target, sources)
+
+
+def _inputs(database: sqlite3.Connection, found: Mapping[int, Any]) -> dict[int, list[int]]:
+    numbers = ",".join(map(str, found))
+    rows = database.execute(
+        f"SELECT process, dataset FROM input WHERE process IN ({numbers}) ORDER BY process, number"
+    )
+    inputs: dict[int, list[int]] = {}
+    for process, dataset in rows:
+        if dataset not in inputs.setdefault(process, []):
+            inputs[process].append(dataset)
+    return inputs
+
+
+def _process(process: Mapping[str, Any], target: Vertex | None, sources: Sequence[Vertex]) -> tuple[Any, ...]:
+    run = process["run"] or {}
+    return (
+        *(process["guid"], process["kind"], process["name"] or None),
+        *(None if target is None else target.table, json.dumps([each.table for each in sources])),
+        *(run.get("how") or None, process["createBy"] or None),
+        *(process["count"], process["failed"], _time(process["first"]), _time(process["last"])),
+        *(process["first_written"], process["written"], process["rows"], process["bytes"]),
+        *(bool(process["opaque"]), bool(process["cut"])),
+    )
+
+
+def _runs(database: sqlite3.Connection, may_read: _Readable) -> Rows:
+    readable = {row[0] for row in _processes(database, may_read)} if may_read._is_asked else None
+    for some in _pieces(database, "SELECT process, run FROM run ORDER BY ended, rowid"):
+        by = processes(database, {process for process, _ in some})
+        for process, text in some:
+            if readable is None or by[process]["guid"] in readable:
+                yield _run(by[process], json.loads(text))
+
+
+def _run(process: Mapping[str, Any], run: Mapping[str, Any]) -> tuple[Any, ...]:
+    where, who, which, why = (run.get(key, {}) for key in ("where", "who", "which", "why"))
+    return (
+        *(process["guid"], process["kind"], _time(run["started"]), _time(run["ended"])),
+        *(run.get("count", 1), run.get("failed", 0), run.get("dry", False), run.get("error")),
+        *(run.get("how") or None, who.get("user") or None, where.get("application"), where.get("host")),
+        *(which.get("spark"), which.get("lockgate"), why.get("job"), why.get("reason"), why.get("stream")),
+        *(json.dumps(run.get("reads", {})), run.get("written"), run.get("rows"), run.get("bytes")),
+    )
+
+
+def _pieces(database: sqlite3.Connection, sql: str) -> Iterator[list[tuple[Any, ...]]]:
+    with closing(database.execute(sql)) as cursor:
+        while some := cursor.fetchmany(_AT_A_TIME):
+            yield some
+
+
+def _time(millis: int | None) -> datetime | None:
+    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)
+
+
+def _columns(text: str) -> tuple[DataField, ...]:
+    pairs = (column.split(maxsplit=1) for column in text.split(","))
+    return tuple(DataField(number, name, parse_type(kind)) for number, (name, kind) in enumerate(pairs))
+
+
+_COLUMN_EDGES = "SELECT source, target, process, kinds FROM back ORDER BY target, source, process"
+_ROW_EDGES = (
+    "SELECT r.source, -p.target, r.process, r.kinds FROM row_edge r JOIN process p ON p.id = r.process "
+    "WHERE p.target IS NOT NULL ORDER BY p.target, r.source, r.process"
+)
+_MOMENT = "TIMESTAMP(3) WITH LOCAL TIME ZONE"
+
+TABLES: Mapping[str, WarehouseTable] = {
+    "lineage_edges": _Table(
+        _columns(
+            f"""source STRING NOT NULL, source_column STRING NOT NULL, target STRING NOT NULL,
+            target_column STRING NOT NULL, kinds STRING NOT NULL, process_guid STRING NOT NULL,
+            process STRING NOT NULL, runs BIGINT NOT NULL, last_run {_MOMENT}"""
+        ),
+        _edges,
+    ),
+    "lineage_processes": _Table(
+        _columns(
+            f"""guid STRING NOT NULL, kind STRING NOT NULL, name STRING, target STRING,
+            inputs STRING NOT NULL, how STRING, created_by STRING, runs BIGINT NOT NULL,
+            failed BIGINT NOT NULL, first_run {_MOMENT}, last_run {_MOMENT}, first_written BIGINT,
+            last_written BIGINT, rows_written BIGINT, bytes_written BIGINT, opaque BOOLEAN NOT NULL,
+            cut BOOLEAN NOT NULL"""
+        ),
+        _processes,
+    ),
+    "lineage_runs": _Table(
+        _columns(
+            f"""process_guid STRING NOT NULL, process STRING NOT NULL, started {_MOMENT} NOT NULL,
+            ended {_MOMENT} NOT NULL, count BIGINT NOT NULL, failed BIGINT NOT NULL,
+            dry_run BOOLEAN NOT NULL, error STRING, how STRING, who STRING, application STRING,
+            host STRING, spark STRING, lockgate STRING, job STRING, reason STRING, stream STRING,
+            snapshots_read STRING NOT NULL, snapshot_written BIGINT, rows_written BIGINT,
+            bytes_written BIGINT"""
+        ),
+        _runs,
+    ),
+}
+"""The tables by their names."""

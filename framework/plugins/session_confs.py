@@ -1,0 +1,28 @@
+"""Confs of the Spark session that asks, for plugins that are called below Spark.
+
+They belong to the running context (`contextvars`): the bridge offers them while it answers a session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+
+_confs: ContextVar[Callable[[str], str] | None] = ContextVar("lockgate_session_confs", default=None)
+
+
+@contextlib.contextmanager
+def answering_session(confs: Callable[[str], str]) -> Iterator[None]:
+    """Let everything inside `with` see the confs of a session; `confs` returns "" for one that is not set."""
+    token = _confs.set(confs)
+    try:
+        yield
+    finally:
+        _confs.reset(token)
+
+
+def session_conf(key: str) -> str:
+    """Return a conf of the session that asks; "" if it is not set, or no session asks."""
+    confs = _confs.get()
+    return "" if confs is None else confs(key)

@@ -1,0 +1,76 @@
+"""Sinks of lineage: told in order after the warehouse has it, tried again, never in anybody's way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lockgate.framework.lineage import Dataset, Record, Run, Shape
+from lockgate.framework.lineage.sinks import Sinks, process_sinks
+from lockgate.framework.lineage.warehouse import address_of, lineage_of
+from lockgate.framework.plugins import hookimpl, plugins
+from lockgate.framework.store import Catalog
+
+RECORD = Record(Shape("INSERT", Dataset.table("hr", "copy"), (), columns=("x",)), Run(1, 2))
+
+
+class Keeps:
+    """A sink that fails so many times before it takes anything."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self.fails = fails
+        self.taken: list[tuple[str, Record]] = []
+
+    def write(self, warehouse: str, records: Sequence[Record]) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError("nobody listens")
+        self.taken += [(warehouse, record) for record in records]
+
+
+def test_a_sink_has_what_the_warehouse_has(tmp_path: Path) -> None:
+    keeps = Keeps()
+    hook = hookimpl(lambda: {"keeps": keeps}, specname="lockgate_lineage_sinks")
+    plugins().register(SimpleNamespace(lockgate_lineage_sinks=hook), "keeps")
+    try:
+        catalog = Catalog(str(tmp_path / "lake"))
+        journal = lineage_of(catalog).journal
+        journal.add(RECORD)
+        assert not keeps.taken
+        assert journal.flush()
+        sinks = process_sinks()
+        assert sinks is not None
+        assert sinks.flush(10)
+        assert keeps.taken == [(address_of(catalog), RECORD)]
+    finally:
+        plugins().unregister("keeps")
+
+
+def test_a_sink_that_fails_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    fails, other = Keeps(fails=2), Keeps()
+    sinks = Sinks({"fails": fails, "other": other}, waits=(0.0, 0.0))
+    sinks.offer("w", [RECORD])
+    assert sinks.flush(10)
+    assert fails.taken == other.taken == [("w", RECORD)]
+    assert (sinks.delivered, sinks.dropped) == (2, 0)
+    fails.fails = 7
+    for _ in range(3):
+        sinks.offer("w", [RECORD])
+    assert sinks.flush(10)
+    assert (len(fails.taken), len(other.taken), sinks.dropped) == (2, 4, 2)
+    assert caplog.text.count("nobody listens") == 1
+
+
+def test_a_full_queue_drops_and_never_waits() -> None:
+    held = threading.Event()
+    sinks = Sinks({"slow": SimpleNamespace(write=lambda *_: held.wait(10))}, capacity=2)
+    for _ in range(10):
+        sinks.offer("w", [RECORD, RECORD])
+    assert sinks.dropped >= 14
+    assert not sinks.flush(0.05)
+    held.set()
+    assert sinks.flush(10)
