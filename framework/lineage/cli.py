@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,15 @@ def add_lineage(parser: argparse.ArgumentParser) -> None:
     page.add_argument("--output", required=True, metavar="FILE", help="the page to write")
     export = _command(commands, "export", _export, "events or entities for other catalogs")
     export.add_argument("--format", choices=("openlineage", "atlas"), required=True, help="of the output")
-    export.add_argument("--output", metavar="FILE", help="the file to write; default: standard output")
+    place = export.add_mutually_exclusive_group()
+    place.add_argument("--output", metavar="FILE", help="the file to write; default: standard output")
+    place.add_argument(
+        "--send",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="post events to an OpenLineage service; default: OPENLINEAGE_URL",
+    )
     imported = _command(commands, "import", _import, "OpenLineage events of other engines")
     imported.add_argument("file", metavar="FILE", help="events, one JSON object a line")
 
@@ -113,9 +121,13 @@ def _export(options: argparse.Namespace) -> int:
     from lockgate.framework.lineage.export import atlas, openlineage
     from lockgate.framework.lineage.warehouse import address_of, lineage_of
 
+    if options.send is not None and options.format != "openlineage":
+        raise InputError("only events of OpenLineage can be sent: give --output for entities of Atlas")
     catalog = _catalog(options)
     with lineage_of(catalog).reading() as database:
         address = address_of(catalog)
+        if options.send is not None:
+            return _send(options.send, openlineage.events(database, address))
         if options.format == "atlas":
             lines: Sequence[Any] = [atlas.entities(database, address)]
         else:
@@ -125,6 +137,13 @@ def _export(options: argparse.Namespace) -> int:
         Path(options.output).write_text(text, encoding="utf-8")
     else:
         sys.stdout.write(text)
+    return 0
+
+
+def _send(url: str, events: Iterable[Mapping[str, Any]]) -> int:
+    from lockgate.framework.lineage.export.delivery import Delivery
+
+    print(f"{Delivery.from_environment(url or None).send(events)} events sent")
     return 0
 
 

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from lockgate.framework.lineage.export.openlineage_names import file_name
 from lockgate.framework.lineage.model.kinds import MASKED, Kind
 from lockgate.framework.lineage.model.records import WHOLE
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.version import VERSION
 
-PRODUCER = f"lockgate/{VERSION}"
+# The specification wants a URI.
+PRODUCER = f"urn:lockgate:{VERSION}"
 _SPEC = "https://openlineage.io/spec"
 SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = f"{_SPEC}/facets"
@@ -97,7 +99,14 @@ class _Job:
         if self._run.get("written") is not None:
             version = {"datasetVersion": str(self._run["written"])}
             facets["version"] = _facet("DatasetVersionDatasetFacet", "1-0-1", version)
-        return [{**self._name(vertex), "facets": facets}]
+        return [{**self._name(vertex), "facets": facets, "outputFacets": self._statistics()}]
+
+    def _statistics(self) -> dict[str, Any]:
+        counts = {"rowCount": self._run.get("rows"), "size": self._run.get("bytes")}
+        known = {key: value for key, value in counts.items() if value is not None}
+        if not known:
+            return {}
+        return {"outputStatistics": _facet("OutputStatisticsOutputDatasetFacet", "1-0-2", known)}
 
     def _columns(self) -> dict[str, Any]:
         steps = self._database.execute(
@@ -125,10 +134,10 @@ class _Job:
         return {**found, "transformations": transformations(kinds)}
 
     def _name(self, vertex: Vertex) -> dict[str, str]:
-        return {"namespace": vertex.namespace or self._namespace(vertex), "name": vertex.name}
-
-    def _namespace(self, vertex: Vertex) -> str:
-        return "file" if vertex.type == "file" else self._warehouse
+        if vertex.type == "file" and not vertex.namespace:
+            namespace, name = file_name(vertex.name)
+            return {"namespace": namespace, "name": name}
+        return {"namespace": vertex.namespace or self._warehouse, "name": vertex.name}
 
 
 def transformations(kinds: int) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from lockgate.framework.lineage.export.openlineage_names import path_of
 from lockgate.framework.lineage.model.kinds import OF_ROWS, Kind
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
 
@@ -79,4 +80,5 @@ def _dataset(found: Mapping[str, Any], warehouse: str) -> Dataset:
     namespace, name = str(found["namespace"]), str(found["name"])
     if namespace == warehouse:
         return Dataset(name)
-    return Dataset(name, "file") if namespace == "file" else Dataset(name, "table", namespace)
+    path = path_of(namespace, name)
+    return Dataset(path, "file") if path is not None else Dataset(name, "table", namespace)
