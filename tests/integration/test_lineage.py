@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lockgate.errors import ColumnNotFoundError, InputError, LineageError, LineageWarning
+from lockgate.errors import ColumnNotFoundError, InputError, LineageWarning
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.lineage.model.kinds import kind_names
 from lockgate.framework.lineage.questions.vertices import processes
@@ -324,12 +324,12 @@ def test_a_table_with_readers_is_protected(lake: Lake, table: Callable[[str], st
         f"ALTER TABLE {base} RENAME COLUMN name TO other",
         f"DROP TABLE {base}",
     ):
-        with pytest.raises(LineageError, match=r"copy\.n \(CREATE_TABLE_AS_SELECT\).*CALL sys\.impact"):
+        with pytest.raises(Exception, match=r"copy\.n \(CREATE_TABLE_AS_SELECT\).*CALL sys\.impact"):
             lake.sql(sql)
     lake.sql(f"ALTER TABLE {base} UNSET TBLPROPERTIES ('lineage.on-drop')")
     lake.spark.conf.set("spark.lockgate.lineage.on-drop", "refuse")
     try:
-        with pytest.raises(LineageError):
+        with pytest.raises(Exception, match="refused by 'lineage.on-drop'"):
             lake.sql(f"DROP TABLE {base}")
     finally:
         lake.spark.conf.unset("spark.lockgate.lineage.on-drop")
@@ -338,7 +338,7 @@ def test_a_table_with_readers_is_protected(lake: Lake, table: Callable[[str], st
 
 
 def test_lineage_is_read_as_tables(lake: Lake, people: str, table: Callable[[str], str]) -> None:
-    lake.sql(f"CREATE TABLE {table('copy')} AS SELECT name AS n FROM {people}people WHERE id > 7")
+    lake.sql(f"CREATE TABLE {table('copy')} AS SELECT name AS n FROM {people}people WHERE id > 0")
     name = table("copy").removeprefix("lake.")
     edges = lake.sql(
         f"SELECT source_column, target_column, kinds FROM lake.sys.lineage_edges WHERE target = '{name}'"
