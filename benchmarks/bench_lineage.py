@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of lineage: ingest of edges in any order, and traces of ten hops over a large graph.
+"""The figures of lineage: ingest of edges in any order, traces of ten hops, and a page in a browser.
 
 Each is one JSON line on standard output. `--tables` makes the graph smaller: 20 layers of so many tables.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,13 +21,17 @@ from harness import describe_machine, emit, note
 
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.lineage import Dataset, Run, Shape
+from lockgate.framework.lineage.answer import Edge
+from lockgate.framework.lineage.export.page import page
 from lockgate.framework.lineage.model.kinds import DIRECT
 from lockgate.framework.lineage.questions.trace import trace
+from lockgate.framework.lineage.questions.vertices import Vertex
 from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import lines_of
 from lockgate.framework.lineage.store.segments import Segments
 
 LAYERS, COLUMNS, HOPS = 20, 20, 10
+PAGE_TABLES = 5_000
 SHAPES_A_SEGMENT = 500
 STARTS = 100
 
@@ -47,6 +53,7 @@ def main() -> int:
         emit("lineage", "ingest_edges_per_s", edges / (time.perf_counter() - started), "edges/s", 50_000)
         emit("lineage", "index_bytes", (folder / "index" / "index.db").stat().st_size, "bytes")
         _trace(index, chance, arguments.tables)
+        _page(folder / "page.html", chance)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0
@@ -96,6 +103,38 @@ def _trace(index: Index, chance: random.Random, tables: int) -> None:
             prefix = "trace" if direction == "back" else "trace_forward"
             emit("lineage", f"{prefix}_p50_ms", median(times), "ms", 10)
             emit("lineage", f"{prefix}_p95_ms", quantiles(times, n=20)[-1], "ms", 60)
+
+
+def _page(path: Path, chance: random.Random) -> None:
+    """Open a page of 5,000 tables in a browser, from the address to the drawn picture."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        note("no chromium on this host: the page is not opened")
+        return
+    edges = [edge for number in range(1, PAGE_TABLES) for edge in _edges_into(chance, number)]
+    starts = [_vertex(PAGE_TABLES // 2, column) for column in range(8)]
+    path.write_text(page(f"db.t{PAGE_TABLES // 2}", edges, starts))
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", path.as_uri()]
+    opened, ran = [], []
+    for _ in range(7):
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        opened.append(float(re.findall(r'data-opened="(\d+)"', shown)[0]))
+        ran.append(float(re.findall(r'data-ran="(\d+)"', shown)[0]))
+    emit("lineage", "page_open_ms", median(opened), "ms", 100)
+    emit("lineage", "page_script_ms", median(ran), "ms")
+
+
+def _edges_into(chance: random.Random, number: int) -> list[Edge]:
+    process = {"id": number, "kind": "INSERT", "count": 1, "failed": 0, "last": 1, "opaque": (), "run": {}}
+    sources = [chance.randrange(max(0, number - 300), number) for _ in range(3)]
+    return [
+        Edge(1, "back", _vertex(chance.choice(sources), chance.randrange(8)), _vertex(number, c), 1, process)
+        for c in range(8)
+    ]
+
+
+def _vertex(table: int, column: int) -> Vertex:
+    return Vertex(table, "", f"db{table % 40}.t{table}", "table", f"c{column}", 1, 1, "", is_dropped=False)
 
 
 _ONE = "SELECT f.id FROM field f JOIN dataset d ON d.id = f.dataset WHERE d.name = ? AND f.name = 'c7'"

@@ -14,58 +14,79 @@ if TYPE_CHECKING:
     from lockgate.framework.lineage.answer import Edge
     from lockgate.framework.lineage.questions.vertices import Vertex
 
-_PLACE = "/*DATA*/"
-
 
 def page(name: str, edges: Iterable[Edge], starts: Iterable[Vertex]) -> str:
     """Return the page; names and texts of statements go in as data, never as markup."""
     template = (files("lockgate.framework.lineage.export") / "page.html").read_text(encoding="utf-8")
-    text = json.dumps(_Data(name, tuple(edges), tuple(starts)).made(), ensure_ascii=False)
-    # What could end the script element is written so that JSON reads the same and HTML does not see it.
-    return template.replace(_PLACE, text.replace("<", "\\u003c").replace("\u2028", "\\u2028"))
+    data = _Data(name, edges, tuple(starts))
+    before, between, after = _split(template)
+    return f"{before}{_embedded(data.graph())}{between}{_embedded(data.told)}{after}"
+
+
+def _split(template: str) -> tuple[str, str, str]:
+    before, _, rest = template.partition("/*DATA*/")
+    between, _, after = rest.partition("/*PROCESSES*/")
+    return before, between, after
+
+
+def _embedded(value: Any) -> str:
+    """Return JSON without what could end a script element: JSON reads the same, and HTML does not see it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
 class _Data:
     """The graph as the page reads it: tables with columns, edges by numbers, processes by the questions."""
 
-    def __init__(self, name: str, edges: tuple[Edge, ...], starts: tuple[Vertex, ...]) -> None:
-        self._name, self._starts = name, starts
+    def __init__(self, name: str, edges: Iterable[Edge], starts: tuple[Vertex, ...]) -> None:
+        self._name = name
         self._tables: dict[int, dict[str, Any]] = {}
         self._numbers: dict[int, int] = {}
+        self._columns: dict[tuple[int, str | None], int] = {}
+        self._kinds: dict[int, int] = {}
         self._processes: dict[int, int] = {}
-        self._told: list[dict[str, str]] = []
+        self.told: list[dict[str, str]] = []
         self._first = [self._place(vertex) for vertex in starts]
         self._edges = list({self._edge(edge): None for edge in edges})
 
-    def made(self) -> dict[str, Any]:
+    def graph(self) -> dict[str, Any]:
         picked = self._first[0] if len(self._first) == 1 and self._first[0][1] >= 0 else None
         return {
             "name": self._name,
             "tables": list(self._tables.values()),
-            "edges": self._edges,
-            "processes": self._told,
+            "kinds": [(", ".join(kind_names(kinds)), int(bool(kinds & DIRECT))) for kinds in self._kinds],
+            "edges": [number for edge in self._edges for number in edge],
             "focus": self._first[0][0] if self._first else 0,
             "pick": picked,
         }
 
     def _place(self, vertex: Vertex) -> tuple[int, int]:
         number = self._numbers.setdefault(vertex.dataset, len(self._numbers))
-        table = self._tables.setdefault(number, {"name": vertex.table, "columns": []})
-        if vertex.column is None:
-            return number, -1
-        if vertex.column not in table["columns"]:
-            table["columns"].append(vertex.column)
-        return number, table["columns"].index(vertex.column)
+        if number not in self._tables:
+            self._tables[number] = {"name": vertex.table, "columns": []}
+            if vertex.type == "file":
+                self._tables[number]["isFile"] = True
+        key = (number, vertex.column)
+        if key not in self._columns:
+            self._columns[key] = self._new_column(number, vertex.column)
+        return number, self._columns[key]
 
-    def _edge(self, edge: Edge) -> tuple[Any, ...]:
+    def _new_column(self, table: int, column: str | None) -> int:
+        if column is None:
+            return -1
+        columns: list[str] = self._tables[table]["columns"]
+        columns.append(column)
+        return len(columns) - 1
+
+    def _edge(self, edge: Edge) -> tuple[int, ...]:
         ends = (*self._place(edge.source), *self._place(edge.target))
-        kinds = ", ".join(kind_names(edge.kinds))
-        return (*ends, kinds, int(bool(edge.kinds & DIRECT)), self._process(edge.process))
+        kind = self._kinds.setdefault(edge.kinds, len(self._kinds))
+        return (*ends, kind, self._process(edge.process))
 
     def _process(self, process: Mapping[str, Any]) -> int:
         number = self._processes.setdefault(process["id"], len(self._processes))
-        if number == len(self._told):
-            self._told.append(_questions(process))
+        if number == len(self.told):
+            self.told.append(_questions(process))
         return number
 
 

@@ -97,12 +97,18 @@ def test_graphs_quote_names(lineage: WarehouseLineage) -> None:
 def test_the_page_is_one_file(lineage: WarehouseLineage, tmp_path: Path) -> None:
     text = traced(lineage, kinds="all").to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == text
-    assert text.count("</script>") == 2
+    assert text.count("</script>") == 3
     assert not re.findall(r'(?:src|href)="', text)
     data = json.loads(re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)[0])
     assert [each["name"] for each in data["tables"]] == ["hr.b", "hr.a", "file:/in"]
     assert ODD in data["tables"][1]["columns"]
-    assert data["processes"][0]["how"] == "SELECT ?"
+    told = json.loads(re.findall(r'id="processes">(.*?)</script>', text, re.DOTALL)[0])
+    assert told[0]["how"] == "SELECT ?"
+    # Six numbers an edge, with columns that are there.
+    assert len(data["edges"]) == 6 * 6
+    for at in range(0, len(data["edges"]), 6):
+        for table, column in (data["edges"][at : at + 2], data["edges"][at + 2 : at + 4]):
+            assert -1 <= column < len(data["tables"][table]["columns"])
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -113,11 +119,21 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 def test_a_browser_draws_the_page(lineage: WarehouseLineage, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     traced(lineage, kinds="all").to_html(path)
-    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", path.as_uri()]
-    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    assert re.search(r'data-drawn="\d+"', page)
+    page = drawn(path.as_uri())
     assert page.count('class="box"') == 3
     assert page.count('class="edge') == 6
+    databases = drawn(f"{path.as_uri()}#databases")
+    assert databases.count('class="box"') == 2
+    assert "2 databases, 1 of 1 connections" in databases
+
+
+def drawn(address: str) -> str:
+    """The page after its script has run."""
+    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", address]
+    page = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert re.search(r'data-drawn="\d+"', page)
+    assert re.search(r'data-opened="\d+"', page)
+    return page
 
 
 def test_events_of_openlineage(catalog: Catalog, lineage: WarehouseLineage) -> None:
