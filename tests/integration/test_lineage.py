@@ -315,7 +315,7 @@ def test_counters(lake: Lake, people: str) -> None:
 
 
 def test_a_table_with_readers_is_protected(lake: Lake, table: Callable[[str], str]) -> None:
-    """The readers are those of statements that have just ended; a session's choice goes before nothing."""
+    """The readers are those of statements that have just ended."""
     base, copy = table("base"), table("copy")
     lake.sql(f"CREATE TABLE {base} (id INT, name STRING) TBLPROPERTIES ('lineage.on-drop' = 'refuse')")
     lake.sql(f"CREATE TABLE {copy} AS SELECT upper(name) AS n FROM {base}")
@@ -329,7 +329,7 @@ def test_a_table_with_readers_is_protected(lake: Lake, table: Callable[[str], st
     lake.sql(f"ALTER TABLE {base} UNSET TBLPROPERTIES ('lineage.on-drop')")
     lake.spark.conf.set("spark.lockgate.lineage.on-drop", "refuse")
     try:
-        with pytest.raises(Exception, match="refused by 'lineage.on-drop'"):
+        with pytest.raises(Exception, match=r"refused by 'lineage\.on-drop'"):
             lake.sql(f"DROP TABLE {base}")
     finally:
         lake.spark.conf.unset("spark.lockgate.lineage.on-drop")
