@@ -34,6 +34,7 @@ from lockgate.framework.plugins.hookspecs import hookimpl
 from lockgate.framework.plugins.manager import PluginManager, plugins, publish, register
 from lockgate.framework.plugins.observers import EventCounts
 from lockgate.framework.plugins.session_confs import answering_session, session_conf
+from lockgate.framework.plugins.session_options import check_session_options, session_option
 
 __all__ = [
     "STEPS",
@@ -66,10 +67,12 @@ __all__ = [
     "acting_as",
     "answering_session",
     "authorize",
+    "check_session_options",
     "current_principal",
     "hookimpl",
     "plugins",
     "publish",
     "register",
     "session_conf",
+    "session_option",
 ]

@@ -97,7 +97,7 @@ def warehouse_tables(answer: object) -> dict[str, Any]:
     return values
 
 
-SCOPES = ("table", "catalog", "read")
+SCOPES = ("table", "catalog", "read", "session")
 
 
 def options(answer: object) -> dict[str, Option[Any]]:

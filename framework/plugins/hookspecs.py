@@ -89,7 +89,7 @@ def lockgate_authorize(request: AccessRequest) -> Decision | None:
 
 @hookspec
 def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:  # type: ignore[empty-body]
-    """Return, by scope (`table`, `catalog` or `read`), the options that this plugin declares."""
+    """Return, by scope (`table`, `catalog`, `read` or `session`), the options that this plugin declares."""
 
 
 @hookspec

@@ -159,8 +159,8 @@ class PluginManager:
         """Return every command of the shell by its name."""
         return self._gather("lockgate_cli_commands", checks.callables)
 
-    def options(self, scope: Literal["table", "catalog", "read"]) -> Mapping[str, Option[Any]]:
-        """Return every option that is declared for tables, catalogs or the options of a read, by its key."""
+    def options(self, scope: Literal["table", "catalog", "read", "session"]) -> Mapping[str, Option[Any]]:
+        """Return every option that is declared for tables, catalogs, reads or Spark sessions, by its key."""
         declared = self._gather("lockgate_options", checks.options)
         start = f"{scope} "
         return {

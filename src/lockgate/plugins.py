@@ -55,6 +55,11 @@ if TYPE_CHECKING:
         publish,
         register,
         session_conf,
+        session_option,
+    )
+    from lockgate.framework.store.commit_conformance import (
+        CommitParticipantConformance,
+        FileCollectorConformance,
     )
     from lockgate.framework.store.conformance import AuthorizerConformance, PrunerConformance
     from lockgate.procedures import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
@@ -72,12 +77,14 @@ __all__ = [
     "CandidateFile",
     "CommandMaker",
     "CommitParticipant",
+    "CommitParticipantConformance",
     "Decision",
     "Denied",
     "Event",
     "EventCounts",
     "FileCollection",
     "FileCollector",
+    "FileCollectorConformance",
     "FilePruner",
     "KeyProviderConformance",
     "KeyProviderFactory",
@@ -114,6 +121,7 @@ __all__ = [
     "publish",
     "register",
     "session_conf",
+    "session_option",
     "shows",
 ]
 
@@ -130,12 +138,14 @@ __getattr__ = lazily(
         "CandidateFile": "lockgate.framework.plugins",
         "CommandMaker": "lockgate.framework.plugins",
         "CommitParticipant": "lockgate.framework.plugins",
+        "CommitParticipantConformance": "lockgate.framework.store.commit_conformance",
         "Decision": "lockgate.framework.access",
         "Denied": "lockgate.framework.plugins",
         "Event": "lockgate.framework.plugins",
         "EventCounts": "lockgate.framework.plugins",
         "FileCollection": "lockgate.framework.plugins",
         "FileCollector": "lockgate.framework.plugins",
+        "FileCollectorConformance": "lockgate.framework.store.commit_conformance",
         "FilePruner": "lockgate.framework.plugins",
         "KeyProviderConformance": "lockgate.framework.keys.conformance",
         "KeyProviderFactory": "lockgate.framework.plugins",
@@ -173,6 +183,7 @@ __getattr__ = lazily(
         "publish": "lockgate.framework.plugins",
         "register": "lockgate.framework.plugins",
         "session_conf": "lockgate.framework.plugins",
+        "session_option": "lockgate.framework.plugins",
         "shows": "lockgate.framework.keys.conformance",
     },
 )

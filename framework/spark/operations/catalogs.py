@@ -16,6 +16,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.orc.encryption.plaintext import MARK
+from lockgate.framework.plugins import check_session_options
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
@@ -60,6 +61,7 @@ def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Open a catalog by the confs of a session; answers the handle that later requests carry."""
     name, options = request["catalog"], request["options"]
     check_rights(context.dispatcher.scopes, name, options, request, context.session)
+    check_session_options()
     opened = context.dispatcher.catalogs.open(name, options, lambda: hadoop_confs(context.spark))
     opened.catalog.make_warehouse()
     return {"handle": opened.handle}

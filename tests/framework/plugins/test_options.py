@@ -14,7 +14,13 @@ import pytest
 from lockgate.errors import OptionError, PluginError
 from lockgate.framework.options.option import Option, at_least
 from lockgate.framework.options.table_options import TableOptions, known_options
-from lockgate.framework.plugins import hookimpl, plugins
+from lockgate.framework.plugins import (
+    answering_session,
+    check_session_options,
+    hookimpl,
+    plugins,
+    session_option,
+)
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
 from lockgate.framework.store import Catalog
 from lockgate.framework.store.scan.selection import Selection, selection_of
@@ -80,6 +86,22 @@ def test_options_of_reads(declare: Callable[[Any], None], tmp_path: Path) -> Non
         selection_of(table, {"audit.dept": "1"})
     with pytest.raises(OptionError, match="of Spark's scans"):
         selection_of(table, {"scan.snapshot-source": "pin"})
+
+
+def test_options_of_sessions(declare: Callable[[Any], None]) -> None:
+    confs = {"spark.lockgate.audit.depth": "4"}
+    with answering_session(lambda key: confs.get(key, "")):
+        with pytest.raises(OptionError, match=r"no plugin declares 'audit\.depth' for sessions"):
+            session_option(DEPTH)
+        check_session_options()
+        declare({"session": [DEPTH]})
+        assert session_option(DEPTH) == 4
+        confs["spark.lockgate.audit.depth"] = "0"
+        with pytest.raises(OptionError, match="expected 1 or more"):
+            check_session_options()
+        confs.clear()
+        assert session_option(DEPTH) == DEPTH.default
+    assert session_option(DEPTH) == DEPTH.default
 
 
 @pytest.mark.parametrize(
