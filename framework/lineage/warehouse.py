@@ -16,6 +16,7 @@ from lockgate.framework.lineage.store.segments import Segments
 if TYPE_CHECKING:
     import sqlite3
 
+    from lockgate.framework.access import Principal
     from lockgate.framework.store.catalog import Catalog
 
 
@@ -30,18 +31,22 @@ class WarehouseLineage:
 
     def is_there(self) -> bool:
         """Say whether anything was ever recorded in the warehouse."""
-        return bool(self.journal.waiting()) or self.catalog.file_system.exists(self.segments.folder)
+        waits = any(each.journal.waiting() for each in _at(address_of(self.catalog)))
+        return waits or self.catalog.file_system.exists(self.segments.folder)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Open the index, with all that this process has recorded and all that others have written."""
-        self.journal.flush()
+        flush_at(address_of(self.catalog))
         with Index.of(self.segments).reading() as database:
             yield database
 
 
+_Key = tuple[str, frozenset[tuple[str, str]], "Principal | None"]
+"""The address of a warehouse, the options of its file system, which may hold credentials, and who asks."""
+
 _lock = threading.Lock()
-_known: dict[str, WarehouseLineage] = {}
+_known: dict[_Key, WarehouseLineage] = {}
 
 
 def address_of(catalog: Catalog) -> str:
@@ -50,32 +55,32 @@ def address_of(catalog: Catalog) -> str:
 
 
 def lineage_of(catalog: Catalog, application: str | None = None) -> WarehouseLineage:
-    """Return the lineage of the warehouse of `catalog`: one for each in this process."""
-    address = address_of(catalog)
+    """Return the lineage of the warehouse of `catalog`, reached as `catalog` reaches it.
+
+    In one process there is one for each warehouse, way to its store and principal: nothing is read or written
+    with the credentials of another catalog.
+    """
+    key = (address_of(catalog), frozenset(catalog.file_system_options.items()), catalog.principal)
     with _lock:
-        if address not in _known:
-            _known[address] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
-        return _known[address]
+        if key not in _known:
+            _known[key] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
+        return _known[key]
 
 
 def catalog_at(address: str) -> Catalog:
-    """Return the catalog of a warehouse by its address: the one that this process has opened, if any."""
+    """Return the catalog of a warehouse by its address: the last that this process has opened, if any."""
     from lockgate.framework.store.catalog import Catalog
 
-    with _lock:
-        entry = _known.get(address)
-    return Catalog(address) if entry is None else entry.catalog
+    known = _at(address)
+    return known[-1].catalog if known else Catalog(address)
 
 
-def flush_all() -> None:
-    """Write what this process has recorded in all warehouses."""
-    with _lock:
-        entries = list(_known.values())
-    for each in entries:
+def flush_at(address: str) -> None:
+    """Write what this process has recorded in a warehouse, by whichever catalog."""
+    for each in _at(address):
         each.journal.flush()
 
 
-def known_warehouses() -> dict[str, WarehouseLineage]:
-    """Return the lineage of every warehouse that this process has recorded in or asked, by address."""
+def _at(address: str) -> list[WarehouseLineage]:
     with _lock:
-        return dict(_known)
+        return [each for (known, *_), each in _known.items() if known == address]
