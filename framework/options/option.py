@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
@@ -58,6 +58,17 @@ def parse_bool(text: str) -> bool:
 def parse_names(text: str) -> tuple[str, ...]:
     """Return the names of a comma-separated list."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def parse_by_level(text: str) -> Mapping[int, str]:
+    """Return what `0:avro,5:parquet` says of levels of files, in lower case."""
+    found: dict[int, str] = {}
+    for part in parse_names(text):
+        level, colon, value = (piece.strip() for piece in part.partition(":"))
+        if not (colon and value and level.isdecimal()):
+            raise ValueError("expected levels and values such as '0:zstd,5:none'")
+        found[int(level)] = value.lower()
+    return found
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:

@@ -18,6 +18,7 @@ from lockgate.framework.options.option import (
     at_least,
     one_of,
     parse_bool,
+    parse_by_level,
     parse_duration,
     parse_names,
     parse_size,
@@ -33,6 +34,7 @@ def _share(text: str) -> float:
 
 
 _NO_NAMES: tuple[str, ...] = ()
+_NO_LEVELS: Mapping[int, str] = {}
 
 PRIMARY_KEY = Option("primary-key", parse_names, _NO_NAMES, "columns of the primary key, comma-separated")
 PARTITION = Option("partition", parse_names, _NO_NAMES, "partition columns, comma-separated")
@@ -56,10 +58,25 @@ FILE_FORMAT = Option(
     "file.format",
     str.lower,
     "parquet",
-    "format of data files; orc, parquet and avro are read, only orc is written",
+    "format of data files: orc or parquet; avro is read, too",
 )
 FILE_COMPRESSION = Option(
-    "file.compression", one_of("zstd", "snappy", "zlib", "lz4", "none"), "zstd", "compression of data files"
+    "file.compression",
+    one_of("zstd", "snappy", "zlib", "gzip", "lz4", "none"),
+    "zstd",
+    "compression of data files: zstd, snappy, lz4, none, zlib in ORC and gzip in Parquet",
+)
+FILE_FORMAT_PER_LEVEL = Option(
+    "file.format.per.level",
+    parse_by_level,
+    _NO_LEVELS,
+    "format of data files of some levels, such as `0:parquet,5:orc`",
+)
+FILE_COMPRESSION_PER_LEVEL = Option(
+    "file.compression.per.level",
+    parse_by_level,
+    _NO_LEVELS,
+    "compression of data files of some levels, such as `0:lz4,5:zstd`",
 )
 MANIFEST_FORMAT = Option(
     "manifest.format", one_of("avro"), "avro", "format of manifests; orc and parquet are read"

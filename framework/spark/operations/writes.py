@@ -10,12 +10,12 @@ from lockgate.errors import (
     InputError,
     OptionError,
     UnsupportedError,
+    UnsupportedFormatError,
     nearest,
 )
 from lockgate.framework.access import Action
 from lockgate.framework.options.table_options import (
-    FILE_COMPRESSION,
-    ORC_COMPRESS,
+    FILE_FORMAT,
     ORC_HIDE_CARDINALITY,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
@@ -53,11 +53,13 @@ _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
     from lockgate.framework.store.grants import grant
+    from lockgate.framework.store.schema.written_formats import written_format
     from lockgate.framework.store.write.write import check_rows_writable
 
     table = context.table()
     schema = table.schema
     check_rows_writable(schema)
+    _check_format(schema)
     _check_options(request)
     _check_rows(table, request)
     _check_keys(schema)
@@ -96,12 +98,25 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         "mask": mask,
         "key_scope": context.dispatcher.scopes.register(table.keys) if encrypt and table.keys else None,
         "dictionaries": not options.get_option(ORC_HIDE_CARDINALITY),
-        "compression": options.get_option(ORC_COMPRESS) or options.get_option(FILE_COMPRESSION),
+        "compression": written_format(options).compression,
         "target_file_size": options.get_option(TARGET_FILE_SIZE),
         # Folders that other parts name otherwise would hold files that nobody finds.
         "partition_default_name": options.get_option(PARTITION_DEFAULT_NAME),
         "partition_legacy_name": options.get_option(PARTITION_LEGACY_NAME),
     }
+
+
+def _check_format(schema: TableSchema) -> None:
+    """Refuse tables whose new files are not ORC, which alone Spark's tasks write here."""
+    from lockgate.framework.store.schema.written_formats import ORC, written_format
+
+    written = written_format(schema.table_options).name
+    if written != ORC:
+        raise UnsupportedFormatError(
+            f"Spark writes no {written} files into tables of this catalog ({FILE_FORMAT.key!r}): write by "
+            f"Python, catalog.load_table(...).append(rows), or set {FILE_FORMAT.key!r} = {ORC!r}; files "
+            "that are there stay readable"
+        )
 
 
 def _actions(context: Context, mode: str) -> frozenset[Action]:

@@ -56,7 +56,6 @@ _KEYS = frozenset({table_options.PRIMARY_KEY.key, table_options.PARTITION.key})
 _FIXED = {
     table_options.BUCKET_KEY.key,
     table_options.MERGE_ENGINE.key,
-    table_options.FILE_FORMAT.key,
     table_options.SEQUENCE_FIELD.key,
     table_options.SEQUENCE_ORDER.key,
     table_options.PARTITION_LEGACY_NAME.key,

@@ -25,7 +25,7 @@ from lockgate.framework.store.rows.file_statistics import StatsMode
 from lockgate.framework.store.schema.defaults import with_stored_default
 from lockgate.framework.store.schema.judged_options import check_not_of_others
 from lockgate.framework.store.schema.schema import Schema, TableSchema, now_millis
-from lockgate.framework.store.schema.unsupported_features import FILE_FORMAT_WRITTEN
+from lockgate.framework.store.schema.written_formats import ORC, check_formats
 from lockgate.framework.types import DataField, DataType
 
 # Columns that data files and changes add to a table's own (Paimon's `SpecialFields`).
@@ -60,7 +60,7 @@ def first_schema(schema: Schema) -> TableSchema:
     if primary:
         options.setdefault(table_options.BUCKET.key, "1")
     options.setdefault(table_options.BUCKET.key, str(table_options.BUCKET.default))
-    options[table_options.FILE_FORMAT.key] = _only(typed, table_options.FILE_FORMAT, FILE_FORMAT_WRITTEN)
+    options[table_options.FILE_FORMAT.key] = options.get(table_options.FILE_FORMAT.key, ORC).strip().lower()
     if typed.get_option(table_options.ORC_ENCRYPT).strip():
         # From its first file on, every encrypted file of the table has tags.
         options.setdefault(table_options.ORC_INTEGRITY.key, "require")
@@ -99,7 +99,7 @@ def check_schema(schema: TableSchema) -> None:
     _check_columns(schema.fields)
     _check_keys(schema.fields, schema.partition_keys, schema.primary_keys)
     _check_folder_names(schema)
-    _only(options, table_options.FILE_FORMAT, FILE_FORMAT_WRITTEN)
+    check_formats(options)
     _only(options, table_options.CHANGELOG_PRODUCER, "none")
     _only(options, table_options.BUCKET_FUNCTION, "default")
     for option in (table_options.ROW_TRACKING, table_options.DATA_EVOLUTION):

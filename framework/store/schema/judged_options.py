@@ -147,6 +147,7 @@ _HONOURED = """
     compaction.delete-ratio-threshold deletion-vector.index-file.target-size deletion-vectors.bitmap64
     commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
     deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
+    file.compression.per.level file.format.per.level
     first-row.ignore-delete ignore-delete ignore-update-before
     manifest.format manifest.merge-min-count manifest.target-file-size merge-engine metadata.stats-mode
     num-levels orc.compress partial-update.* partition partition.default-name partition.legacy-name
@@ -159,8 +160,8 @@ _HONOURED = """
 _HARMLESS: dict[str, str] = {
     "where or how other writers write files, which is read from manifests and the files themselves": """
         async-file-write changelog-file.* compaction.* data-file.external-paths* data-file.prefix
-        file-index.* file.block-size file.compression.per.level file.compression.zstd-level
-        file.format.per.level file.suffix.include.compression index-file-in-data-file-dir
+        file-index.* file.block-size file.compression.zstd-level
+        file.suffix.include.compression index-file-in-data-file-dir
         local-merge-buffer-size local-sort.* manifest-sort.* manifest.compression
         manifest.delete-file-drop-stats manifest.full-compaction-threshold-size
         manifest.merge-optimize.enabled metadata.stats-dense-store metadata.stats-keep-first-n-columns

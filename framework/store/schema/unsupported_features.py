@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from lockgate.errors import UnsupportedError, UnsupportedFormatError
+from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework.options.table_options import (
     BUCKET_FUNCTION,
     CHANGELOG_PRODUCER,
-    FILE_FORMAT,
     MANIFEST_FORMAT,
 )
 from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
 from lockgate.framework.store.schema.schema import TableSchema
-
-FILE_FORMAT_WRITTEN = "orc"
+from lockgate.framework.store.schema.written_formats import check_formats
 
 # Values of `scan.mode` that name a state or a range of a table's history.
 _MODES_READ = frozenset(
@@ -80,7 +78,11 @@ def check_writable(schema: TableSchema) -> None:
             f"writing tables with option {MANIFEST_FORMAT.key!r} = {manifests!r} is not supported, only with "
             f"{MANIFEST_FORMAT.default!r}"
         )
-    wanted = {FILE_FORMAT: FILE_FORMAT_WRITTEN, BUCKET_FUNCTION: "default"}
+    try:
+        check_formats(options)
+    except OptionError as error:
+        raise UnsupportedFormatError(f"the table cannot be written: {error}") from None
+    wanted = {BUCKET_FUNCTION: "default"}
     if schema.has_primary_key:
         wanted |= {CHANGELOG_PRODUCER: "none"}
     for choice, supported in wanted.items():

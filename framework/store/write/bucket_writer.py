@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from lockgate.framework.options import table_options
 from lockgate.framework.orc import OrcWriter
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.commit.file_collectors import collections_of
+from lockgate.framework.store.formats.parquet_output import ParquetOutput
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource
 from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
 from lockgate.framework.store.metadata.paths import new_data_file_name
@@ -25,6 +26,7 @@ from lockgate.framework.store.rows.rows import (
     writes_value,
 )
 from lockgate.framework.store.schema.schema import wall_clock_millis
+from lockgate.framework.store.schema.written_formats import PARQUET, WrittenFormat, written_format
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -111,11 +113,11 @@ class BucketWriter:
         return self._table.paths.data_file(self._partition, self._bucket, file)
 
     def _open(self) -> _OneFile:
-        name = new_data_file_name(len(self._done))
+        written = written_format(self._table.schema.table_options, self._level)
+        name = new_data_file_name(len(self._done), suffix=f".{written.name}")
         path = self._path(DataFileMeta(name, 0, 0, schema_id=self._table.schema.id))
-        return _OneFile(
-            self._table, path, name, min(_STRIPE_SIZE, max(self._target // 2, _LEAST_STRIPE_SIZE))
-        )
+        stripe_size = min(_STRIPE_SIZE, max(self._target // 2, _LEAST_STRIPE_SIZE))
+        return _OneFile(self._table, path, name, written, stripe_size)
 
     def _finish(self) -> None:
         assert self._current is not None
@@ -141,11 +143,43 @@ class _Counting:
         return written
 
 
+class _Output(Protocol):
+    """The writer of one format."""
+
+    def write(self, rows: pa.Table) -> None: ...
+
+    def close(self) -> object: ...
+
+    def abort(self) -> None: ...
+
+
+def _output(table: TableHandle, sink: _Counting, written: WrittenFormat, stripe_size: int) -> _Output:
+    schema, options = table.schema, table.schema.table_options
+    columns, field_ids = file_schema(schema), file_field_ids(schema)
+    if written.name == PARQUET:
+        return ParquetOutput(
+            sink, columns, compression=written.compression, field_ids=field_ids, group_bytes=stripe_size
+        )
+    return OrcWriter(
+        sink,
+        columns,
+        encrypt=options.get_option(table_options.ORC_ENCRYPT) or None,
+        mask=options.get_option(table_options.ORC_MASK) or None,
+        keys=table.keys,
+        compression=written.compression,
+        field_ids=field_ids,
+        stripe_size=stripe_size,
+        hide_cardinality=options.get_option(table_options.ORC_HIDE_CARDINALITY),
+    )
+
+
 class _OneFile:
     """One data file in the making."""
 
-    def __init__(self, table: TableHandle, path: str, name: str, stripe_size: int) -> None:
-        schema, options = table.schema, table.schema.table_options
+    def __init__(
+        self, table: TableHandle, path: str, name: str, written: WrittenFormat, stripe_size: int
+    ) -> None:
+        schema = table.schema
         self._schema = schema
         self._name = name
         self._keys = (
@@ -165,23 +199,10 @@ class _OneFile:
         self._deletes = 0
         self._bounds: list[tuple[Any, ...]] = []
         self._sequences: list[int] = []
-        compression = options.get_option(table_options.ORC_COMPRESS) or options.get_option(
-            table_options.FILE_COMPRESSION
-        )
         self._file: AbstractContextManager[BinaryIO] = table.file_system.create(path)
         self._sink = _Counting(self._file.__enter__())
         try:
-            self._writer = OrcWriter(
-                self._sink,
-                file_schema(schema),
-                encrypt=options.get_option(table_options.ORC_ENCRYPT) or None,
-                mask=options.get_option(table_options.ORC_MASK) or None,
-                keys=table.keys,
-                compression=compression,
-                field_ids=file_field_ids(schema),
-                stripe_size=stripe_size,
-                hide_cardinality=options.get_option(table_options.ORC_HIDE_CARDINALITY),
-            )
+            self._writer = _output(table, self._sink, written, stripe_size)
         except BaseException as error:
             self._file.__exit__(type(error), error, error.__traceback__)
             raise

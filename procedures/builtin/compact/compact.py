@@ -81,8 +81,8 @@ class Compact(Procedure):
         full = _strategy(arguments["compact_strategy"]) == "full"
         _check_order(arguments["order_strategy"])
         table = context.table(arguments["table"])
-        check_writable(table.schema)
         table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
+        check_writable(table.schema)
         chosen = parse_partitions(arguments["partitions"], table.schema)
         snapshot = table.latest_snapshot()
         entries = [] if snapshot is None else stored_entries(table, snapshot)
