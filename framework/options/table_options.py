@@ -23,6 +23,7 @@ from lockgate.framework.options.option import (
     parse_names,
     parse_size,
     parse_some_size,
+    parse_whole,
 )
 
 
@@ -42,7 +43,7 @@ BUCKET = Option(
     "bucket",
     _bucket_count,
     -1,
-    "buckets of each partition; -1: none (append tables); key tables are made with 1",
+    "buckets of each partition; -1: none (append tables) or dynamic (key tables, which are made with 1)",
 )
 BUCKET_KEY = Option(
     "bucket-key", parse_names, _NO_NAMES, "columns that choose the bucket; default: the primary key"
@@ -52,6 +53,18 @@ BUCKET_FUNCTION = Option(
     str,
     "default",
     "function that computes the bucket",
+)
+DYNAMIC_BUCKET_TARGET = Option(
+    "dynamic-bucket.target-row-num",
+    at_least(1),
+    2_000_000,
+    "keys of a bucket, where buckets are dynamic, after which another is made",
+)
+DYNAMIC_BUCKET_MAX = Option(
+    "dynamic-bucket.max-buckets",
+    parse_whole,
+    -1,
+    "largest number of dynamic buckets of a partition; -1: no limit",
 )
 # Paimon's default; tables created here say orc explicitly.
 FILE_FORMAT = Option(

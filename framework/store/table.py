@@ -279,21 +279,26 @@ class Table(TableHistory):
     ) -> Snapshot:
         """Make written files visible as one snapshot; see `commit.commit_messages`."""
         from lockgate.framework.store.commit.commit import commit_messages
+        from lockgate.framework.store.write.reassign import commit_reassigning
 
         check_writable(self.schema)
         if overwrite is not None:
             grant(self, Action.DELETE)
-        return commit_messages(
-            self,
-            messages,
-            kind=kind,
-            user=user,
-            identifier=identifier,
-            base_snapshot_id=base_snapshot_id,
-            base_commit_id=base_commit_id,
-            overwrite=overwrite,
-            marked=marked,
-        )
+
+        def commit(messages: Sequence[CommitMessage]) -> Snapshot:
+            return commit_messages(
+                self,
+                messages,
+                kind=kind,
+                user=user,
+                identifier=identifier,
+                base_snapshot_id=base_snapshot_id,
+                base_commit_id=base_commit_id,
+                overwrite=overwrite,
+                marked=marked,
+            )
+
+        return commit_reassigning(self, messages, commit)
 
     @named_errors
     def abort(self, messages: Sequence[CommitMessage]) -> None:

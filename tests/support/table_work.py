@@ -28,8 +28,9 @@ def rows(*ids: int, v: str = "a") -> pa.Table:
     return pa.table({"id": list(ids), "v": [v] * len(ids)}, schema=COLUMNS)
 
 
-def create(catalog: Catalog, *primary_keys: str) -> Table:
+def create(catalog: Catalog, *primary_keys: str, **more: str) -> Table:
     options = {"bucket": "2"} if primary_keys else {}
+    options |= {name.replace("_", "-"): value for name, value in more.items()}
     # Retries without waiting.
     options |= {"commit.min-retry-wait": "0 ms", "commit.max-retry-wait": "0 ms", "file.compression": "none"}
     return catalog.create_table(
@@ -59,6 +60,11 @@ def keyed(catalog: Catalog) -> None:
     table.append(rows(1, 2, 3))
     table.append(rows(2, 3, 4, v="b"))
     table.delete(rows(4).select(["id"]))
+
+
+def dynamic(catalog: Catalog) -> None:
+    """Keys in two buckets."""
+    create(catalog, "id", bucket="-1", **{"dynamic-bucket.target-row-num": "2"}).append(rows(1, 2, 3))
 
 
 def littered(catalog: Catalog) -> None:
@@ -124,6 +130,9 @@ WORK = {
     ),
     "overwrite": Work(plain, on_table(lambda table: table.overwrite(pa.table({"id": [8]}))), again=False),
     "upsert": Work(keyed, on_table(lambda table: table.append(rows(1, 5, v="c"))), again=False),
+    "upsert to dynamic buckets": Work(
+        dynamic, on_table(lambda table: table.append(rows(1, 5, 6, v="c"))), again=False
+    ),
     "delete": Work(keyed, on_table(lambda table: table.delete(rows(2).select(["id"]))), again=False),
     "compact": Work(keyed, lambda catalog: call(ProcedureContext(catalog), "compact", table="db.t")),
     "expire": Work(plain, on_table(lambda table: expire_snapshots(table, retain_max=1, retain_min=1))),

@@ -107,9 +107,15 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_format(schema: TableSchema) -> None:
-    """Refuse tables whose new files are not ORC, which alone Spark's tasks write here."""
+    """Refuse tables whose new files are not ORC, or have dynamic buckets: Spark's tasks write neither."""
     from lockgate.framework.store.schema.written_formats import ORC, written_format
 
+    if schema.has_dynamic_buckets:
+        raise UnsupportedFormatError(
+            f"Spark writes no rows into tables with dynamic buckets ('bucket' = {schema.bucket_count}) of "
+            "this catalog: write by Python, catalog.load_table(...).append(rows), or make a table with a "
+            "fixed number of buckets"
+        )
     written = written_format(schema.table_options).name
     if written != ORC:
         raise UnsupportedFormatError(

@@ -23,7 +23,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.options import table_options as known
 from lockgate.framework.plugins import RowsCommitted, publish
-from lockgate.framework.store.commit.commit_files import CommitFiles
+from lockgate.framework.store.commit.commit_files import CommitFiles, IndexChanges
 from lockgate.framework.store.commit.commit_request import CommitRequest, request_of
 from lockgate.framework.store.commit.commit_schema import schema_to_commit
 from lockgate.framework.store.commit.conflicts import (
@@ -35,6 +35,7 @@ from lockgate.framework.store.commit.conflicts import (
 )
 from lockgate.framework.store.commit.earlier_tries import EarlierTries, snapshots_back
 from lockgate.framework.store.commit.file_collectors import collected
+from lockgate.framework.store.commit.hash_index import HashChanges
 from lockgate.framework.store.commit.participants import with_participants
 from lockgate.framework.store.commit.read_basis import Basis, BasisCheck
 from lockgate.framework.store.commit.streams import own_progress, progress_after, with_progress
@@ -119,7 +120,7 @@ class _Attempts:
     request: CommitRequest
     _basis: BasisCheck | None = None
     _pending: Snapshot | None = None
-    _vectors: VectorChanges | None = None
+    _index: IndexChanges | None = None
 
     def __post_init__(self) -> None:
         self._files = CommitFiles(self.table)
@@ -247,8 +248,11 @@ class _Attempts:
         if request.deletes:
             check_known_index(self.table, head)
         self._check_basis(head, schema)
-        self._vectors = None
-        if self._starts_afresh(head):
+        afresh = self._starts_afresh(head)
+        self._index = None
+        if written.has_dynamic_buckets:
+            self._index = HashChanges(self.table, None if afresh else head, request)
+        if afresh:
             return request.changes
         # Paimon's `rescale` gives a partition another number of buckets, of which no schema tells.
         fixed = schema.bucket_count > 0
@@ -264,7 +268,8 @@ class _Attempts:
         check_files(base, changes, has_key=written.has_primary_key)
         check_marked(base, request.marked)
         unread = frozenset(entry.file.file_name for entry in replaced)
-        self._vectors = VectorChanges(self.table, head, changes, request.marked, unread=unread)
+        vectors = VectorChanges(self.table, head, changes, request.marked, unread=unread)
+        self._index = self._index or vectors
         if fixed and not overwrites:
             check_buckets(base, changes)
         return changes
@@ -313,9 +318,9 @@ class _Attempts:
 
     def _index_after(self, head: Snapshot | None, afresh: bool) -> str | None:
         """Return the index manifest of the new snapshot; one of a table that was replaced ends with it."""
-        if head is None or afresh:
-            return None
-        return head.index_manifest if self._vectors is None else self._files.index(self._vectors)
+        if self._index is not None:
+            return self._files.index(self._index)
+        return None if head is None or afresh else head.index_manifest
 
     def _plain_statistics(self, schema: TableSchema) -> PlainStatistics:
         """Return what tells of values of encrypted columns; a compaction looks at dropped ones too."""

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests, shows_values
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.vector_changes import VectorChanges
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
+
+
+class IndexChanges(Protocol):
+    """What a commit changes of a table's indexes."""
+
+    def write(self) -> tuple[str | None, list[str]]:
+        """Write what is new; return the index manifest, if one is left, and paths of new files."""
 
 
 class CommitFiles:
@@ -27,10 +33,10 @@ class CommitFiles:
         self._merged: MergedManifests | None = None
         self._index: list[str] = []
 
-    def index(self, vectors: VectorChanges) -> str | None:
+    def index(self, changes: IndexChanges) -> str | None:
         """Write index files and their manifest in the place of those of an attempt before; its name."""
         self._drop_index()
-        name, self._index = vectors.write()
+        name, self._index = changes.write()
         return name
 
     def _drop_index(self) -> None:

@@ -29,6 +29,7 @@ class CommitRequest:
     """A commit that is asked for: what changes, what is replaced, and what it was computed from.
 
     `collected` is what file collectors made of each added file, by name of the file and of the collector.
+    `hashes` are those of the keys that are written, by partition and bucket, of tables with dynamic buckets.
     """
 
     kind: CommitKind
@@ -40,6 +41,7 @@ class CommitRequest:
     replaces: bool = False
     marked: tuple[MarkedRows, ...] = ()
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
+    hashes: Mapping[tuple[Partition, int], bytes] = field(default_factory=dict, hash=False)
 
     @property
     def deletes(self) -> bool:
@@ -88,6 +90,9 @@ def request_of(
         overwrite=_matching(table.schema, overwrite) if isinstance(overwrite, Mapping) else overwrite,
         basis=basis,
         marked=tuple(marked),
+        hashes={
+            (message.partition, message.bucket): message.hashes for message in messages if message.hashes
+        },
     )
 
 

@@ -22,7 +22,8 @@ class CommitMessage:
     """Files added to and deleted from one bucket; `partition` holds the partition's values in order.
 
     `vectors` are those by which deleted files were read, by name of the file. `collected` is what collectors
-    made of added files, by name of the file and of the collector (see `file_collectors`).
+    made of added files, by name of the file and of the collector (see `file_collectors`). `hashes` are those
+    of the keys in added files, where buckets are dynamic (see `hash_index`).
     """
 
     partition: tuple[Any, ...]
@@ -32,6 +33,7 @@ class CommitMessage:
     deleted: tuple[DataFileMeta, ...] = ()
     vectors: Mapping[str, VectorPlace] = field(default_factory=dict, hash=False)
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
+    hashes: bytes = b""
 
     @classmethod
     def replacing(
@@ -65,6 +67,7 @@ class CommitMessage:
                 file: {name: base64.b64encode(output).decode() for name, output in made.items()}
                 for file, made in self.collected.items()
             },
+            "hashes": base64.b64encode(self.hashes).decode(),
         }
 
     @classmethod
@@ -86,6 +89,7 @@ class CommitMessage:
                     file: {name: base64.b64decode(output) for name, output in made.items()}
                     for file, made in json.get("collected", {}).items()
                 },
+                hashes=base64.b64decode(json.get("hashes", "")),
             )
         except KeyError as missing:
             raise InputError(f"a commit message lacks {missing}") from None

@@ -19,6 +19,7 @@ from lockgate.framework.options import table_options
 from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.manifests.index_manifest import (
     DELETION_VECTORS,
+    HASH,
     IndexEntry,
     VectorRange,
     index_path,
@@ -194,7 +195,7 @@ def check_known_index(table: TableHandle, head: Snapshot | None) -> None:
     if head is None or head.index_manifest is None:
         return
     entries = read_index_manifest(table, head.index_manifest).entries
-    others: set[Any] = {entry.kind for entry in entries} - {DELETION_VECTORS}
+    others: set[Any] = {entry.kind for entry in entries} - {DELETION_VECTORS, HASH}
     if others:
         raise UnsupportedFormatError(
             f"{table.location} has an index of kind {', '.join(sorted(others))}; its files cannot be replaced"

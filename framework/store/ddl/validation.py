@@ -262,11 +262,13 @@ def _check_buckets(schema: TableSchema) -> None:
     if shared:
         raise OptionError(f"option 'bucket-key' cannot name partition columns: {', '.join(shared)}")
     if schema.has_primary_key:
-        if count < 1:
+        if count < -1:
             raise OptionError(
-                f"option 'bucket' cannot be {count} with a primary key: dynamic buckets are not supported; "
-                "give a fixed number"
+                f"option 'bucket' cannot be {count}: postponed buckets are not supported; give a fixed "
+                "number, or -1 for dynamic ones"
             )
+        if count < 0 and keys:
+            raise OptionError("option 'bucket-key' needs a fixed number of buckets ('bucket')")
         outside = [name for name in keys if name not in schema.trimmed_primary_keys]
         if outside:
             raise OptionError(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
 
 DELETION_VECTORS = "DELETION_VECTORS"
+HASH = "HASH"
 
 # Paimon's option: index files lie in the folders of buckets.
 _BESIDE_DATA = "index-file-in-data-file-dir"

@@ -147,7 +147,7 @@ _HONOURED = """
     compaction.delete-ratio-threshold deletion-vector.index-file.target-size deletion-vectors.bitmap64
     commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
     deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
-    file.compression.per.level file.format.per.level
+    file.compression.per.level file.format.per.level dynamic-bucket.max-buckets dynamic-bucket.target-row-num
     first-row.ignore-delete ignore-delete ignore-update-before
     manifest.format manifest.merge-min-count manifest.target-file-size merge-engine metadata.stats-mode
     num-levels orc.compress partial-update.* partition partition.default-name partition.legacy-name

@@ -149,6 +149,11 @@ class TableSchema:
         """Buckets of each partition; -1 for an append table without buckets."""
         return self.table_options.get_option(table_options.BUCKET)
 
+    @property
+    def has_dynamic_buckets(self) -> bool:
+        """Whether the bucket of a key is looked up in an index, and new ones are made as they fill."""
+        return self.has_primary_key and self.bucket_count == -1
+
     @cached_property
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns that choose the bucket: `bucket-key`, else the trimmed primary key."""

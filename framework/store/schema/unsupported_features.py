@@ -91,10 +91,15 @@ def check_writable(schema: TableSchema) -> None:
             raise UnsupportedFormatError(
                 f"writing tables with {choice.key!r} = {value!r} is not supported, only with {supported!r}"
             )
-    if schema.has_primary_key and schema.bucket_count < 1:
+    if schema.has_primary_key and schema.bucket_count < -1:
         raise UnsupportedFormatError(
-            f"the table has dynamic buckets (bucket = {schema.bucket_count}); only tables with a fixed "
-            "number of buckets can be written"
+            f"writing tables with postponed buckets (bucket = {schema.bucket_count}) is not supported, only "
+            "with a fixed number of buckets, or dynamic ones (-1)"
+        )
+    if schema.has_dynamic_buckets and not set(schema.partition_keys) <= set(schema.primary_keys):
+        raise UnsupportedFormatError(
+            "writing tables whose keys may move from partition to partition is not supported: the primary "
+            "key lacks partition columns"
         )
 
 

@@ -23,6 +23,7 @@ from lockgate.framework.store.rows.rows import check_not_null, conform_rows, wit
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_readable, check_writable
 from lockgate.framework.store.write.abort import abort_messages
+from lockgate.framework.store.write.bucket_assigner import BucketAssigner
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.read_rows import read_rows, rows_with_keys
 from lockgate.framework.types import one_nan, to_arrow
@@ -198,6 +199,7 @@ class _Writer:
         self._schema = table.schema
         self._sequences: dict[Where, int] | None = None
         self._collected: dict[str, dict[str, bytes]] = {}
+        self._assigner = BucketAssigner(table) if table.schema.has_dynamic_buckets else None
 
     def _next_sequence(self, where: Where, rows: int) -> int:
         """Take `rows` sequence numbers for a bucket, and return the first."""
@@ -214,10 +216,7 @@ class _Writer:
     def _split(self, rows: pa.Table) -> Iterator[tuple[Where, Any]]:
         """Yield partition, bucket and the positions of their rows, ascending."""
         schema, count = self._schema, rows.num_rows
-        buckets = pa.nulls(count, pa.int32()).fill_null(0)
-        if schema.bucket_count > 0:
-            types = schema.types_of(schema.bucket_keys)
-            buckets = pa.array(assign_buckets(rows, schema.bucket_keys, types, schema.bucket_count))
+        buckets = self._buckets(rows)
         columns = [rows[name] for name in schema.partition_keys]
         codes, distinct = group_codes([*columns, pa.chunked_array([buckets])], count)
         for positions in groups(codes, distinct):
@@ -225,10 +224,30 @@ class _Writer:
             partition = tuple(one_nan(column[first].as_py()) for column in columns)
             yield (partition, buckets[first].as_py()), positions
 
+    def _buckets(self, rows: pa.Table) -> pa.Array:
+        schema = self._schema
+        if self._assigner is not None:
+            return pa.array(self._assigned(rows, self._assigner))
+        if schema.bucket_count > 0:
+            types = schema.types_of(schema.bucket_keys)
+            return pa.array(assign_buckets(rows, schema.bucket_keys, types, schema.bucket_count))
+        return pa.nulls(rows.num_rows, pa.int32()).fill_null(0)
+
+    def _assigned(self, rows: pa.Table, assigner: BucketAssigner) -> np.ndarray:
+        columns = [rows[name] for name in self._schema.partition_keys]
+        found = np.zeros(rows.num_rows, np.int32)
+        codes, distinct = group_codes(columns, rows.num_rows)
+        for positions in groups(codes, distinct):
+            partition = tuple(one_nan(column[int(positions[0])].as_py()) for column in columns)
+            found[positions] = assigner.assign(partition, rows.take(pa.array(positions)))
+        return found
+
     def _message(self, where: Where, files: Sequence[DataFileMeta]) -> CommitMessage:
         names = [file.file_name for file in files]
         collected = {name: self._collected[name] for name in names if name in self._collected}
-        return CommitMessage(where[0], where[1], self._schema.bucket_count, tuple(files), collected=collected)
+        hashes = b"" if self._assigner is None else self._assigner.hashes(*where)
+        count = self._schema.bucket_count
+        return CommitMessage(*where, count, tuple(files), collected=collected, hashes=hashes)
 
 
 class _KeyWriter(_Writer):

@@ -173,12 +173,17 @@ public final class Referee {
     try (BatchTableWrite write = builder.newWrite();
         BatchTableCommit commit = builder.newCommit()) {
       write.withIOManager(io);
+      DynamicBuckets buckets = DynamicBuckets.of(table);
       for (int index = 0; index < ask.get("rows").size(); index++) {
         GenericRow row = Values.row(ask.get("rows").get(index), table.rowType());
         if (ask.has("kind")) {
           row.setRowKind(RowKind.fromShortString(ask.get("kind").textValue()));
         }
-        write.write(row);
+        if (buckets == null) {
+          write.write(row);
+        } else {
+          buckets.write(write, row);
+        }
       }
       commit.commit(write.prepareCommit());
     }

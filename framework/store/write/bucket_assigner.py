@@ -1,0 +1,103 @@
+"""Buckets of keys in tables with dynamic buckets: those that keys have, and those that new keys are given.
+
+Source: Paimon's `PartitionIndex`. A key that the table knows stays in its bucket; a new one goes to a bucket
+with room, else to a new bucket.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from lockgate.framework.options import table_options
+from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes, to_bytes
+from lockgate.framework.store.rows.bucket import hash_rows
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.commit.hash_index import Buckets
+    from lockgate.framework.store.handle import TableHandle
+
+# As Paimon's: the number of a bucket is a short.
+_MOST_BUCKETS = 32767
+
+Partition = tuple[Any, ...]
+
+
+class BucketAssigner:
+    """Gives rows their buckets, from the index of the newest snapshot and what it gave before.
+
+    Whether that still holds when the rows become visible, their commit checks (see `hash_index`).
+    """
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+        self._keys = table.schema.trimmed_primary_keys
+        self._types = table.schema.types_of(self._keys)
+        self._entries = hash_entries(table, table.latest_snapshot())
+        self._partitions: dict[Partition, _PartitionBuckets] = {}
+        self._written: dict[tuple[Partition, int], list[np.ndarray]] = {}
+
+    def assign(self, partition: Partition, rows: pa.Table) -> np.ndarray:
+        """Return the bucket of each row of a partition."""
+        if partition not in self._partitions:
+            there = read_hashes(self._table, self._entries.get(partition, {}))
+            self._partitions[partition] = _PartitionBuckets(there, *_limits(self._table))
+        hashes = hash_rows([rows[name] for name in self._keys], self._types)
+        buckets = self._partitions[partition].assign(hashes)
+        for bucket in np.unique(buckets):
+            self._written.setdefault((partition, int(bucket)), []).append(
+                np.unique(hashes[buckets == bucket])
+            )
+        return buckets
+
+    def hashes(self, partition: Partition, bucket: int) -> bytes:
+        """Return the hashes of the keys that were written to a bucket, as a commit takes them."""
+        return to_bytes(np.concatenate(self._written[partition, bucket]))
+
+
+def _limits(table: TableHandle) -> tuple[int, int]:
+    options = table.schema.table_options
+    most = options.get_option(table_options.DYNAMIC_BUCKET_MAX)
+    return options.get_option(table_options.DYNAMIC_BUCKET_TARGET), _MOST_BUCKETS if most < 1 else most
+
+
+class _PartitionBuckets:
+    """The buckets of one partition: how many keys each has, and the bucket of each hash."""
+
+    def __init__(self, there: Buckets, target: int, most: int) -> None:
+        self._target, self._most = target, most
+        self._counts = {bucket: len(hashes) for bucket, hashes in there.items()}
+        self._hashes, self._buckets = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        for bucket, hashes in there.items():
+            self._add(bucket, hashes)
+
+    def _add(self, bucket: int, hashes: np.ndarray) -> None:
+        joined = np.concatenate([self._hashes, hashes])
+        order = np.argsort(joined, kind="stable")
+        buckets = np.concatenate([self._buckets, np.full(len(hashes), bucket, np.int32)])
+        self._hashes, self._buckets = joined[order], buckets[order]
+
+    def assign(self, hashes: np.ndarray) -> np.ndarray:
+        """Return the bucket of each hash; those that are not known become so."""
+        unknown = np.setdiff1d(hashes, self._hashes)
+        while len(unknown):
+            bucket, room = self._next_bucket()
+            chosen, unknown = unknown[:room], unknown[room:]
+            self._counts[bucket] = self._counts.get(bucket, 0) + len(chosen)
+            self._add(bucket, chosen)
+        found: np.ndarray = self._buckets[np.searchsorted(self._hashes, hashes)]
+        return found
+
+    def _next_bucket(self) -> tuple[int, int]:
+        """Return a bucket for new keys, and how many it takes."""
+        for bucket in sorted(self._counts):
+            if self._counts[bucket] < self._target:
+                return bucket, self._target - self._counts[bucket]
+        free = next(number for number in range(len(self._counts) + 1) if number not in self._counts)
+        if free < self._most:
+            return free, self._target
+        # All are full, and no more may be made: they grow alike.
+        smallest = min(self._counts, key=lambda bucket: self._counts[bucket])
+        return smallest, self._target
