@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from lockgate.errors import UnsupportedError
 from lockgate.framework.options import table_options
 from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes, to_bytes
+from lockgate.framework.store.manifests.manifest_files import partitions_in
 from lockgate.framework.store.rows.bucket import hash_rows
 
 if TYPE_CHECKING:
@@ -35,13 +37,15 @@ class BucketAssigner:
         self._table = table
         self._keys = table.schema.trimmed_primary_keys
         self._types = table.schema.types_of(self._keys)
-        self._entries = hash_entries(table, table.latest_snapshot())
+        self._snapshot = table.latest_snapshot()
+        self._entries = hash_entries(table, self._snapshot)
         self._partitions: dict[Partition, _PartitionBuckets] = {}
         self._written: dict[tuple[Partition, int], list[np.ndarray]] = {}
 
     def assign(self, partition: Partition, rows: pa.Table) -> np.ndarray:
         """Return the bucket of each row of a partition."""
         if partition not in self._partitions:
+            self._check_indexed(partition)
             there = read_hashes(self._table, self._entries.get(partition, {}))
             self._partitions[partition] = _PartitionBuckets(there, *_limits(self._table))
         hashes = hash_rows([rows[name] for name in self._keys], self._types)
@@ -51,6 +55,17 @@ class BucketAssigner:
                 np.unique(hashes[buckets == bucket])
             )
         return buckets
+
+    def _check_indexed(self, partition: Partition) -> None:
+        """Refuse a partition with files that no index knows: their keys would get other buckets."""
+        live = self._table.manifests.live_files(self._snapshot, partitions_in({partition}))
+        buckets = {entry.bucket for entry in live if entry.partition == partition}
+        missing = buckets - self._entries.get(partition, {}).keys()
+        if missing:
+            raise UnsupportedError(
+                f"bucket {min(missing)} of {self._table.identifier} has no hash index, which would say what "
+                "keys it has: rows that are written could show twice; copy the rows to another table"
+            )
 
     def hashes(self, partition: Partition, bucket: int) -> bytes:
         """Return the hashes of the keys that were written to a bucket, as a commit takes them."""

@@ -214,7 +214,7 @@ def test_other_changes_of_the_schema_do_not_conflict(
 
 
 @pytest.mark.parametrize(
-    "options", [{"bucket": "-1"}, {"deletion-vectors.enabled": "true"}, {"changelog-producer": "lookup"}]
+    "options", [{"bucket": "-2"}, {"deletion-vectors.enabled": "true"}, {"changelog-producer": "lookup"}]
 )
 def test_tables_of_other_engines_are_not_damaged(
     make_table: MakeTable, key_file: MakeFile, message: MakeMessage, catalog: Catalog, options: dict[str, str]

@@ -196,6 +196,14 @@ def test_a_damaged_index(make_table: MakeTable, damage: str) -> None:
     assert table.read().num_rows == 3
 
 
+def test_files_that_no_index_knows(make_table: MakeTable) -> None:
+    table = make_table(primary_keys=("id",), bucket="2")
+    table.append(rows(0, 3))
+    altered = table.sibling(table.identifier, table.schema.with_options({"bucket": "-1"}))
+    with pytest.raises(UnsupportedError, match="has no hash index"):
+        altered.write(rows(0, 1))
+
+
 def test_postponed_buckets_are_refused(make_table: MakeTable, catalog: Catalog) -> None:
     table = dynamic(make_table)
     schema = table.schema.with_options({"bucket": "-2"})
