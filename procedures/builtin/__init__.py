@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.builtin.compact.compact_database import CompactDatabase
+from lockgate.procedures.builtin.compact.compact_manifest import CompactManifest
 from lockgate.procedures.builtin.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from lockgate.procedures.builtin.history.consumers import ClearConsumers, ResetConsumer
 from lockgate.procedures.builtin.history.expire_plaintext import ExpirePlaintext
 from lockgate.procedures.builtin.history.expire_snapshots import ExpireSnapshots
 from lockgate.procedures.builtin.history.remove_orphan_files import RemoveOrphanFiles
-from lockgate.procedures.builtin.history.rollback import Rollback, RollbackToTimestamp, RollbackToWatermark
+from lockgate.procedures.builtin.history.rollback import (
+    Rollback,
+    RollbackToAsLatest,
+    RollbackToTimestamp,
+    RollbackToWatermark,
+)
 from lockgate.procedures.builtin.history.tags import CreateTag, DeleteTag, RenameTag, ReplaceTag
 from lockgate.procedures.builtin.history.timed_tags import (
     CreateTagFromTimestamp,
@@ -28,6 +34,7 @@ def builtin_procedures() -> list[Procedure]:
         ClearConsumers(),
         Compact(),
         CompactDatabase(),
+        CompactManifest(),
         CreateBranch(),
         CreateTag(),
         CreateTagFromTimestamp(),
@@ -48,6 +55,7 @@ def builtin_procedures() -> list[Procedure]:
         ReplaceTag(),
         ResetConsumer(),
         Rollback(),
+        RollbackToAsLatest(),
         RollbackToTimestamp(),
         RollbackToWatermark(),
     ]

@@ -23,12 +23,12 @@ from lockgate.errors import (
     ProcedureError,
     UnsupportedError,
 )
+from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, write_table
 from lockgate.framework.store import Catalog, Table
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin.migrate import migrate_table as migrate_module
-from lockgate.procedures.builtin.migrate.files import link_or_copy
 from lockgate.pushdown import Comparison, Op
 
 Run = Callable[..., ProcedureResult]

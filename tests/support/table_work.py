@@ -149,6 +149,9 @@ WORK = {
     "rename branch": Work(plain, on_table(lambda table: table.rename_branch("b", "c"))),
     "fast forward": Work(forward, on_table(lambda table: table.fast_forward("b"))),
     "rollback": Work(plain, on_table(roll_back)),
+    "rollback as latest": Work(
+        plain, lambda catalog: call(ProcedureContext(catalog), "rollback_to_as_latest", "db.t", tag="second")
+    ),
     "alter": Work(
         plain,
         lambda catalog: catalog.alter_table("db.t", [RenameColumn(("w",), "x"), AddColumn(("y",), STRING)]),

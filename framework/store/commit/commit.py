@@ -56,7 +56,7 @@ from lockgate.framework.store.schema.secret_columns import secrets_in_history, s
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.commit.commit_request import GivenIndex, Overwrite
     from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.handle import TableHandle
@@ -74,6 +74,8 @@ def commit_messages(
     overwrite: Overwrite | None = None,
     replaces: bool = False,
     marked: Sequence[MarkedRows] = (),
+    merges_manifests: bool = False,
+    index: GivenIndex | None = None,
 ) -> Snapshot:
     """Commit the files of `messages` as one snapshot and return it.
 
@@ -87,7 +89,8 @@ def commit_messages(
     there in any case. A commit without changes returns the newest snapshot, or makes an empty first one.
     `replaces` is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
     `marked` rows are deleted where they lie, by deletion vectors; files that go must still have the vectors
-    that their messages tell.
+    that their messages tell. With `merges_manifests` all manifests are written again, into few.
+    `index` is that of the new snapshot, where it does not follow from the newest.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
@@ -95,7 +98,13 @@ def commit_messages(
     """
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
     request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked)
-    request = dataclasses.replace(request, replaces=replaces, collected=collected(table, messages))
+    request = dataclasses.replace(
+        request,
+        replaces=replaces,
+        merges_manifests=merges_manifests,
+        index=index,
+        collected=collected(table, messages),
+    )
     return with_participants(table, request, _Attempts(table, request).run)
 
 
@@ -178,7 +187,8 @@ class _Attempts:
         changes = self._checked_changes(head, schema)
         plain = self._plain_statistics(schema)
         scrubs = self.request.kind is CommitKind.COMPACT and snapshot_shows(self.table, head, plain)
-        idle = not changes and not self.request.marked
+        request = self.request
+        idle = not (changes or request.marked or request.merges_manifests or request.index is not None)
         if idle and head is not None and not self.request.replaces and not scrubs:
             return head
         snapshot, own_list = self._prepare(head, schema, changes, plain)
@@ -250,7 +260,10 @@ class _Attempts:
         self._check_basis(head, schema)
         afresh = self._starts_afresh(head)
         self._index = None
-        if written.has_dynamic_buckets:
+        if request.index is not None:
+            request.index.check(head)
+            self._index = request.index
+        elif written.has_dynamic_buckets:
             self._index = HashChanges(self.table, None if afresh else head, request)
         if afresh:
             return request.changes
@@ -348,7 +361,9 @@ class _Attempts:
         delta_list, delta_size = self._files.delta_list(hidden)
         afresh = head is None or self._starts_afresh(head)
         base = [] if head is None or afresh else self.table.manifests.manifests(head)
-        base_list, base_size = self._files.base_list(base, plain, scrub=scrub)
+        base_list, base_size = self._files.base_list(
+            base, plain, scrub=scrub, everything=self.request.merges_manifests
+        )
         added = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.ADD)
         deleted = sum(entry.file.row_count for entry in changes if entry.kind is FileKind.DELETE)
         snapshot = Snapshot(

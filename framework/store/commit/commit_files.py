@@ -46,14 +46,19 @@ class CommitFiles:
         self._index = []
 
     def base_list(
-        self, base: list[ManifestFileMeta], plain: PlainStatistics, *, scrub: bool
+        self,
+        base: list[ManifestFileMeta],
+        plain: PlainStatistics,
+        *,
+        scrub: bool,
+        everything: bool = False,
     ) -> tuple[str, int]:
-        """Write the list of the manifests before; its name and bytes.
+        """Write the list of the manifests before, with `everything` all of them merged; its name and bytes.
 
         They are merged where they have become many, and with `scrub` where they show values of encrypted
         columns.
         """
-        name, size = self.table.manifests.write_list(self._merged_base(base, plain, scrub))
+        name, size = self.table.manifests.write_list(self._merged_base(base, plain, scrub, everything))
         self._written.append(name)
         return name, size
 
@@ -69,13 +74,13 @@ class CommitFiles:
         return self._delta[2], self._delta[3]
 
     def _merged_base(
-        self, base: list[ManifestFileMeta], plain: PlainStatistics, scrub: bool
+        self, base: list[ManifestFileMeta], plain: PlainStatistics, scrub: bool, everything: bool
     ) -> list[ManifestFileMeta]:
         applied = self._merged.apply(base) if self._merged else None
         if applied is not None and not (scrub and shows_values(self.table.manifests, applied, plain)):
             return applied
         manifests, options = self.table.manifests, self.table.options
-        self._merged = merge_manifests(manifests, base, options, plain, scrub=scrub)
+        self._merged = merge_manifests(manifests, base, options, plain, scrub=scrub, everything=everything)
         if self._merged is None:
             return base
         self._written.extend(meta.file_name for meta in self._merged.manifests)

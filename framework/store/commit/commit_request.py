@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lockgate.errors import InputError, nearest
 from lockgate.framework.store.commit.message import CommitMessage
@@ -18,10 +18,21 @@ if TYPE_CHECKING:
     from lockgate.framework.store.commit.read_basis import Basis
     from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store.metadata.snapshot import Snapshot
 
 Partition: TypeAlias = tuple[Any, ...]
 # Which partitions are replaced: those with some values, or those of which a function says so.
 Overwrite: TypeAlias = Mapping[str, Any] | Callable[[Partition], bool]
+
+
+class GivenIndex(Protocol):
+    """The index of a new snapshot, as a caller makes it."""
+
+    def check(self, head: Snapshot | None) -> None:
+        """Raise CommitConflictError if it does not fit the newest snapshot."""
+
+    def write(self) -> tuple[str | None, list[str]]:
+        """Write it; return the index manifest, if there is one, and the paths of new files."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,8 @@ class CommitRequest:
     overwrite: Callable[[Partition], bool] | None
     basis: Basis | None
     replaces: bool = False
+    merges_manifests: bool = False
+    index: GivenIndex | None = None
     marked: tuple[MarkedRows, ...] = ()
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: Mapping[tuple[Partition, int], bytes] = field(default_factory=dict, hash=False)

@@ -44,14 +44,15 @@ def merge_manifests(
     plain: PlainStatistics,
     *,
     scrub: bool = False,
+    everything: bool = False,
 ) -> MergedManifests | None:
-    """Merge the small manifests among `metas`; None while there are few of them.
+    """Merge the small manifests among `metas`, with `everything` all; None while there are few of them.
 
     All manifests are rewritten if pairs of addition and deletion are spread over small and large ones, so
     that the order of a file's changes is kept, and with `scrub` if one shows values of encrypted columns. No
     manifest that is written shows any.
     """
-    if scrub and shows_values(files, metas, plain):
+    if everything or (scrub and shows_values(files, metas, plain)):
         return _written(files, metas, _merge(files, metas), plain)
     target = options.get_option(MANIFEST_TARGET_SIZE)
     small = [meta for meta in metas if meta.file_size < target]
@@ -65,6 +66,12 @@ def merge_manifests(
         chosen = list(metas)
         merged = _merge(files, chosen)
     return _written(files, chosen, merged, plain)
+
+
+def worth_merging(metas: Sequence[ManifestFileMeta]) -> bool:
+    """Say whether fewer manifests, or fewer entries, could tell the same files."""
+    added = sum(meta.num_added_files for meta in metas)
+    return any(meta.num_deleted_files for meta in metas) or len(metas) > max(-(-added // _MOST_ENTRIES), 1)
 
 
 def shows_values(files: ManifestFiles, metas: Sequence[ManifestFileMeta], plain: PlainStatistics) -> bool:

@@ -1,4 +1,4 @@
-"""`rollback`, `rollback_to_timestamp`, `rollback_to_watermark`: restoring an earlier state of a table."""
+"""`rollback` and its kin: restoring an earlier state of a table."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from typing import Any
 
 from lockgate.errors import InputError, SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table
+from lockgate.framework.store.history.restore import restore
 from lockgate.framework.store.history.rollback import rollback, snapshot_at, target_of
+from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.types import micros_of
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
+_TARGET = (
+    _TABLE,
+    Parameter("version", "STRING", None, "the number of a snapshot, or the name of a tag"),
+    Parameter("snapshot", "BIGINT", None, "the number of a snapshot"),
+    Parameter("tag", "STRING", None, "the name of a tag"),
+)
 _DRY_RUN = Parameter("dry_run", "BOOLEAN", False, "only count what would be removed")
 _RESULT = (
     ("previous_snapshot_id", "BIGINT"),
@@ -32,30 +40,53 @@ class Rollback(Procedure):
 
     name = "rollback"
     description = "Restore a table to a snapshot or tag, and remove everything later."
-    parameters = (
-        _TABLE,
-        Parameter("version", "STRING", None, "the number of a snapshot, or the name of a tag"),
-        Parameter("snapshot", "BIGINT", None, "the number of a snapshot"),
-        Parameter("tag", "STRING", None, "the name of a tag"),
-        _DRY_RUN,
-    )
+    parameters = (*_TARGET, _DRY_RUN)
     result = _RESULT
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Roll back; CommitConflictError, with nothing changed, if another commit lands first."""
         table = context.table(arguments["table"])
-        given = {name: arguments[name] for name in ("version", "snapshot", "tag")}
-        given = {name: value for name, value in given.items() if value is not None}
-        if len(given) != 1:
-            raise InputError("rollback needs exactly one of version, snapshot and tag")
-        version = given.get("version", "").strip()
-        if version:
-            # As Paimon does: what looks like a number is one.
-            given = (
-                {"snapshot": int(version)} if version.isascii() and version.isdigit() else {"tag": version}
-            )
-        target = target_of(table, given.get("snapshot"), given.get("tag"))
-        return [_row(table, target, arguments["dry_run"])]
+        return [_row(table, _target(table, self.name, arguments), arguments["dry_run"])]
+
+
+class RollbackToAsLatest(Procedure):
+    """Commits an earlier state of a table as its newest snapshot; all snapshots and tags stay.
+
+    Readers, consumers and streams are not disturbed. Data files of that state which are gone by now come
+    back under new names, as hard links where there are some; no row is read, so no key is needed. If killed
+    halfway, it leaves files for `remove_orphan_files`, and the table as it was.
+    """
+
+    name = "rollback_to_as_latest"
+    description = "Commit an earlier state of a table as its newest snapshot, and remove nothing."
+    parameters = (*_TARGET, Parameter("dry_run", "BOOLEAN", False, "only count what would change"))
+    result = (
+        ("previous_snapshot_id", "BIGINT"),
+        ("snapshot_id", "BIGINT"),
+        ("removed_files_count", "BIGINT"),
+        ("restored_files_count", "BIGINT"),
+        ("restored_bytes", "BIGINT"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Restore; CommitConflictError, with nothing changed, if another commit lands first."""
+        table = context.table(arguments["table"])
+        check_writable(table.schema)
+        done = restore(table, _target(table, self.name, arguments), dry_run=arguments["dry_run"])
+        files = (done.removed_files, done.restored_files, done.restored_bytes)
+        return [(done.previous_snapshot, done.snapshot, *files)]
+
+
+def _target(table: Table, procedure: str, arguments: dict[str, Any]) -> Snapshot:
+    given = {name: arguments[name] for name in ("version", "snapshot", "tag")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if len(given) != 1:
+        raise InputError(f"{procedure} needs exactly one of version, snapshot and tag")
+    version = given.get("version", "").strip()
+    if version:
+        # As Paimon does: what looks like a number is one.
+        given = {"snapshot": int(version)} if version.isascii() and version.isdigit() else {"tag": version}
+    return target_of(table, given.get("snapshot"), given.get("tag"))
 
 
 class RollbackToTimestamp(Procedure):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from lockgate.errors import KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
-from lockgate.framework.io import FileSystem, LocalFileSystem
+from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
 from lockgate.framework.orc import ColumnStatistics, EncryptedOrcFile, parse_encrypt, parse_mask
@@ -30,7 +28,6 @@ from lockgate.procedures.builtin.migrate.source import (
     is_nameless,
 )
 
-_CHUNK = 8 * 2**20
 # The first day of the Gregorian calendar; before it, Spark's ORC files follow the Julian one.
 _GREGORIAN = datetime.date(1582, 10, 15)
 
@@ -178,25 +175,6 @@ def adopt(source: Source, table: Table, inspected: Inspected, number: int) -> Co
         source.file_system, file.path, table.file_system, table.paths.data_file(file.partition, 0, meta)
     )
     return CommitMessage(file.partition, 0, table.schema.bucket_count, (meta,))
-
-
-def link_or_copy(source: FileSystem, path: str, target: FileSystem, new_path: str) -> None:
-    """Make `new_path` the same file as `path`; data files never change, so the two can share their bytes."""
-    if isinstance(source, LocalFileSystem) and isinstance(target, LocalFileSystem):
-        target.make_directory(new_path.rpartition("/")[0])
-        try:
-            os.link(path, new_path)
-        except FileExistsError:
-            raise
-        except OSError:
-            pass  # another disk, or no links there: copy
-        else:
-            return
-    with ExitStack() as stack:
-        reading = stack.enter_context(source.open_input(path))
-        writing = stack.enter_context(target.create(new_path))
-        while chunk := reading.read(_CHUNK):
-            writing.write(chunk)
 
 
 def _statistics(schema: TableSchema, inspected: Inspected) -> tuple[tuple[str, ...], SimpleStats]:

@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.keys import KeyProvider, NoKeys
 from lockgate.framework.orc import verify_file
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
 from lockgate.framework.types import to_spark_json
-from lockgate.procedures.builtin.migrate.files import Inspected, link_or_copy
+from lockgate.procedures.builtin.migrate.files import Inspected
 from lockgate.procedures.builtin.migrate.source import Source
 from lockgate.procedures.procedure import ProcedureContext
 
