@@ -48,7 +48,7 @@ def restore(table: TableHandle, target: Snapshot, *, dry_run: bool = False) -> R
     """Commit the state of `target` as a new snapshot, of kind OVERWRITE.
 
     The schema stays the newest. Raises CommitConflictError if another commit lands first,
-    SnapshotNotFoundError if the target expires meanwhile, InputError if the table was replaced since; then
+    SnapshotNotFoundError if the target expires before it is done, InputError if the table was replaced since; then
     nothing has changed.
     """
     head = table.latest_snapshot()
