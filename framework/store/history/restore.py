@@ -48,8 +48,8 @@ def restore(table: TableHandle, target: Snapshot, *, dry_run: bool = False) -> R
     """Commit the state of `target` as a new snapshot, of kind OVERWRITE.
 
     The schema stays the newest. Raises CommitConflictError if another commit lands first,
-    SnapshotNotFoundError if the target expires before it is done, InputError if the table was replaced since; then
-    nothing has changed.
+    SnapshotNotFoundError if the target expires before it is done, InputError if the table was replaced since.
+    Then nothing has changed.
     """
     head = table.latest_snapshot()
     assert head is not None, "a table with a target has snapshots"
