@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 Named = Callable[[str], str]
 ROWS = 20_000
+SETPRIV = shutil.which("setpriv")
 GONE = "SnapshotExpiredError: {what} .*{file} of table {table} does not exist: .*read again"
 DAMAGED = "(CorruptFile|Integrity)Error: .*{file}.*{table}"
 
@@ -127,14 +131,26 @@ def test_deletion_vectors(spark: SparkSession, lake: Lake, table: Named) -> None
     assert spark.sql(f"SELECT count(id) FROM {name} WHERE id >= 0").collect() == [(99,)]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_a_closed_file(spark: SparkSession, table: Named, filled: Callable[[str, str], Path]) -> None:
     name = table("t")
     path = filled(name, "append")
     path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("root may read every file")
     message = said(spark, f"SELECT max(v) FROM {name}")
     assert "StorageDeniedError" in message
     assert path.name in message
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(os.geteuid() != 0 or SETPRIV is None, reason="only root has rights that can be taken")
+def test_a_closed_file_without_the_rights_of_root() -> None:
+    assert SETPRIV is not None
+    rights = "-dac_override,-dac_read_search"
+    test = f"{__file__}::{test_a_closed_file.__name__}"
+    command = [SETPRIV, f"--bounding-set={rights}", f"--inh-caps={rights}", sys.executable, "-m", "pytest"]
+    done = subprocess.run([*command, "-q", test], capture_output=True, text=True, timeout=400, check=False)
+    assert "1 passed" in done.stdout, done.stdout[-4000:]
 
 
 def test_a_reader_that_is_closed_twice_leaves_its_codec_to_one(
