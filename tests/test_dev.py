@@ -128,8 +128,11 @@ def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
             f"    VENV=Path({sys.prefix!r}), PROCESSES={{}}, class_archive=lambda: None)\n"
             "sys.exit(script['Lanes'](sys.argv[1:]).run())\n"
         )
-        command = [sys.executable, "-c", code, "-p", "no:cacheprovider", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-c", code, "-p", "no:cacheprovider", "-p", "xdist", *arguments]
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
+        )
         return done.returncode, done.stderr + done.stdout
 
     return run

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Named = Callable[[str], str]
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 SECRET = "777-88-"
 WRITERS: dict[str, Callable[[SparkSession, str, str], None]] = {
     "CTAS": lambda spark, source, target: sql(

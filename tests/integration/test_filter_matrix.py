@@ -43,18 +43,6 @@ def rows(lake: Lake) -> Iterator[str]:
     lake.catalog.drop_namespace("matrix", cascade=True)
 
 
-@pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """No code is made for the many small queries; that takes longer than they do."""
-    confs = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {key: spark.conf.get(key) for key in confs}
-    for key, value in confs.items():
-        spark.conf.set(key, value)
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, str(value))
-
-
 def make(lake: Lake, name: str, kind: str) -> str:
     """Make the table of a kind: one commit a file, in a key table two files for every row of the first."""
     short = name.removeprefix("lake.")

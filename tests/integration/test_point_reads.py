@@ -31,13 +31,13 @@ def on_driver(frame: DataFrame) -> bool:
     return "DriverScan" in plan(frame)
 
 
-def jobs(spark: SparkSession, frame: DataFrame) -> int:
-    """How many jobs it takes to collect a query."""
+def collected(spark: SparkSession, frame: DataFrame) -> tuple[list[str], int]:
+    """The rows of a query, and how many jobs it takes to collect them."""
     group = uuid.uuid4().hex
     spark.sparkContext.setJobGroup(group, "a test")
     try:
-        frame.collect()
-        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
+        found = rows(frame)
+        return found, len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
 
@@ -51,10 +51,10 @@ def ask(spark: SparkSession, name: str, condition: str, columns: str = "*") -> l
     """Answer a query that the driver reads, after seeing that tasks answer it alike."""
     frame = spark.sql(f"SELECT {columns} FROM {name} WHERE {condition}")
     assert on_driver(frame), condition
-    assert jobs(spark, frame) == 0, condition
+    found, jobs = collected(spark, frame)
+    assert jobs == 0, condition
     tasks = spark.sql(f"SELECT {columns} FROM {name} {OFF} WHERE {condition}")
     assert not on_driver(tasks)
-    found = rows(frame)
     assert found == rows(tasks), condition
     assert frame.schema == tasks.schema
     return found
@@ -83,6 +83,7 @@ def numbers(spark: SparkSession, shared_table: Named) -> str:
     return name
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     ("condition", "count"),
     [
@@ -104,6 +105,7 @@ def test_conditions(spark: SparkSession, numbers: str, condition: str, count: in
     assert len(ask(spark, numbers, condition)) == count
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     "columns",
     [
@@ -122,6 +124,7 @@ def test_columns(spark: SparkSession, numbers: str, columns: str) -> None:
     assert len(ask(spark, numbers, "id = 17", columns)) == 1
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize(
     "condition",
     ["id > 47", "id = 17 AND upper(s) = 'S17'", "id = 17 AND uuid() <> s", "id = 3 OR n > 8", "id % 50 = 17"],
@@ -341,6 +344,7 @@ VALUES: dict[str, tuple[str, list[str]]] = {
 }
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("kind", VALUES)
 def test_values(spark: SparkSession, table: Named, kind: str) -> None:
     name = table("v")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Named = Callable[[str], str]
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 PROPERTIES = {
     "append": "",
     "encrypted": "TBLPROPERTIES ('orc.encrypt' = 'pii:i,s,at.zip')",

@@ -7,12 +7,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
-pytestmark = pytest.mark.cluster
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
 
 JOB = Path(__file__).parent / "executor" / "timestamps_job.py"
 ZONES = ["America/New_York", "UTC", "Asia/Shanghai"]
@@ -77,6 +82,41 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 EXPECTED = [[i, _text(wall), instant] for i, (wall, instant) in enumerate([*VALUES, SECOND_TIME])]
 
 
+@pytest.fixture
+def in_new_york(spark: SparkSession) -> Iterator[None]:
+    """The JVM of all tests is in New York for one of them; the tests below start JVMs in their zones."""
+    zones: Any = spark._jvm.java.util.TimeZone  # type: ignore[union-attr]
+    before = zones.getDefault()
+    zones.setDefault(zones.getTimeZone("America/New_York"))
+    yield
+    zones.setDefault(before)
+
+
+def test_the_zone_of_a_jvm_moves_nothing(
+    spark: SparkSession, lake: Lake, table: Callable[[str], str], in_new_york: None
+) -> None:
+    name = table("zoned")
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, ntz TIMESTAMP_NTZ, ltz TIMESTAMP)")
+    walls, instants = zip(*VALUES, SECOND_TIME, strict=True)
+    stored = lake.catalog.load_table(name.removeprefix("lake."))
+    stored.append(
+        pa.table(
+            {
+                "id": pa.array(range(len(walls)), pa.int64()),
+                "ntz": pa.array(walls, pa.timestamp("us")),
+                "ltz": pa.array(instants, pa.timestamp("us", "UTC")),
+            }
+        )
+    )
+    spark.sql(f"INSERT INTO {name} SELECT id + 100, ntz, ltz FROM {name}")
+    shown = spark.sql(f"SELECT id % 100, CAST(ntz AS STRING), unix_micros(ltz) FROM {name} ORDER BY id")
+    assert [list(row) for row in shown.collect()] == EXPECTED * 2
+    back = lake.catalog.load_table(name.removeprefix("lake.")).read().sort_by("id")
+    for column, expected in (("ntz", walls), ("ltz", instants)):
+        assert back[column].cast(pa.int64()).to_pylist() == [*expected] * 2
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("writer", ["own", "pyarrow's"])
 def test_timestamps_are_read_as_they_were_written(
@@ -85,12 +125,14 @@ def test_timestamps_are_read_as_they_were_written(
     assert found[zone][writer] == EXPECTED
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("zone", ZONES)
 def test_pyarrow_reads_what_the_connector_writes(found: dict[str, dict[str, Any]], zone: str) -> None:
     expected = [[i, wall, instant] for i, (wall, instant) in enumerate([*VALUES, SECOND_TIME])]
     assert found[zone]["own in pyarrow"] == expected
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("zone", ZONES)
 def test_statistics_do_not_know_the_zone(found: dict[str, dict[str, Any]], zone: str) -> None:
     for column, position in [("ntz", 0), ("ltz", 1)]:
@@ -99,6 +141,7 @@ def test_statistics_do_not_know_the_zone(found: dict[str, dict[str, Any]], zone:
         assert (statistics["min"], statistics["max"], statistics["nulls"]) == (min(values), max(values), 0)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("zone", ZONES)
 def test_files_that_spark_wrote_itself_keep_their_instants(
     found: dict[str, dict[str, Any]], zone: str

@@ -56,6 +56,8 @@ def spark_conf(lake_folder: Path, event_log: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.shuffle.partitions": "2",
+        # What was compiled for one test serves others of its shape; Spark keeps 100.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(lake_folder / "spark-warehouse"),
         "spark.eventLog.enabled": "true",
@@ -80,6 +82,21 @@ def lake(lake_folder: Path, key_file: Path, spark_conf: dict[str, str]) -> Itera
 def spark(lake: Lake) -> SparkSession:
     """The session that `lake` is a catalog of."""
     return lake.spark
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Spark makes no code for queries: for few rows that takes longer than the query.
+
+    For tests of what is planned, or of what Python does; rows are also read by generated code elsewhere.
+    """
+    confs = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    before = {key: str(spark.conf.get(key)) for key in confs}
+    for key, value in confs.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)
 
 
 @pytest.fixture

@@ -218,11 +218,11 @@ def test_a_base_that_is_not_mutated_is_sound(bases: list[Base]) -> None:
 
 
 def test_metadata_of_mutants(bases: list[Base]) -> None:
-    check(survive(range(800), bases, metadata_of))
+    check(survive(range(500), bases, metadata_of))
 
 
 def test_rows_of_mutants(bases: list[Base]) -> None:
-    outcomes = survive(range(800), bases, rows_of)
+    outcomes = survive(range(500), bases, rows_of)
     check(outcomes)
     assert outcomes["stream", "CorruptFileError"]
 
