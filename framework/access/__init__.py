@@ -4,6 +4,7 @@ from lockgate.framework.access.decision import ALLOWED, Decision, combined
 from lockgate.framework.access.mask import Mask, stricter
 from lockgate.framework.access.principal import Caller, Principal
 from lockgate.framework.access.request import AccessRequest, Action, Target
+from lockgate.framework.access.sql_decision import SqlDecision, as_sql, combined_sql
 
 __all__ = [
     "ALLOWED",
@@ -13,7 +14,10 @@ __all__ = [
     "Decision",
     "Mask",
     "Principal",
+    "SqlDecision",
     "Target",
+    "as_sql",
     "combined",
+    "combined_sql",
     "stricter",
 ]

@@ -24,20 +24,25 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Target:
-    """The table, database or procedure that an action is about.
+    """The table, database, procedure or other thing that an action is about.
 
     `name` is `database.table`, `database`, or the name of a procedure. `branch` names the branch of a table,
     and `location` its folder, which tells apart tables of one name in two warehouses; both may be None.
+
+    What is of no warehouse has a `catalog`: Spark's name for it, with tables, databases, paths (`name` is an
+    address, or says what kind of source is read) and statements (`name` is Spark's word for what is done).
     """
 
-    kind: Literal["table", "database", "procedure"]
+    kind: Literal["table", "database", "procedure", "path", "statement"]
     name: str
     branch: str | None = None
     location: str | None = None
+    catalog: str | None = None
 
     def __str__(self) -> str:
         branch = "" if self.branch is None else f" (branch {self.branch})"
-        return f"{self.kind} {self.name}{branch}"
+        catalog = "" if self.catalog is None or self.kind in ("path", "statement") else f"{self.catalog}."
+        return f"{self.kind} {catalog}{self.name}{branch}"
 
 
 @dataclass(frozen=True)

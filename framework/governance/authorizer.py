@@ -7,10 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from lockgate.errors import PolicyError
-from lockgate.framework.access import AccessRequest, Action, Caller, Decision, Mask, Principal, Target
+from lockgate.framework.access import (
+    AccessRequest,
+    Action,
+    Caller,
+    Decision,
+    Mask,
+    Principal,
+    SqlDecision,
+    Target,
+)
 from lockgate.framework.governance.ranger.engine import Asked, Engine, Result
 from lockgate.framework.governance.ranger.engine.table import TableAnswer, decide_table
 from lockgate.framework.governance.row_filters import parsed
+from lockgate.framework.governance.sql_masks import sql_of
 from lockgate.framework.plugins import hookimpl
 from lockgate.pushdown import AlwaysTrue, Predicate
 
@@ -61,13 +71,15 @@ class RangerAuthorizer:
     """Decides about the tables of one warehouse; register it as a plugin.
 
     `catalog` is the warehouse's name in policies. With `warehouse`, the location of its folder, nothing is
-    said about tables elsewhere. `apply_at` is added to what a refusal says: where access is asked for.
-    `audit` is given a Record of every decision that leaves one.
+    said about tables of other warehouses. What else a Spark session reads (files, Hive, other catalogs) is
+    decided by the policies too, unless `governs_others` is false. `apply_at` is added to what a refusal says:
+    where access is asked for. `audit` is given a Record of every decision that leaves one.
     """
 
     policies: Policies
     catalog: str = "paimon"
     warehouse: str | None = None
+    governs_others: bool = True
     apply_at: str | None = None
     audit: Callable[[Record], None] | None = field(default=None, repr=False)
 
@@ -79,6 +91,15 @@ class RangerAuthorizer:
         return _Question(self, self.policies.engine(), request).decision()
 
     @hookimpl
+    def lockgate_authorize_sql(
+        self, request: AccessRequest, types: Mapping[str, str], records: bool
+    ) -> SqlDecision | None:
+        """Return what the policies decide about a query of Spark, None about tables of another warehouse."""
+        if not self._is_ours(request.target):
+            return None
+        return _Question(self, self.policies.engine(), request, records=records).sql_decision(types)
+
+    @hookimpl
     def lockgate_principal(self, caller: Caller) -> Principal | None:
         """Return a caller with its groups in Ranger, None for a user that Ranger does not know."""
         engine = self.policies.engine()
@@ -88,6 +109,8 @@ class RangerAuthorizer:
         return Principal(caller.user, groups, engine.roles.of(caller.user, groups))
 
     def _is_ours(self, target: Target) -> bool:
+        if target.catalog is not None:
+            return self.governs_others
         if self.warehouse is None or target.location is None:
             return True
         return f"{target.location}/".startswith(f"{self.warehouse.rstrip('/')}/")
@@ -96,8 +119,11 @@ class RangerAuthorizer:
 class _Question:
     """One request, put to the engine of one version of the policies."""
 
-    def __init__(self, authorizer: RangerAuthorizer, engine: Engine, request: AccessRequest) -> None:
+    def __init__(
+        self, authorizer: RangerAuthorizer, engine: Engine, request: AccessRequest, *, records: bool = True
+    ) -> None:
         self._authorizer, self._engine, self._request = authorizer, engine, request
+        self._records = records and authorizer.audit is not None
         declared = set(engine.service.accesses)
         wanted = _ACCESSES[request.action]
         self._access = next((each for each in wanted if each in declared), wanted[0])
@@ -110,6 +136,35 @@ class _Question:
         else:
             found = self._of_whole()
         return self._denied() if self._missing else found
+
+    def sql_decision(self, types: Mapping[str, str]) -> SqlDecision:
+        if self._request.target.kind != "table":
+            return SqlDecision(apply_for=self._of_other())
+        asked = self._asked()
+        answer = decide_table(self._engine, asked, sorted(types))
+        denied = {}
+        for column, result in answer.access.items():
+            self._note(asked, result, column)
+            if not result.allowed:
+                denied[column] = (self._name({**asked.resource, "column": column}),)
+        ask = self._where_to_ask()
+        if len(denied) == len(types):
+            return SqlDecision(apply_for=(self._name(asked.resource),), ask=ask)
+        masks = {
+            column: sql_of(self._engine.service, result.info, column, types[column])
+            for column, result in answer.masks.items()
+            if column not in denied and _mask_name(result) is not None
+        }
+        row_filter = answer.row_filter.info.get("filterExpr") if answer.row_filter.allowed else None
+        return SqlDecision(denied=denied, masks=masks, row_filter=row_filter or None, ask=ask)
+
+    def _of_other(self) -> tuple[str, ...]:
+        """Decide about what is neither a table nor a part of one; return what to apply for."""
+        kind, name = self._request.target.kind, self._request.target.name
+        if kind not in self._engine.service.levels:
+            why = f"service {self._engine.service.name} has no level {kind}"
+            return (f"{self._access} on {kind} {name}: {why}", *self._where_to_ask())
+        return self.decision().apply_for
 
     # --- what is asked for ---
 
@@ -130,7 +185,14 @@ class _Question:
     def _resource(self) -> dict[str, str]:
         """Return the levels of the target: those that the service has."""
         kind, name = self._request.target.kind, self._request.target.name
-        named = [self._authorizer.catalog, *(name.split(".", 1) if kind == "table" else [name])]
+        catalog = self._request.target.catalog or self._authorizer.catalog
+        if kind in ("path", "statement"):
+            return {kind: name}
+        if "catalog" not in self._engine.service.levels and self._request.target.catalog is not None:
+            raise PolicyError(
+                f"service {self._engine.service.name!r} has no level for {self._request.target}"
+            )
+        named = [catalog, *(name.split(".", 1) if kind == "table" else [name])]
         levels = zip(
             ("catalog", "database", "table"), named if kind != "procedure" else named[:1], strict=False
         )
@@ -213,11 +275,13 @@ class _Question:
         return f"{self._access} on {level} {path} in service {self._engine.service.name}"
 
     def _denied(self) -> Decision:
-        where = [f"ask at {self._authorizer.apply_at}"] if self._authorizer.apply_at else []
-        return Decision.denied(*dict.fromkeys(self._missing), *where)
+        return Decision.denied(*dict.fromkeys(self._missing), *self._where_to_ask())
+
+    def _where_to_ask(self) -> tuple[str, ...]:
+        return (f"ask at {self._authorizer.apply_at}",) if self._authorizer.apply_at else ()
 
     def _note(self, asked: Asked, result: Result, column: str | None = None) -> None:
-        if self._authorizer.audit is None or not result.audited:
+        if self._authorizer.audit is None or not self._records or not result.audited:
             return
         resource = {**asked.resource, **({"column": column} if column else {})}
         self._authorizer.audit(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 
@@ -38,15 +37,19 @@ class Attribution(threading.local):
         return next((plugin for plugin, given in self.answers if given is answer), "a hook wrapper")
 
 
+class Copy:
+    """A plugin's functions; each is equal to itself alone, so that pluggy can keep it in sets."""
+
+
 def attributed(
     plugin: object, name: str, hooks: frozenset[str], observers: frozenset[str], to: Attribution
-) -> SimpleNamespace:
+) -> Copy:
     """Return a copy of `plugin` whose hook functions remember in `to` what they answered.
 
     A function of a hook in `observers` never raises: its failure is remembered. Any other raises HookError.
     Functions of unknown hooks are taken over too, so that pluggy refuses them.
     """
-    copy = SimpleNamespace()
+    copy = Copy()
     for attribute in dir(plugin):
         function = getattr(plugin, attribute, None)
         marks = getattr(function, "lockgate_impl", None)

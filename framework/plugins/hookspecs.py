@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from lockgate.framework.access import AccessRequest, Caller, Decision, Principal
+    from lockgate.framework.access import AccessRequest, Caller, Decision, Principal, SqlDecision
     from lockgate.framework.options.option import Option
     from lockgate.framework.plugins.contracts import (
         BridgeOperation,
@@ -85,6 +85,13 @@ def lockgate_principal(caller: Caller) -> Principal | None:
 @hookspec
 def lockgate_authorize(request: AccessRequest) -> Decision | None:
     """Return whether an action is allowed and which rows and values are hidden, or None for no opinion."""
+
+
+@hookspec
+def lockgate_authorize_sql(
+    request: AccessRequest, types: Mapping[str, str], records: bool
+) -> SqlDecision | None:
+    """Return what a query of Spark sees of a relation, in SQL, or None for no opinion."""
 
 
 @hookspec

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import pluggy
 
 from lockgate.errors import LockgateError, PluginError
-from lockgate.framework.access import AccessRequest, Caller, Decision, Principal, combined
+from lockgate.framework.access import (
+    AccessRequest,
+    Caller,
+    Decision,
+    Principal,
+    SqlDecision,
+    combined,
+    combined_sql,
+)
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import declare_by
 from lockgate.framework.plugins import checks, hookspecs
@@ -32,6 +40,7 @@ from lockgate.framework.plugins.contracts import (
 )
 from lockgate.framework.plugins.events import Event
 from lockgate.framework.plugins.observers import EventQueue
+from lockgate.framework.plugins.sql_access import decided_by_columns
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -75,6 +84,7 @@ class PluginManager:
                     name,
                 )
             self._check_marks(plugin, name, origin)
+            self._check_authorizer(plugin, name, origin)
             copy = attributed(plugin, name, frozenset(self._hooks), _OBSERVERS, self._attribution)
             try:
                 self._pluggy.register(copy, name)
@@ -197,24 +207,24 @@ class PluginManager:
                 merged[name], owner[name] = value, plugin
         return merged
 
-    def _answers(self, hook: str, **arguments: object) -> list[tuple[str, object]]:
+    def _answers(self, hook: str, among: Any = None, **arguments: object) -> list[tuple[str, object]]:
         """Call a hook through pluggy and return its answers, None left out, each with its plugin."""
-        answers = self._call(hook, **arguments)
+        answers = self._call(hook, among, **arguments)
         return [(self._attribution.plugin_of(answer), answer) for answer in answers]
 
-    def _call(self, hook: str, **arguments: object) -> Any:
+    def _call(self, hook: str, among: Any = None, **arguments: object) -> Any:
         self._attribution.clear()
         try:
-            return getattr(self._pluggy.hook, hook)(**arguments)
+            return (among or getattr(self._pluggy.hook, hook))(**arguments)
         except HookError as error:
             cause = error.__cause__
             raise self._failed(
                 error.plugin, hook, cause if isinstance(cause, Exception) else error
             ) from cause
 
-    def _checked(self, hook: str, kind: type[T], **arguments: object) -> list[T]:
+    def _checked(self, hook: str, kind: type[T], among: Any = None, **arguments: object) -> list[T]:
         """Call a hook and return its answers; PluginError for one that is not of `kind`."""
-        answers = self._answers(hook, **arguments)
+        answers = self._answers(hook, among, **arguments)
         for plugin, answer in answers:
             if not isinstance(answer, kind):
                 raise self._failed(plugin, hook, _not_of(kind, answer))
@@ -258,6 +268,25 @@ class PluginManager:
             self._call("lockgate_before_change", change=change)
         except PluginError as error:
             raise error.__cause__ if isinstance(error.__cause__, LockgateError) else error from None
+
+    def authorize_sql(
+        self, request: AccessRequest, types: Mapping[str, str], *, records: bool = True
+    ) -> SqlDecision:
+        """Return what all plugins decide together about a query of Spark.
+
+        Plugins without an answer in SQL are asked by `lockgate_authorize`. `types` are those of the columns;
+        `records` says whether the decision is to be recorded, or only looked at.
+        """
+        found = self._checked(
+            "lockgate_authorize_sql", SqlDecision, request=request, types=types, records=records
+        )
+        with_sql = {each.plugin for each in self._pluggy.hook.lockgate_authorize_sql.get_hookimpls()}
+        others = self._pluggy.subset_hook_caller("lockgate_authorize", with_sql)
+
+        def decide(narrower: AccessRequest) -> Decision:
+            return combined(self._checked("lockgate_authorize", Decision, among=others, request=narrower))
+
+        return combined_sql([*found, decided_by_columns(request, types, decide)])
 
     # --- what takes part in scans and commits ---
 
@@ -306,6 +335,15 @@ class PluginManager:
         except Exception as error:  # a hook wrapper may raise anything
             return [*self._attribution.failures, ("a hook wrapper", error)]
         return list(self._attribution.failures)
+
+    def _check_authorizer(self, plugin: object, name: str, origin: str) -> None:
+        """Refuse a plugin that decides about queries of Spark alone: reads of Python would be open."""
+        if hasattr(plugin, "lockgate_authorize_sql") and not hasattr(plugin, "lockgate_authorize"):
+            raise PluginError(
+                f"plugin {name!r} from {origin} implements lockgate_authorize_sql without "
+                "lockgate_authorize, which decides about all but queries of Spark: implement both",
+                name,
+            )
 
     def _check_marks(self, plugin: object, name: str, origin: str) -> None:
         """Refuse an unmarked function that is named like a hook: pluggy would ignore it without a word."""

@@ -33,24 +33,29 @@ class KeyScopes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._providers: dict[str, tuple[KeyProvider, Principal]] = {}
+        self._providers: dict[str, tuple[KeyProvider, Principal, frozenset[str]]] = {}
         self._specs: dict[str, KeyProvider] = {}
         self._given: dict[str, KeyProvider] = {}
         self._grants: dict[str, set[str]] = {}
 
-    def register(self, provider: KeyProvider, principal: Principal | None = None) -> str:
+    def register(
+        self,
+        provider: KeyProvider,
+        principal: Principal | None = None,
+        withheld: frozenset[str] = frozenset(),
+    ) -> str:
         """Return the handle of `provider` for plans of `principal`, by default of the one who asks now.
 
         It is the same one for one provider and principal every time. Executors name it in their questions,
-        which no session asks: it says for whom.
+        which no session asks: it says for whom, and which keys are `withheld` from that plan.
         """
         whose = principal or current_principal()
         with self._lock:
-            for handle, (one, other) in self._providers.items():
-                if one is provider and other == whose:
+            for handle, (one, other, without) in self._providers.items():
+                if one is provider and other == whose and without == withheld:
                     return handle
             handle = _new_handle()
-            self._providers[handle] = (provider, whose)
+            self._providers[handle] = (provider, whose, withheld)
             return handle
 
     def provider(self, handle: str) -> KeyProvider:
@@ -61,7 +66,11 @@ class KeyScopes:
         """Return whose plan a handle stands in; NotFoundError as `provider`."""
         return self._plan(handle)[1]
 
-    def _plan(self, handle: str) -> tuple[KeyProvider, Principal]:
+    def withheld(self, handle: str) -> frozenset[str]:
+        """Return the keys that a plan does not get, whatever it asks; NotFoundError as `provider`."""
+        return self._plan(handle)[2]
+
+    def _plan(self, handle: str) -> tuple[KeyProvider, Principal, frozenset[str]]:
         found = self._providers.get(handle.removesuffix(_STRICT))
         if found is None:
             raise NotFoundError(_UNKNOWN)
@@ -198,6 +207,11 @@ class Catalogs:
         return Catalog(
             options["warehouse"], keys=None if isinstance(keys, NoKeys) else keys, options=rest or None
         )
+
+    def warehouses(self) -> list[str]:
+        """Return the folders of the open catalogs."""
+        with self._lock:
+            return [opened.options["warehouse"] for opened in self._open.values()]
 
     def get(self, handle: str) -> Catalog:
         """Return the warehouse behind `handle`; NotFoundError offers the nearest names."""

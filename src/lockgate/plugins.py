@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         Decision,
         Mask,
         Principal,
+        SqlDecision,
         Target,
     )
     from lockgate.framework.keys.conformance import KeyProviderConformance, shows
@@ -109,6 +110,7 @@ __all__ = [
     "RowsCommitted",
     "ScanPlanned",
     "SnapshotSource",
+    "SqlDecision",
     "SystemTable",
     "TableChanged",
     "Target",
@@ -171,6 +173,7 @@ __getattr__ = lazily(
         "RowsCommitted": "lockgate.framework.plugins",
         "ScanPlanned": "lockgate.framework.plugins",
         "SnapshotSource": "lockgate.framework.plugins",
+        "SqlDecision": "lockgate.framework.access",
         "SystemTable": "lockgate.framework.plugins",
         "TableChanged": "lockgate.framework.plugins",
         "Target": "lockgate.framework.access",

@@ -17,10 +17,12 @@ from lockgate.framework.spark.bridge.protocol import Question, decode_question, 
 from lockgate.framework.spark.bridge.sessions import Sessions
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
 from lockgate.framework.spark.explain import ScanReports
+from lockgate.framework.spark.grants import Grants
 from lockgate.framework.spark.operations import aggregates as aggregate_operations
 from lockgate.framework.spark.operations import alterations as alter_operations
 from lockgate.framework.spark.operations import catalogs as catalog_operations
 from lockgate.framework.spark.operations import flow_operations
+from lockgate.framework.spark.operations import governance as governance_operations
 from lockgate.framework.spark.operations import keys as key_operations
 from lockgate.framework.spark.operations import partitions as partition_operations
 from lockgate.framework.spark.operations import replacements as replace_operations
@@ -49,6 +51,7 @@ _OWN: dict[str, Handler] = {
     **aggregate_operations.OPERATIONS,
     **write_operations.OPERATIONS,
     **flow_operations.OPERATIONS,
+    **governance_operations.OPERATIONS,
     **key_operations.OPERATIONS,
 }
 
@@ -64,6 +67,7 @@ class Dispatcher:
         self.catalogs = Catalogs(self.scopes)
         self.reports = ScanReports()
         self.writes = BegunWrites()
+        self.grants = Grants()
         # Tables that are written to and will replace others, by a handle.
         self.replacements: dict[str, Replacement] = {}
         # Ids of tables that `toTable` has made for streams, whose plans are known with the first batch only.

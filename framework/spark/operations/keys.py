@@ -17,10 +17,13 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Unwrap the local key of a file.
 
     A missing or denied master key is an answer, in a strict scope an error; so is a missing version of a key
-    that is held.
+    that is held. The key of columns that are denied to the plan's user is as good as missing.
     """
     provider = context.dispatcher.scopes.provider(request["scope"])
     key = KeyMetadata(request["name"], int(request["version"]), _algorithm(request["algorithm"]))
+    if key.name in context.dispatcher.scopes.withheld(request["scope"]):
+        _publish(key, granted=False)
+        return {"missing": True}
     try:
         plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
     except (KeyMissingError, KeyDeniedError) as error:
@@ -64,7 +67,9 @@ def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 def names(context: Context, request: dict[str, Any]) -> list[str]:
     """Return the names of the keys that a scope holds."""
-    return context.dispatcher.scopes.provider(request["scope"]).key_names()
+    scopes, scope = context.dispatcher.scopes, request["scope"]
+    withheld = scopes.withheld(scope)
+    return [name for name in scopes.provider(scope).key_names() if name not in withheld]
 
 
 def _algorithm(name: object) -> KeyAlgorithm:

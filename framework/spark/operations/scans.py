@@ -8,14 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
+from lockgate.framework.access import ALLOWED, Decision
+from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.file_formats import check_formats
+from lockgate.framework.spark.operations.governance import check_grant, withheld_keys
 from lockgate.framework.spark.operations.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.framework.store.schema.nested_fields import fields_inside
-from lockgate.framework.store.visibility import masked_columns, require_keys, usable_keys
+from lockgate.framework.store.visibility import encrypted_columns, masked_columns, require_keys, usable_keys
 from lockgate.framework.types import to_spark_type, value_to_json
 from lockgate.pushdown import (
     AlwaysTrue,
@@ -165,6 +168,7 @@ def _plan(
     selected = selected_by(context, table, request)
     snapshot_id = None if selected.between else selected.snapshot_id
     order, limit = _order(table, request), request.get("limit")
+    granted = _granted(context, table, all_of(predicate, late), request)
     if request.get("order") and not order:
         limit = None  # sorted by something that no column's statistics order: every row may come first
     wanted = ReadRequest(
@@ -177,6 +181,7 @@ def _plan(
         strict=bool(request.get("strict")),
         own_schema=False,
         read_optimized=view_of(request) == "ro",
+        decided=granted,
     )
     if snapshot_id == 0 and read_branch(table.schema) is None:
         wanted.resolve(table)
@@ -192,6 +197,17 @@ def _plan(
     # Executors read what is stored: nothing there leaves out rows or puts on masks.
     require_unrestricted(table, planned.decision, "a scan by Spark")
     return planned
+
+
+def _granted(
+    context: Context, table: Table, predicate: Predicate, request: Mapping[str, Any]
+) -> Decision | None:
+    """Return the decision of a scan whose plan puts on row filter and masks; None if there is none yet."""
+    if "grant" not in request or not plugins().decides_access():
+        return None
+    needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
+    check_grant(context, table, needed & {*table.schema.field_names}, request["grant"])
+    return ALLOWED
 
 
 def _order(table: Table, request: Mapping[str, Any]) -> tuple[SortKey, ...]:
@@ -294,7 +310,10 @@ def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool
     if merging:
         _check_key_columns(table, planned)
     check_formats(table, planned)
-    scope = None if table.keys is None else context.dispatcher.scopes.register(table.keys)
+    scope = None
+    if table.keys is not None:
+        withheld = withheld_keys(context, encrypted_columns(table))
+        scope = context.dispatcher.scopes.register(table.keys, withheld=withheld)
     return {
         "snapshot_id": planned.snapshot_id or 0,
         "rows": planned.row_count,

@@ -39,7 +39,8 @@ class ReadRequest:
     these rows) is given. With `order`, files are left out that cannot hold one of the first `limit` rows. A
     `strict` read refuses masks. `principal` is who asks, None for the one who acts now. A snapshot that is
     named is read with its own schema, or with that of the table if not `own_schema`. With `read_optimized`
-    only files of a key table are read that need no merge, which leaves out the newest rows.
+    only files of a key table are read that need no merge, which leaves out the newest rows. `decided` is what
+    was decided about the query before, None to ask.
 
     Raises InputError for a negative limit and for two answers to the question which snapshot.
     """
@@ -55,6 +56,7 @@ class ReadRequest:
     principal: Principal | None = None
     own_schema: bool = True
     read_optimized: bool = False
+    decided: Decision | None = None
 
     def __post_init__(self) -> None:
         if self.columns is not None:
@@ -112,7 +114,7 @@ class ReadRequest:
         read = named | {path[0] for path in columns_of(predicate)}
         if self.columns is None:
             read |= set(schema.field_names)
-        decision = grant(table, Action.SELECT, read, self.principal)
+        decision = self.decided or grant(table, Action.SELECT, read, self.principal)
         if self.strict:
             require_unrestricted(table, decision, "rows that are read to be written again")
         return ResolvedRead(self, snapshot, schema, predicate, decision)

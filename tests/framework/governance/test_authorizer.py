@@ -133,6 +133,21 @@ def test_nothing_is_allowed_without_a_policy(governed: Governed) -> None:
     assert [each.allowed for each in governed.records] == [False] * len(governed.records)
 
 
+def test_rows_are_not_deleted_by_those_who_do_not_see_all(governed: Governed) -> None:
+    everything = allow("lake.db.people.*", "all", users=["ann"])
+    table = allow("lake.db.people", "all", users=["ann"])
+    for hidden in (
+        row_filter("lake.db.people", "dept = 'x'", users=["ann"]),
+        mask("lake.db.people.ssn", "MASK_SHOW_LAST_4", users=["ann"]),
+    ):
+        governed.put(everything, table, hidden)
+        with pytest.raises(AccessDeniedError, match="without row filter and masks"):
+            governed.people().overwrite(ROWS)
+        assert governed.people(Principal("bob")).latest_snapshot().id == 1
+    governed.put(everything, table)
+    governed.people().overwrite(ROWS)
+
+
 def test_changes_need_access_to_the_whole_table(governed: Governed) -> None:
     everything = allow("lake.db.people.*", "all", users=["ann"])
     governed.put(everything)

@@ -67,3 +67,26 @@ def test_plans_of_two_users_have_two_handles() -> None:
     assert scopes.register(keys, Principal("ada")) == ada
     assert scopes.provider(ada) is scopes.provider(bob) is keys
     assert scopes.principal(f"{bob}!strict").user == "bob"
+
+
+def test_a_plan_gets_no_key_of_a_column_that_is_denied() -> None:
+    keys = MemoryKeyProvider({"pii@0": b"0123456789abcdef", "other@0": b"fedcba9876543210"})
+    scopes = KeyScopes()
+    scope = scopes.register(keys, Principal("ada"), frozenset({"pii"}))
+    assert scope != scopes.register(keys, Principal("ada"))
+    context: Any = SimpleNamespace(dispatcher=SimpleNamespace(scopes=scopes))
+
+    def ask(name: str) -> Any:
+        key = keys.current_key(name)
+        request = {
+            "scope": scope,
+            "name": name,
+            "version": key.version,
+            "algorithm": key.algorithm.name,
+            "encrypted": base64.b64encode(keys.create_local_key(key).encrypted).decode(),
+        }
+        return key_operations.OPERATIONS["keys.unwrap"](context, request)
+
+    assert ask("pii") == {"missing": True}
+    assert "plain" in ask("other")
+    assert key_operations.OPERATIONS["keys.names"](context, {"scope": scope}) == ["other"]

@@ -1,0 +1,62 @@
+"""Masks in SQL: expressions of Spark that never fail and never show more than the masks of ORC.
+
+Those three give what they store in files; where SQL cannot say that (redacted floating-point numbers, say),
+null. The values are of the column's type: the connector adds a cast.
+"""
+
+from __future__ import annotations
+
+from lockgate.framework.access.mask import Mask
+from lockgate.pushdown.sql import sql_name
+
+NULL = "NULL"
+# In this order no replacement is replaced again. Separators stay, as in Apache ORC.
+_CLASSES = (
+    (r"[\p{Lt}\p{Lm}\p{Lo}]", "\u00aa"),
+    (r"\p{Lu}", "X"),
+    (r"\p{Ll}", "x"),
+    (r"\p{Nd}", "9"),
+    (r"[\p{Nl}\p{No}]", "\u00b2"),
+    (r"\p{P}", "."),
+    (r"\p{S}", "\\$"),
+    (r"\p{M}", "\u0903"),
+    (r"\p{C}", "\u06dd"),
+)
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+
+
+def mask_sql(mask: Mask, column: str, kind: str) -> str | None:
+    """Return a mask of ORC as SQL over a column of Spark's type `kind`; None for a mask of a plugin."""
+    makers = {"nullify": _nullify, "sha256": _sha256, "redact": _redact}
+    maker = makers.get(mask.name)
+    return None if maker is None or mask.parameters else maker(sql_name(column), kind.upper())
+
+
+def is_text(kind: str) -> bool:
+    """Tell whether a type of Spark, such as VARCHAR(10), is one of texts."""
+    return kind.upper().startswith(("STRING", "VARCHAR", "CHAR"))
+
+
+def _nullify(column: str, kind: str) -> str:
+    return NULL
+
+
+def _sha256(column: str, kind: str) -> str:
+    digest = f"sha2(CAST({column} AS BINARY), 256)"
+    if is_text(kind):
+        return f"upper({digest})"
+    return f"unhex({digest})" if kind == "BINARY" else NULL
+
+
+def _redact(column: str, kind: str) -> str:
+    if is_text(kind):
+        for letters, replacement in _CLASSES:
+            column = f"regexp_replace({column}, r'{letters}', r'{replacement}')"
+        return column
+    if kind == "BOOLEAN":
+        return f"CASE WHEN {column} IS NOT NULL THEN TRUE END"
+    if kind in _INTEGERS:
+        return f"TRY_CAST(regexp_replace(CAST({column} AS STRING), '[0-9]', '9') AS {kind})"
+    if kind == "DATE":
+        return f"trunc({column}, 'YEAR')"
+    return f"date_trunc('YEAR', {column})" if kind.startswith("TIMESTAMP") else NULL

@@ -1,0 +1,85 @@
+"""Decisions for engines of SQL: the rows, values and columns of a relation that a principal sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from lockgate.errors import InputError
+from lockgate.framework.access.decision import Decision
+from lockgate.framework.access.mask_sql import mask_sql
+from lockgate.pushdown import AlwaysTrue
+from lockgate.pushdown.sql import to_sql
+
+
+@dataclass(frozen=True)
+class SqlDecision:
+    """An answer about SELECT on a relation, in expressions of Spark's SQL over its columns.
+
+    `row_filter` keeps the rows that may be seen, None for all; `masks` maps columns to what is seen in place
+    of their values. `denied` maps the columns that may not be used to what would have to be granted. With
+    `apply_for` nothing of the relation may be read; each text names something that would have to be granted.
+    `ask` says where that is done. Raises InputError for a refusal that says nothing to apply for.
+    """
+
+    apply_for: tuple[str, ...] = ()
+    denied: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    # Not shown, since a filter or a mask may hold values of encrypted columns.
+    row_filter: str | None = field(default=None, repr=False)
+    masks: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
+    ask: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "apply_for", tuple(self.apply_for))
+        object.__setattr__(self, "ask", tuple(self.ask))
+        denied = {column: tuple(texts) for column, texts in self.denied.items()}
+        if not all(denied.values()):
+            raise InputError("a denied column says what to apply for: give denied={'column': ('...',)}")
+        object.__setattr__(self, "denied", MappingProxyType(denied))
+        object.__setattr__(self, "masks", MappingProxyType(dict(self.masks)))
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether anything is refused or hidden."""
+        return bool(self.apply_for or self.denied or self.masks) or self.row_filter is not None
+
+
+def combined_sql(decisions: Iterable[SqlDecision]) -> SqlDecision:
+    """Return one decision of several: a refusal refuses, filters hold together.
+
+    Two different masks of one column may together show all of it, so null takes the place of both.
+    """
+    every = list(decisions)
+    denied: dict[str, tuple[str, ...]] = {}
+    masks: dict[str, str] = {}
+    for each in every:
+        for column, texts in each.denied.items():
+            denied[column] = (*denied.get(column, ()), *texts)
+        for column, text in each.masks.items():
+            masks[column] = text if masks.get(column, text) == text else "NULL"
+    filters = [each.row_filter for each in every if each.row_filter is not None]
+    return SqlDecision(
+        apply_for=tuple(dict.fromkeys(text for each in every for text in each.apply_for)),
+        denied=denied,
+        row_filter=" AND ".join(f"({text})" for text in filters) or None,
+        masks={column: text for column, text in masks.items() if column not in denied},
+        ask=tuple(dict.fromkeys(text for each in every for text in each.ask)),
+    )
+
+
+def as_sql(decision: Decision, types: Mapping[str, str]) -> SqlDecision:
+    """Return an allowed decision in SQL; `types` are those of the columns.
+
+    A mask that SQL has no expression for denies its column.
+    """
+    masks = {column: mask_sql(mask, column, types[column]) for column, mask in decision.masks.items()}
+    return SqlDecision(
+        row_filter=None if isinstance(decision.row_filter, AlwaysTrue) else to_sql(decision.row_filter),
+        masks={column: text for column, text in masks.items() if text is not None},
+        denied={
+            column: (f"column {column} with a mask that Spark can apply, not {decision.masks[column].name}",)
+            for column, text in masks.items()
+            if text is None
+        },
+    )

@@ -1,0 +1,45 @@
+"""Relations that are no tables of Lockgate, as those who decide know them: files, Hive, other catalogs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from lockgate.framework.access import SqlDecision, Target
+
+# Spark's catalog of a session, which files without a name are said to belong to.
+SESSION_CATALOG = "spark_catalog"
+
+
+def target_of(relation: Mapping[str, Any]) -> Target:
+    """Return what a relation of another catalog, or of none, is called in requests."""
+    if relation["kind"] == "table":
+        return Target("table", relation["name"], catalog=relation["catalog"])
+    if relation["kind"] == "path":
+        return Target("path", ",".join(map(_plain, relation["paths"])), catalog=SESSION_CATALOG)
+    return Target("path", relation["name"], catalog=SESSION_CATALOG)
+
+
+def refusal_of_path(relation: Mapping[str, Any], warehouses: Iterable[str]) -> SqlDecision | None:
+    """Return the refusal of files in a warehouse, which are read as the tables that they belong to."""
+    folders = [_plain(each) for each in warehouses]
+    for path in map(_plain, relation.get("paths", ())):
+        for warehouse in folders:
+            if _is_within(path, warehouse) or _is_within(warehouse, path):
+                return SqlDecision(apply_for=(f"the table that {path} belongs to, read by its name",))
+    return None
+
+
+def _is_within(inner: str, outer: str) -> bool:
+    return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
+
+
+def _plain(address: str) -> str:
+    """Return an address in one spelling; a local path without its scheme and without links."""
+    parts = urlsplit(address)
+    if parts.scheme in ("", "file"):
+        return os.path.realpath(unquote(parts.path) if parts.scheme else address)
+    scheme = "s3" if parts.scheme in ("s3a", "s3n") else parts.scheme
+    return f"{scheme}://{parts.netloc}{os.path.normpath(parts.path)}"

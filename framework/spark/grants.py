@@ -1,0 +1,57 @@
+"""Grants: what was decided about tables that Spark reads under row filters and masks, by a token.
+
+A plan that carries the row filter and the masks itself reads stored rows, and needs a grant for it. A grant
+is for one principal, one table and some columns, and ends when something else is decided.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockgate.framework.access import Principal, SqlDecision
+
+_MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A right to read stored rows of the table at `location`: the columns `readable`, of these `types`.
+
+    `policy_names` maps columns to the names that policies know them by, where they had others in the past.
+    """
+
+    principal: Principal
+    name: str
+    location: str
+    table_id: str
+    types: Mapping[str, str] = field(hash=False)
+    policy_names: Mapping[str, str] = field(hash=False)
+    decision: SqlDecision
+    readable: frozenset[str]
+
+
+class Grants:
+    """The grants of this process; the oldest are forgotten, and plans with them must be made again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_token: OrderedDict[str, Grant] = OrderedDict()
+        self._tokens: dict[Grant, str] = {}
+
+    def token(self, grant: Grant) -> str:
+        """Return a token of a grant that nobody can guess, the same every time: plans compare by it."""
+        with self._lock:
+            token = self._tokens.setdefault(grant, secrets.token_hex(16))
+            self._by_token[token] = grant
+            while len(self._by_token) > _MOST:
+                del self._tokens[self._by_token.popitem(last=False)[1]]
+            return token
+
+    def find(self, token: object) -> Grant | None:
+        """Return the grant of a token, None if there is none."""
+        with self._lock:
+            return self._by_token.get(token) if isinstance(token, str) else None

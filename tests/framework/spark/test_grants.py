@@ -1,0 +1,76 @@
+"""Grants of scans: for whom, for which columns, until when; and the keys that go with them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lockgate.framework.access import Principal, SqlDecision
+from lockgate.framework.spark import grants
+from lockgate.framework.spark.foreign_relations import refusal_of_path
+from lockgate.framework.spark.grants import Grant, Grants
+from lockgate.framework.spark.operations.governance import renamed, withheld_keys
+
+HIDDEN = SqlDecision(denied={"pay": ("role hr",)}, row_filter="id > 1")
+
+
+def grant(user: str = "ann", decision: SqlDecision = HIDDEN) -> Grant:
+    types = {"id": "BIGINT", "pay": "DOUBLE"}
+    return Grant(Principal(user), "db.t", "/w/t", "1", types, {}, decision, frozenset({"id"}))
+
+
+def test_equal_grants_have_one_token_and_others_another() -> None:
+    found = Grants()
+    assert found.token(grant()) == found.token(grant())
+    assert found.token(grant()) != found.token(grant("bob"))
+    assert found.token(grant()) != found.token(grant(decision=SqlDecision()))
+    assert found.find(found.token(grant("bob"))) == grant("bob")
+    assert found.find("guessed") is None
+    assert found.find(None) is None
+
+
+def test_the_oldest_grants_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grants, "_MOST", 2)
+    found = Grants()
+    tokens = [found.token(grant(user)) for user in ("ann", "bob", "cal")]
+    assert [found.find(token) is None for token in tokens] == [True, False, False]
+    assert found.token(grant("ann")) != tokens[0]
+
+
+def test_a_key_is_withheld_unless_a_column_that_is_read_needs_it() -> None:
+    found = Grants()
+    context: Any = SimpleNamespace(
+        dispatcher=SimpleNamespace(grants=found), request={"grant": found.token(grant())}
+    )
+    assert withheld_keys(context, {"pay": ("k1", "k2"), "id": ("k2",)}) == {"k1"}
+    context.request = {}
+    assert withheld_keys(context, {"pay": ("k1",)}) == frozenset()
+
+
+def test_a_policy_holds_for_a_column_under_its_former_name() -> None:
+    today = SqlDecision(denied={"pay": ("role hr",)}, masks={"tax": "NULL"})
+    past = renamed(today, {"salary": "pay"})
+    assert past.denied == {"salary": ("role hr",)}
+    assert past.masks == {"tax": "NULL"}
+    filtered = renamed(SqlDecision(row_filter="pay > 5"), {"salary": "pay"})
+    assert filtered.row_filter is None
+    assert "had other names" in filtered.apply_for[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("file:/lake/db/t", True),
+        ("/lake", True),
+        ("/", True),
+        ("file:///lake/db/../db/t", True),
+        ("/lakes", False),
+        ("s3a://b/lake/t", True),
+        ("s3a://b/lakes", False),
+    ],
+)
+def test_files_of_a_warehouse_are_read_as_tables(path: str, refused: bool) -> None:
+    found = refusal_of_path({"paths": [path]}, ["/lake", "s3://b/lake"])
+    assert (found is not None) is refused
