@@ -49,6 +49,8 @@ COLUMN_MERGE = re.compile(
     r"|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)"
 )
 _SEQUENCE_GROUP = re.compile(r"fields\..+\.sequence-group")
+# Paimon's file indexes: the columns of a kind, and a parameter of one of them.
+_FILE_INDEX = re.compile(r"file-index\.[^.]+\.columns|file-index\.[^.]+\.[^.]+\.[^.]+")
 
 
 def is_carried(key: str) -> bool:
@@ -64,5 +66,5 @@ def is_carried(key: str) -> bool:
 
 def is_of_column(key: str) -> bool:
     """Return whether an option is of a column, which its key names."""
-    patterns = (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP)
+    patterns = (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP, _FILE_INDEX)
     return any(pattern.fullmatch(key) for pattern in patterns)

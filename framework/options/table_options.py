@@ -315,6 +315,15 @@ DATA_EVOLUTION = Option(
     False,
     "store columns of a row in several files",
 )
+FILE_INDEX_THRESHOLD = Option(
+    "file-index.in-manifest-threshold",
+    parse_size,
+    500,
+    "bytes up to which a file's indexes are in its manifest entry; larger ones are in a file next to it",
+)
+FILE_INDEX_READ = Option(
+    "file-index.read.enabled", parse_bool, True, "leave out files and rows by file indexes"
+)
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 
 KNOWN: dict[str, Option[Any]] = {

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import argparse
 
     import pyarrow as pa
+    from pyroaring import BitMap
 
     from lockgate.framework.access import Principal
     from lockgate.framework.keys.provider import KeyProvider
@@ -88,6 +89,7 @@ class CandidateFile:
     `rows` counts what is stored, deleted rows included; `size` is in bytes. `partition` holds values by
     column name. `schema_id` is the schema that the file was written with. `extra_files` are names of files in
     its folder, `embedded_index` is Paimon's file index where that is small enough for the manifest.
+    `read_schema_id` is the schema that predicates name columns of, None: the table's.
     """
 
     path: str
@@ -98,6 +100,7 @@ class CandidateFile:
     schema_id: int
     extra_files: tuple[str, ...] = ()
     embedded_index: bytes | None = None
+    read_schema_id: int | None = None
 
 
 @runtime_checkable
@@ -143,6 +146,17 @@ class FilePruner(Protocol):
 
 
 @runtime_checkable
+class RowPruner(FilePruner, Protocol):
+    """A step of pruning that also knows which rows of a file may match."""
+
+    def rows(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
+        """Return the numbers, from 0, of the stored rows that may match, None if any may.
+
+        Asked for each file that Python reads without merging it; what is raised ends the query.
+        """
+
+
+@runtime_checkable
 class SnapshotSource(Protocol):
     """A system table that also chooses the snapshot of scans: read option `scan.snapshot-source` names it."""
 
@@ -170,7 +184,8 @@ class FileCollection(Protocol):
 class FileCollector(Protocol):
     """A plugin's view on the rows of each new data file; `name` tells its output from that of others.
 
-    `columns` are the columns that it wants, None for all.
+    `columns` are the columns that it wants, None for all. With an attribute `makes_file_index` that is true,
+    what it makes is Paimon's file index: it becomes part of the file, and participants are not shown it.
     """
 
     @property

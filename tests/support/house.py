@@ -19,7 +19,7 @@ FLOORS = (
     {"framework.keys", "framework.orc"},
     {"framework.store"},
     {"framework.spark"},
-    {"procedures", "lookup", "framework.governance", "framework.lineage"},
+    {"procedures", "lookup", "framework.governance", "framework.index", "framework.lineage"},
     {"governance", "keys", "lineage", "orc", "plugins", "tables"},
     {"cli", ""},
 )
@@ -29,6 +29,7 @@ BESIDE = {
     ("framework.plugins", "framework.access"),
     ("framework.plugins", "framework.options"),
     ("framework.orc", "framework.keys"),
+    ("framework.index", "procedures"),
     ("framework.lineage", "procedures"),
     ("cli", ""),
 }

@@ -197,15 +197,25 @@ class EncryptedOrcFile:
             return rows_only(sum(table.num_rows for table in tables))
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
+    @property
+    def stripe_rows(self) -> list[int]:
+        """The number of rows of each stripe."""
+        return [int(stripe.number_of_rows) for stripe in self._tail.footer.stripes]
+
     def iter_batches(
-        self, columns: Sequence[str] | None = None, predicate: Any = None
+        self,
+        columns: Sequence[str] | None = None,
+        predicate: Any = None,
+        stripes: Sequence[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Read stripe by stripe, one or more batches each, in the order of the file.
+
+        `stripes` are the numbers of those to read, ascending; None: all.
 
         At most `threads + 1` stripes are in memory at a time; a generator that is closed early leaves no
         thread behind.
         """
-        for table in self._tables(columns, predicate):
+        for table in self._tables(columns, predicate, stripes):
             batches = table.to_batches()
             del table
             while batches:
@@ -213,7 +223,9 @@ class EncryptedOrcFile:
             if self._stored.size >= HUGE:
                 pa.default_memory_pool().release_unused()
 
-    def _tables(self, columns: Sequence[str] | None, predicate: Any) -> Iterator[pa.Table]:
+    def _tables(
+        self, columns: Sequence[str] | None, predicate: Any, chosen: Sequence[int] | None = None
+    ) -> Iterator[pa.Table]:
         rows = None
         if predicate is not None:
             rows = RowFilter(predicate, self.schema, distrusted_columns(self._tail))
@@ -223,6 +235,8 @@ class EncryptedOrcFile:
         if rows is not None and columns is not None:
             needed = self._selected([*columns, *rows.columns])
         stripes = self._matching(rows)
+        if chosen is not None:
+            stripes = [stripe for stripe in stripes if stripe in set(chosen)]
         self._variants.unlock(stripes, needed.projection.numbers)
         counter = self._counter = ReadCounter(self._tail)
         decoder = StripeDecoder(self._file, needed.projection, needed.schema, rows, counter)

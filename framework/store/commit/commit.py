@@ -34,7 +34,7 @@ from lockgate.framework.store.commit.conflicts import (
     check_schema,
 )
 from lockgate.framework.store.commit.earlier_tries import EarlierTries, snapshots_back
-from lockgate.framework.store.commit.file_collectors import collected
+from lockgate.framework.store.commit.file_collectors import collected, indexed
 from lockgate.framework.store.commit.hash_index import HashChanges
 from lockgate.framework.store.commit.participants import with_participants
 from lockgate.framework.store.commit.read_basis import Basis, BasisCheck
@@ -96,6 +96,7 @@ def commit_messages(
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
     the caller to delete.
     """
+    messages = indexed(table, messages)
     basis = None if base_snapshot_id is None else Basis(base_snapshot_id, base_commit_id)
     request = request_of(table, messages, kind, user, identifier, basis, overwrite, marked)
     request = dataclasses.replace(

@@ -9,10 +9,12 @@ processes, and without collectors nothing is read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import ColumnNotFoundError, LockgateError, PluginError
 from lockgate.framework.plugins import FileCollector, plugins
+from lockgate.framework.store.commit.file_index import has_index, with_index
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.scan.read import FileReader
@@ -33,6 +35,7 @@ class FileCollections:
         self._table = table
         self._columns = [(each, _columns(table, plugin, each)) for plugin, each in collectors]
         self._plugins = {each.name: plugin for plugin, each in collectors}
+        self._index_names = frozenset(each.name for _, each in collectors if makes_index(each))
         self._begun = [
             (each.name, columns, self._asked(each.name, each.begin)) for each, columns in self._columns
         ]
@@ -46,6 +49,11 @@ class FileCollections:
         """Show rows of the file, in order."""
         for name, columns, collection in self._begun:
             self._asked(name, collection.add, rows.select(columns))
+
+    @property
+    def index_names(self) -> frozenset[str]:
+        """The collectors that make indexes of the file."""
+        return self._index_names
 
     def finish(self) -> dict[str, bytes]:
         """Return what each collector made of the file."""
@@ -93,7 +101,7 @@ def collected(table: TableHandle, messages: Iterable[CommitMessage]) -> dict[str
     Files are read strictly as far as messages lack something. Raises PluginError if a collector fails, and
     what reading raises.
     """
-    collectors = plugins().file_collectors(table)
+    collectors = [each for each in plugins().file_collectors(table) if not makes_index(each[1])]
     if not collectors:
         return {}
     found: dict[str, dict[str, bytes]] = {}
@@ -105,6 +113,33 @@ def collected(table: TableHandle, messages: Iterable[CommitMessage]) -> dict[str
                 made |= _read(table, message, file, FileCollections(table, missing))
             found[file.file_name] = made
     return found
+
+
+def makes_index(collector: FileCollector) -> bool:
+    """Say whether what a collector makes is an index that becomes part of the file."""
+    return bool(getattr(collector, "makes_file_index", False))
+
+
+def indexed(table: TableHandle, messages: Sequence[CommitMessage]) -> list[CommitMessage]:
+    """Return messages whose new files have indexes, if a plugin makes some; files are read for them.
+
+    Files that have one keep it, and so do files that were there before, and those of older schemas.
+    """
+    makers = [each for each in plugins().file_collectors(table) if makes_index(each[1])]
+    if not makers:
+        return list(messages)
+    known = {file.file_name for message in messages for file in message.deleted}
+
+    def complete(message: CommitMessage, file: DataFileMeta) -> DataFileMeta:
+        if has_index(file) or file.file_name in known or file.schema_id != table.schema.id:
+            return file
+        (index,) = _read(table, message, file, FileCollections(table, makers[:1])).values()
+        return with_index(table, message.partition, message.bucket, file, index)
+
+    return [
+        replace(message, added=tuple(complete(message, file) for file in message.added))
+        for message in messages
+    ]
 
 
 def _read(

@@ -116,6 +116,9 @@ def _file_to_json(file: DataFileMeta, schema: TableSchema) -> dict[str, Any]:
         "file_source": file.file_source,
         "creation_time": file.creation_time_millis,
         "extra_files": list(file.extra_files),
+        "embedded_index": None
+        if file.embedded_index is None
+        else base64.b64encode(file.embedded_index).decode(),
         "external_path": file.external_path,
     }
 
@@ -154,6 +157,7 @@ def _file_from_json(json: Mapping[str, Any], schema: TableSchema) -> DataFileMet
         schema_id=int(json.get("schema_id", schema.id)),
         level=int(json.get("level", 0)),
         extra_files=tuple(json.get("extra_files") or ()),
+        embedded_index=base64.b64decode(json["embedded_index"]) if json.get("embedded_index") else None,
         creation_time_millis=json.get("creation_time") or wall_clock_millis(),
         delete_row_count=json.get("delete_rows", 0),
         file_source=json.get("file_source", 0),

@@ -115,6 +115,15 @@ def check_schema(schema: TableSchema) -> None:
     check_merge(schema)
     _check_statistics(schema)
     check_encryption(schema)
+    _check_indexes(schema)
+
+
+def _check_indexes(schema: TableSchema) -> None:
+    if any(key.startswith("file-index.") for key in schema.options):
+        # Loaded only here, so that opening a table does not load the codec.
+        from lockgate.framework.store.schema.file_indexes import check_file_indexes
+
+        check_file_indexes(schema)
 
 
 def _check_statistics(schema: TableSchema) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lockgate.errors import PluginError
+from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.plugins import CandidateFile, FilePruner, plugins
 from lockgate.framework.store.manifests.column_bounds import (
     ColumnBounds,
@@ -18,6 +18,7 @@ from lockgate.framework.store.manifests.column_bounds import (
 )
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry
+from lockgate.framework.store.pruning.candidates import candidate_of
 from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuestion
 from lockgate.framework.store.pruning.late_filters import with_newer_versions
 from lockgate.framework.store.pruning.pruners import BucketPruner, PartitionPruner, ValuePruner
@@ -214,6 +215,8 @@ class ByPlugin(_OfRows):
     def _answers(self, candidates: Sequence[CandidateFile]) -> list[bool]:
         try:
             answers = [bool(answer) for answer in self._pruner.keeps(self._question.of_rows, candidates)]
+        except CorruptFileError:
+            raise  # it names the file
         except Exception as error:  # a plugin may raise anything
             raise self._failed(f"{type(error).__name__}: {error}") from error
         if len(answers) != len(candidates):
@@ -229,17 +232,7 @@ class ByPlugin(_OfRows):
 
 
 def _candidate(question: PruningQuestion, entry: ManifestEntry) -> CandidateFile:
-    file = entry.file
-    return CandidateFile(
-        path=question.table.paths.data_file(entry.partition, entry.bucket, file),
-        partition=dict(zip(question.schema.partition_keys, entry.partition, strict=True)),
-        bucket=entry.bucket,
-        rows=file.row_count,
-        size=file.file_size,
-        schema_id=file.schema_id,
-        extra_files=file.extra_files,
-        embedded_index=file.embedded_index,
-    )
+    return candidate_of(question.table, question.schema, entry.partition, entry.bucket, entry.file)
 
 
 class _Limiting:

@@ -25,6 +25,7 @@ from lockgate.framework.store.merge.merge import (
 )
 from lockgate.framework.store.pruning.split import Split
 from lockgate.framework.store.rows.integrity import IntegrityPolicy
+from lockgate.framework.store.scan.chosen_rows import ChosenRows, LiveRows
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.expired_files import expiry_named
 from lockgate.framework.store.scan.request import require_unrestricted
@@ -37,6 +38,8 @@ from lockgate.framework.types import BIGINT, TINYINT, DataType, to_arrow
 from lockgate.pushdown import AlwaysTrue, all_of, columns_of, to_arrow_expression
 
 if TYPE_CHECKING:
+    from pyroaring import BitMap
+
     from lockgate.framework.store.handle import TableHandle
 
 ROW_ID = "_ROW_ID"
@@ -103,6 +106,7 @@ class SplitReader:
         self._encrypted = plan.encrypted
         self._marks = {name: column_mark(table, name) for name in encrypted_columns(table)}
         self._predicate = plan.predicate
+        self._chosen = ChosenRows(table, plan)
         self.columns = plan.schema.field_names if plan.columns is None else plan.columns
         self.columns = tuple(dict.fromkeys(self.columns))
         self._on_masked = plan.masked_predicate
@@ -152,7 +156,8 @@ class SplitReader:
             yield self._finish(self._merged(split, self._plan.merge_plan))
             return
         for path, file, vector in zip(split.paths, split.files, split.vectors, strict=True):
-            for part in self._files.parts(path, file, self._needed, split.partition, vector):
+            chosen = self._chosen.of(split, file)
+            for part in self._files.parts(path, file, self._needed, split.partition, vector, chosen):
                 finished = self._finish(part)
                 del part
                 yield finished
@@ -262,8 +267,9 @@ class FileReader:
         names: Sequence[str],
         partition: Mapping[str, Any],
         vector: VectorPlace | None = None,
+        chosen: BitMap | None = None,
     ) -> Iterator[pa.Table]:
-        """Read a file stripe by stripe, without the rows that `vector` deletes.
+        """Read a file stripe by stripe, without the rows that `vector` deletes, and of `chosen` ones only.
 
         `partition` has the values of the partition columns by name: files that were written by other engines
         and adopted may lack these columns.
@@ -274,6 +280,8 @@ class FileReader:
         wanted = [field.type for field in self._schema.fields if field.name in names]
         nanoseconds = any(has_nanoseconds(kind) for kind in wanted)
         deleted = None if vector is None else read_vector(self._table, vector, file.row_count)
+        if chosen is not None and not chosen:
+            return
         with (
             expiry_named(self._table.file_system.uri(path)),
             self._open(path, written, nanoseconds=nanoseconds) as source,
@@ -285,12 +293,11 @@ class FileReader:
                 rows = source.num_rows - (0 if vector is None else vector.cardinality)
                 yield self._conform(no_columns(rows), stored, written, rows, partition)
                 return
-            first = 0
-            for batch in source.iter_batches(columns=present):
+            live = LiveRows(source, deleted, chosen)
+            for batch in live.batches(present):
                 part = pa.Table.from_batches([batch])
                 del batch
-                kept = None if deleted is None else deleted.kept(first, part.num_rows)
-                first += part.num_rows
+                kept = live.kept(part.num_rows)
                 part = part if kept is None else part.filter(pa.array(kept))
                 conforming = self._conform(part, stored, written, part.num_rows, partition)
                 del part

@@ -148,6 +148,7 @@ _HONOURED = """
     commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
     deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
     file.compression.per.level file.format.per.level dynamic-bucket.max-buckets dynamic-bucket.target-row-num
+    file-index.in-manifest-threshold file-index.read.enabled
     first-row.ignore-delete ignore-delete ignore-update-before
     manifest.format manifest.merge-min-count manifest.target-file-size merge-engine metadata.stats-mode
     num-levels orc.compress partial-update.* partition partition.default-name partition.legacy-name

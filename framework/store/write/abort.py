@@ -28,5 +28,8 @@ def abort_messages(table: TableHandle, messages: Sequence[CommitMessage]) -> Non
     for message in messages:
         for file in message.added:
             if file.file_name not in live:
+                where = (message.partition, message.bucket, file)
                 with suppress(OSError, UnsafePathError):
-                    table.file_system.delete(table.paths.data_file(message.partition, message.bucket, file))
+                    table.file_system.delete(table.paths.data_file(*where))
+                    for path in table.paths.extra_files(*where):
+                        table.file_system.delete(path)

@@ -13,6 +13,7 @@ from lockgate.framework.options import table_options
 from lockgate.framework.orc import OrcWriter
 from lockgate.framework.store.codec.simple_stats import EMPTY_STATS
 from lockgate.framework.store.commit.file_collectors import collections_of
+from lockgate.framework.store.commit.file_index import with_index
 from lockgate.framework.store.formats.parquet_output import ParquetOutput
 from lockgate.framework.store.manifests.manifest import DataFileMeta, FileSource
 from lockgate.framework.store.merge.merge import KEY_PREFIX, SEQUENCE_NUMBER, VALUE_KIND
@@ -107,6 +108,8 @@ class BucketWriter:
             self._current = None
         for file in self._done:
             self._table.file_system.delete(self._path(file))
+            for path in self._table.paths.extra_files(self._partition, self._bucket, file):
+                self._table.file_system.delete(path)
         self._done.clear()
 
     def _path(self, file: DataFileMeta) -> str:
@@ -124,6 +127,8 @@ class BucketWriter:
         current, self._current = self._current, None
         file = current.finish(self._level, self._source, self._sequence)
         self._sequence += file.row_count
+        if current.index is not None:
+            file = with_index(self._table, self._partition, self._bucket, file, current.index)
         self._done.append(file)
         if current.collected:
             self.collected[file.file_name] = current.collected
@@ -195,6 +200,7 @@ class _OneFile:
         )
         self._collections = collections_of(table)
         self.collected: dict[str, bytes] = {}
+        self.index: bytes | None = None
         self._rows = 0
         self._deletes = 0
         self._bounds: list[tuple[Any, ...]] = []
@@ -239,6 +245,8 @@ class _OneFile:
         try:
             if self._collections is not None:
                 self.collected = self._collections.finish()
+                for name in self._collections.index_names:
+                    self.index = self.collected.pop(name)
             self._writer.close()
         except BaseException:
             self.abort()

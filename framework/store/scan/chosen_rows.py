@@ -1,0 +1,116 @@
+"""Rows of a file that are read: no vector deletes them, and pruners leave them; other stripes are skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lockgate.errors import CorruptFileError, PluginError
+from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.plugins import CandidateFile, RowPruner, plugins
+from lockgate.framework.store.formats import DataFile
+from lockgate.framework.store.manifests.manifest import DataFileMeta
+from lockgate.framework.store.pruning.candidates import candidate_of
+from lockgate.framework.store.pruning.split import Split
+from lockgate.framework.store.scan.scan import ScanPlan
+from lockgate.framework.store.vectors.bitmap import DeletedRows
+from lockgate.pushdown import conjuncts, normalize
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap
+
+    from lockgate.framework.store.handle import TableHandle
+
+Mask = npt.NDArray[np.bool_]
+
+
+class ChosenRows:
+    """The rows of each file that pruners leave for a plan's predicate."""
+
+    def __init__(self, table: TableHandle, plan: ScanPlan) -> None:
+        self._table = table
+        self._schema = plan.schema
+        self._predicate = normalize(plan.predicate)
+        found = plugins().pruners(table) if conjuncts(self._predicate) else []
+        self._pruners = [(plugin, each) for plugin, each in found if isinstance(each, RowPruner)]
+
+    def of(self, split: Split, file: DataFileMeta) -> BitMap | None:
+        """Return the rows of a file that may match, None if any may; PluginError if a plugin fails."""
+        chosen: BitMap | None = None
+        for plugin, pruner in self._pruners:
+            rows = self._asked(plugin, pruner, self._candidate(split, file))
+            chosen = rows if chosen is None else chosen if rows is None else chosen & rows
+        return chosen
+
+    def _candidate(self, split: Split, file: DataFileMeta) -> CandidateFile:
+        values = [split.partition[name] for name in self._schema.partition_keys]
+        return candidate_of(self._table, self._schema, values, split.bucket, file)
+
+    def _asked(self, plugin: str, pruner: RowPruner, file: CandidateFile) -> BitMap | None:
+        try:
+            return pruner.rows(self._predicate, file)
+        except CorruptFileError:
+            raise  # it names the file
+        except Exception as error:  # a plugin may raise anything
+            raise PluginError(
+                f"plugin {plugin!r}: pruner {pruner.name!r} failed on {file.path}: "
+                f"{type(error).__name__}: {error}",
+                plugin,
+            ) from error
+
+
+class LiveRows:
+    """The batches of a file that hold rows to be read, and which rows of each these are."""
+
+    def __init__(self, source: DataFile, deleted: DeletedRows | None, chosen: BitMap | None) -> None:
+        self._source = source
+        self._deleted = deleted
+        self._chosen = None if chosen is None else _mask(chosen, source.num_rows)
+        self._stripes = self._matching_stripes()
+        self._at = 0
+
+    def _matching_stripes(self) -> list[tuple[int, int, int]] | None:
+        """Return number, first and last row of the stripes to be read; None: all of the file."""
+        if self._chosen is None or not isinstance(self._source, EncryptedOrcFile):
+            return None
+        ends = np.cumsum([0, *self._source.stripe_rows])
+        places = zip(range(len(ends)), ends[:-1].tolist(), ends[1:].tolist(), strict=False)
+        found = [place for place in places if self._chosen[place[1] : place[2]].any()]
+        self._chosen = np.concatenate([self._chosen[a:b] for _, a, b in found]) if found else self._chosen[:0]
+        return found
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Read columns batch by batch."""
+        if self._stripes is None or not isinstance(self._source, EncryptedOrcFile):
+            return self._source.iter_batches(columns=columns)
+        return self._source.iter_batches(columns=columns, stripes=[number for number, *_ in self._stripes])
+
+    def kept(self, rows: int) -> Mask | None:
+        """Return which of the next so many rows are to be read; None: all."""
+        first, self._at = self._at, self._at + rows
+        live = self._live(first, rows)
+        if self._chosen is None:
+            return live
+        chosen = self._chosen[first : first + rows]
+        return chosen if live is None else chosen & live
+
+    def _live(self, first: int, rows: int) -> Mask | None:
+        if self._deleted is None or self._stripes is None:
+            return None if self._deleted is None else self._deleted.kept(first, rows)
+        passed = 0
+        for _, start, end in self._stripes:
+            if first < passed + end - start:
+                # A batch lies in one stripe.
+                return self._deleted.kept(start + first - passed, rows)
+            passed += end - start
+        return None
+
+
+def _mask(chosen: BitMap, rows: int) -> Mask:
+    mask = np.zeros(rows, np.bool_)
+    mask[np.asarray(chosen.to_array())] = True
+    return mask
