@@ -30,7 +30,8 @@ def write_range_bitmap(kind: ValueKind, column: pa.Array, chunk_size: int | None
     keys = distinct.keys
     ends = kind.pack(keys[0]) + kind.pack(keys[-1]) if keys else b""
     dictionary = write_ordered(kind, keys, chunk_size)
-    head = _HEAD.pack(_HEAD.size - _INT.size + len(ends), _VERSION, len(column), len(keys))
+    # The head ends behind the length of the dictionary.
+    head = _HEAD.pack(_HEAD.size + len(ends), _VERSION, len(column), len(keys))
     return b"".join([head, ends, _INT.pack(len(dictionary)), dictionary, _write_slices(distinct)])
 
 
@@ -63,7 +64,7 @@ class RangeBitmap:
         at = _HEAD.size
         for _ in range(2 if self._count else 0):
             _, at = kind.unpack(data, at)  # the least and the greatest value
-        if at != _INT.size + head:
+        if at != head:
             raise ValueError("the head does not end where it says")
         (length,) = _INT.unpack_from(data, at)
         self._values = OrderedValues(kind, data, at + _INT.size)

@@ -216,3 +216,30 @@ def test_xxhash() -> None:
     }
     found = hashes_of(ValueKind.BYTES, pa.array(list(known), pa.binary()))
     assert found.view(np.uint64).tolist() == list(known.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "bloom", "ranges"),
+    [
+        (
+            ValueKind.INT,
+            pa.array([7, None, -1, 7], pa.int32()),
+            "00000004909091",
+            "00000015010000000400000002ffffffff00000007000000320000000d010000000100000004000000190000000001ffffffff"
+            "000000000000000000000001000000040000000400000007000000120101000000160000000800000000000000143a30000001"
+            "00000000000200100000000000020003003a30000001000000000001001000000000000300",
+        ),
+        (
+            ValueKind.TEXT,
+            pa.array(["b", None, "a", "b"]),
+            "00000004782201",
+            "0000001701000000040000000200000001610000000162000000380000000d0100000001000000040000001a00000000010000"
+            "0001610000000000000000000000010000000400000005000000000000000162000000120101000000160000000800000000000"
+            "000143a3000000100000000000200100000000000020003003a30000001000000000001001000000000000300",
+        ),
+    ],
+)
+def test_bytes_are_those_of_paimon(kind: ValueKind, column: pa.Array, bloom: str, ranges: str) -> None:
+    """The layout of Paimon 1.4.2, whose Java wrote the same bytes as what these were compared with."""
+    assert write_index(BLOOM_FILTER, kind, column, {"items": 4, "fpp": 0.1}).hex() == bloom
+    assert write_index(RANGE_BITMAP, kind, column).hex() == ranges
