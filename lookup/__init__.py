@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazily
 
 if TYPE_CHECKING:
     from lockgate.lookup.cache.cached_state import LookupResult
@@ -21,22 +22,22 @@ if TYPE_CHECKING:
     from lockgate.lookup.spec.status import LookupStatus, Pin
 
 _HOMES = {
-    "Kind": "spec.spec",
-    "LookupResult": "cache.cached_state",
-    "LookupSpec": "spec.spec",
-    "LookupStatus": "spec.status",
-    "LookupTable": "driver.tables",
-    "LookupTableStatus": "driver.tables",
-    "NoPrimaryKeyLookupTable": "driver.tables",
-    "Pin": "spec.status",
-    "PrimaryKeyLookupTable": "driver.tables",
-    "SecondaryIndexLookupTable": "driver.tables",
-    "close_all": "driver.registry",
-    "lookup_join": "join.join",
-    "open_lookup": "driver.tables",
-    "status": "driver.registry",
-    "statuses": "driver.registry",
-    "wait_for": "driver.registry",
+    "Kind": ".spec.spec",
+    "LookupResult": ".cache.cached_state",
+    "LookupSpec": ".spec.spec",
+    "LookupStatus": ".spec.status",
+    "LookupTable": ".driver.tables",
+    "LookupTableStatus": ".driver.tables",
+    "NoPrimaryKeyLookupTable": ".driver.tables",
+    "Pin": ".spec.status",
+    "PrimaryKeyLookupTable": ".driver.tables",
+    "SecondaryIndexLookupTable": ".driver.tables",
+    "close_all": ".driver.registry",
+    "lookup_join": ".join.join",
+    "open_lookup": ".driver.tables",
+    "status": ".driver.registry",
+    "statuses": ".driver.registry",
+    "wait_for": ".driver.registry",
 }
 
 __all__ = [
@@ -58,9 +59,5 @@ __all__ = [
     "wait_for",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # rocksdict and pyspark are loaded when something needs them, not with the package.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+# rocksdict and pyspark are loaded when something needs them, not with the package.
+__getattr__ = lazily(__name__, _HOMES)

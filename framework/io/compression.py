@@ -45,3 +45,13 @@ def unpack_zstandard(data: bytes, most: int) -> bytes:
     """
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         return bytes(stream.read(most + 1))
+
+
+def snappy_size(data: bytes) -> int:
+    """Return how many bytes Snappy data says it unpacks to: seven bits a byte, the lowest first."""
+    size = 0
+    for index, byte in enumerate(data[:5]):
+        size |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            break
+    return size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockgate.framework.keys.hadoop.jceks import JceksKeyProvider
 from lockgate.framework.keys.key_file import KeyFileProvider, add_key_version, create_key_file
@@ -10,6 +10,7 @@ from lockgate.framework.keys.management import create_key, list_keys, roll_key
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
 from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
 from lockgate.framework.keys.spec import provider_from
+from lockgate.lazy_names import lazily
 
 if TYPE_CHECKING:
     from lockgate.framework.keys.envelopes.aws_kms import AwsKmsWrapper
@@ -43,18 +44,12 @@ __all__ = [
 
 # Loaded when first asked for: a reader with a key file needs no HTTP and no TLS.
 _LAZY = {
-    "AwsKmsWrapper": "envelopes.aws_kms",
-    "EnvelopeKeyProvider": "envelopes.envelope",
-    "HadoopKmsKeyProvider": "hadoop.hadoop_kms",
-    "KeyWrapper": "envelopes.key_wrapper",
-    "ProviderWrapper": "envelopes.key_wrapper",
-    "WrappedKey": "envelopes.key_wrapper",
+    "AwsKmsWrapper": ".envelopes.aws_kms",
+    "EnvelopeKeyProvider": ".envelopes.envelope",
+    "HadoopKmsKeyProvider": ".hadoop.hadoop_kms",
+    "KeyWrapper": ".envelopes.key_wrapper",
+    "ProviderWrapper": ".envelopes.key_wrapper",
+    "WrappedKey": ".envelopes.key_wrapper",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+__getattr__ = lazily(__name__, _LAZY)

@@ -49,6 +49,14 @@ class ExpiringCache(Generic[K, V]):
             while len(self._held) > self._entries:
                 self._held.popitem(last=False)
 
+    def get_or_make(self, key: K, make: Callable[[K], V]) -> V:
+        """Return the value of `key`, made and held if there is none."""
+        value = self.get(key)
+        if value is None:
+            value = make(key)
+            self.put(key, value)
+        return value
+
     def remove(self, key: K) -> None:
         """Forget `key`."""
         with self._lock:

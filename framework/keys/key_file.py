@@ -22,10 +22,10 @@ from lockgate.errors import (
     KeyServiceError,
     nearest,
 )
+from lockgate.framework.keys.key_document import FORMAT_VERSION, key_entries
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, algorithm_of_bits, check_key_name
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
 
-FORMAT_VERSION = 1
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _State = tuple[int, int, int, int]
@@ -229,16 +229,7 @@ def _read(path: str) -> dict[tuple[str, int], bytes]:
 
 
 def _parse(path: str, content: bytes) -> dict[tuple[str, int], bytes]:
-    # No part of the content may get into a message, so the causes are cut off.
-    try:
-        document = json.loads(content)
-    except ValueError:
-        raise KeyServiceError(f"the key file {path} is not JSON") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT_VERSION:
-        raise KeyServiceError(f"the key file {path} is not of format {FORMAT_VERSION}")
-    entries = document.get("keys")
-    if not isinstance(entries, list):
-        raise KeyServiceError(f'the key file {path} has no list "keys"')
+    entries = key_entries(content, f"the key file {path}", KeyServiceError)
     return dict(_entry(path, index, entry) for index, entry in enumerate(entries))
 
 

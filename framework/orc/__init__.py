@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazily
 
 if TYPE_CHECKING:
     from lockgate.framework.orc.encryption.options import Encryption, Mask, parse_encrypt, parse_mask
@@ -21,31 +22,31 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.write.writer import OrcWriter, WrittenFile, write_batches, write_table
 
 _MODULES = {
-    "MASKED": "read.reader",
-    "Audit": "tools.audit",
-    "ColumnStatistics": "format.statistics",
-    "EncryptedColumn": "encryption.variants",
-    "EncryptedOrcFile": "read.reader",
-    "Encryption": "encryption.options",
-    "Inspection": "tools.inspection",
-    "IntegrityReport": "integrity",
-    "Isolation": "isolation.isolation",
-    "Mask": "encryption.options",
-    "OrcWriter": "write.writer",
-    "ReadReport": "read.read_report",
-    "WrittenFile": "write.writer",
-    "audit_file": "tools.audit",
-    "decrypt_file": "tools.transform",
-    "encrypt_file": "tools.transform",
-    "inspect_file": "tools.inspection",
-    "parse_encrypt": "encryption.options",
-    "parse_encryption": "masks.checked_options",
-    "parse_mask": "encryption.options",
-    "rekey": "tools.transform",
-    "verify_file": "integrity",
-    "with_field_ids": "format.field_ids",
-    "write_batches": "write.writer",
-    "write_table": "write.writer",
+    "MASKED": ".read.reader",
+    "Audit": ".tools.audit",
+    "ColumnStatistics": ".format.statistics",
+    "EncryptedColumn": ".encryption.variants",
+    "EncryptedOrcFile": ".read.reader",
+    "Encryption": ".encryption.options",
+    "Inspection": ".tools.inspection",
+    "IntegrityReport": ".integrity",
+    "Isolation": ".isolation.isolation",
+    "Mask": ".encryption.options",
+    "OrcWriter": ".write.writer",
+    "ReadReport": ".read.read_report",
+    "WrittenFile": ".write.writer",
+    "audit_file": ".tools.audit",
+    "decrypt_file": ".tools.transform",
+    "encrypt_file": ".tools.transform",
+    "inspect_file": ".tools.inspection",
+    "parse_encrypt": ".encryption.options",
+    "parse_encryption": ".masks.checked_options",
+    "parse_mask": ".encryption.options",
+    "rekey": ".tools.transform",
+    "verify_file": ".integrity",
+    "with_field_ids": ".format.field_ids",
+    "write_batches": ".write.writer",
+    "write_table": ".write.writer",
 }
 
 __all__ = [
@@ -76,8 +77,4 @@ __all__ = [
     "write_table",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = lazily(__name__, _MODULES)

@@ -5,6 +5,8 @@ Nothing here imports pyspark until a session is made or attached to.
 
 from typing import TYPE_CHECKING
 
+from lockgate.lazy_names import lazily
+
 if TYPE_CHECKING:
     from lockgate.framework.spark.attachment import attach
     from lockgate.framework.spark.inspect import Statement, inspect_sql
@@ -14,18 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["Lake", "Statement", "attach", "configure", "connect", "inspect_sql"]
 
 _HOMES = {
-    "Lake": "lake",
-    "Statement": "inspect",
-    "attach": "attachment",
-    "configure": "session",
-    "connect": "session",
-    "inspect_sql": "inspect",
+    "Lake": ".lake",
+    "Statement": ".inspect",
+    "attach": ".attachment",
+    "configure": ".session",
+    "connect": ".session",
+    "inspect_sql": ".inspect",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOMES)

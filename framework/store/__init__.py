@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lockgate.lazy_names import lazily
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
@@ -23,22 +24,22 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 _HOMES = {
-    "Catalog": "catalog",
-    "Identifier": "identifier",
-    "Table": "table",
-    "CommitKind": "metadata.snapshot",
-    "CommitMessage": "commit.message",
-    "DataFileMeta": "manifests.manifest",
-    "EMPTY_STATS": "codec.simple_stats",
-    "FileKind": "manifests.manifest",
-    "FileSource": "manifests.manifest",
-    "ManifestEntry": "manifests.manifest",
-    "ManifestFileMeta": "manifests.manifest",
-    "Schema": "schema.schema",
-    "SimpleStats": "codec.simple_stats",
-    "Snapshot": "metadata.snapshot",
-    "TableSchema": "schema.schema",
-    "Tag": "metadata.tag_files",
+    "Catalog": ".catalog",
+    "Identifier": ".identifier",
+    "Table": ".table",
+    "CommitKind": ".metadata.snapshot",
+    "CommitMessage": ".commit.message",
+    "DataFileMeta": ".manifests.manifest",
+    "EMPTY_STATS": ".codec.simple_stats",
+    "FileKind": ".manifests.manifest",
+    "FileSource": ".manifests.manifest",
+    "ManifestEntry": ".manifests.manifest",
+    "ManifestFileMeta": ".manifests.manifest",
+    "Schema": ".schema.schema",
+    "SimpleStats": ".codec.simple_stats",
+    "Snapshot": ".metadata.snapshot",
+    "TableSchema": ".schema.schema",
+    "Tag": ".metadata.tag_files",
 }
 
 __all__ = [
@@ -60,9 +61,5 @@ __all__ = [
     "Tag",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    # Parts of the store are loaded when they are first used, so that a codec alone stays quick to import.
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+# Parts of the store are loaded when they are first used, so that a codec alone stays quick to import.
+__getattr__ = lazily(__name__, _HOMES)

@@ -7,6 +7,7 @@ nor RocksDB.
 from typing import TYPE_CHECKING
 
 from lockgate.framework.version import VERSION
+from lockgate.lazy_names import lazily
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
@@ -51,13 +52,7 @@ _HOMES = {
     "lookup_join": "lockgate.lookup",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

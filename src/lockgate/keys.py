@@ -55,29 +55,4 @@ __all__ = [
     "roll_key",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "AwsKmsWrapper": "lockgate.framework.keys",
-        "EnvelopeKeyProvider": "lockgate.framework.keys",
-        "HadoopKmsKeyProvider": "lockgate.framework.keys",
-        "JceksKeyProvider": "lockgate.framework.keys",
-        "KeyAlgorithm": "lockgate.framework.keys",
-        "KeyFileProvider": "lockgate.framework.keys",
-        "KeyMetadata": "lockgate.framework.keys",
-        "KeyProvider": "lockgate.framework.keys",
-        "KeyWrapper": "lockgate.framework.keys",
-        "LocalKey": "lockgate.framework.keys",
-        "MemoryKeyProvider": "lockgate.framework.keys",
-        "NoKeys": "lockgate.framework.keys",
-        "ProviderWrapper": "lockgate.framework.keys",
-        "WrappedKey": "lockgate.framework.keys",
-        "add_key_version": "lockgate.framework.keys",
-        "create_key": "lockgate.framework.keys",
-        "create_key_file": "lockgate.framework.keys",
-        "list_keys": "lockgate.framework.keys",
-        "parse_key_version": "lockgate.framework.keys",
-        "provider_from": "lockgate.framework.keys",
-        "roll_key": "lockgate.framework.keys",
-    },
-)
+__getattr__ = lazily(__name__, dict.fromkeys(__all__, "lockgate.framework.keys"))

@@ -7,11 +7,11 @@ from importlib import import_module
 
 
 def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Make the `__getattr__` of a module whose names are defined in others."""
+    """Make the `__getattr__` of a module whose names are defined in others, `.like.this` if below it."""
 
     def attribute(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(homes[name], module), name)
 
     return attribute

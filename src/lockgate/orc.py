@@ -63,33 +63,4 @@ __all__ = [
     "write_table",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "Audit": "lockgate.framework.orc",
-        "ColumnStatistics": "lockgate.framework.orc",
-        "EncryptedColumn": "lockgate.framework.orc",
-        "EncryptedOrcFile": "lockgate.framework.orc",
-        "Encryption": "lockgate.framework.orc",
-        "Inspection": "lockgate.framework.orc",
-        "IntegrityReport": "lockgate.framework.orc",
-        "Isolation": "lockgate.framework.orc",
-        "MASKED": "lockgate.framework.orc",
-        "Mask": "lockgate.framework.orc",
-        "OrcWriter": "lockgate.framework.orc",
-        "ReadReport": "lockgate.framework.orc",
-        "WrittenFile": "lockgate.framework.orc",
-        "audit_file": "lockgate.framework.orc",
-        "decrypt_file": "lockgate.framework.orc",
-        "encrypt_file": "lockgate.framework.orc",
-        "inspect_file": "lockgate.framework.orc",
-        "parse_encrypt": "lockgate.framework.orc",
-        "parse_encryption": "lockgate.framework.orc",
-        "parse_mask": "lockgate.framework.orc",
-        "rekey": "lockgate.framework.orc",
-        "verify_file": "lockgate.framework.orc",
-        "with_field_ids": "lockgate.framework.orc",
-        "write_batches": "lockgate.framework.orc",
-        "write_table": "lockgate.framework.orc",
-    },
-)
+__getattr__ = lazily(__name__, dict.fromkeys(__all__, "lockgate.framework.orc"))

@@ -177,11 +177,7 @@ class TableKeyProvider(KeyProvider):
         return opened.unwrap(key, encrypted)
 
     def usable(self, name: str) -> bool:
-        usable = self._usable.get(name)
-        if usable is None:
-            usable = super().usable(name)
-            self._usable.put(name, usable)
-        return usable
+        return self._usable.get_or_make(name, super().usable)
 
     def key_versions(self) -> list[KeyMetadata]:
         return [wrapped.key for wrapped in self._keys]

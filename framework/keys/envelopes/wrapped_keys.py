@@ -10,10 +10,10 @@ from typing import Any
 
 from lockgate.errors import InputError, KeyMissingError, OptionError, nearest
 from lockgate.framework.keys.envelopes.key_wrapper import WrappedKey
+from lockgate.framework.keys.key_document import FORMAT_VERSION, key_entries
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata
 
 WRAPPED_KEYS_OPTION = "orc.keys.wrapped"
-FORMAT_VERSION = 1
 
 
 class WrappedKeys:
@@ -25,15 +25,7 @@ class WrappedKeys:
     @classmethod
     def from_text(cls, text: str) -> WrappedKeys:
         """Parse the text of the option; `OptionError` says what is wrong with it."""
-        try:
-            document = json.loads(text)
-        except ValueError:
-            raise OptionError(f"option {WRAPPED_KEYS_OPTION} is not JSON") from None
-        if not isinstance(document, dict) or document.get("format") != FORMAT_VERSION:
-            raise OptionError(f"option {WRAPPED_KEYS_OPTION} is not of format {FORMAT_VERSION}")
-        entries = document.get("keys")
-        if not isinstance(entries, list):
-            raise OptionError(f'option {WRAPPED_KEYS_OPTION} has no list "keys"')
+        entries = key_entries(text, f"option {WRAPPED_KEYS_OPTION}", OptionError)
         parsed = [_entry(index, entry) for index, entry in enumerate(entries)]
         if len({(wrapped.key.name, wrapped.key.version) for wrapped in parsed}) != len(parsed):
             raise OptionError(f"option {WRAPPED_KEYS_OPTION} holds a version of a key twice")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lockgate.errors import UnsupportedFormatError
-from lockgate.framework.io.compression import unpack_deflate, unpack_zstandard
+from lockgate.framework.io.compression import snappy_size, unpack_deflate, unpack_zstandard
 from lockgate.framework.io.limits import LIMIT_VARIABLE, most_unpacked
 from lockgate.framework.orc.format.layout import Compression
 
@@ -89,13 +89,7 @@ def _decompressor(codec: Compression) -> Callable[[bytes, int], bytes]:
 
 
 def _snappy(chunk: bytes, most: int) -> bytes:
-    size, shift = 0, 0
-    for byte in chunk[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    return _sized("snappy", chunk, size, most)
+    return _sized("snappy", chunk, snappy_size(chunk), most)
 
 
 def _lz4(chunk: bytes, most: int) -> bytes:

@@ -18,7 +18,7 @@ import fastavro
 import pyarrow as pa
 
 from lockgate.errors import CorruptFileError, OptionError, UnsupportedFormatError
-from lockgate.framework.io.compression import unpack_deflate, unpack_zstandard
+from lockgate.framework.io.compression import snappy_size, unpack_deflate, unpack_zstandard
 from lockgate.framework.io.limits import most_unpacked, too_large
 
 _MAGIC = b"Obj\x01"
@@ -107,14 +107,10 @@ def _plain_container(data: bytes, path: str) -> bytes:
 
 
 def _unpack_snappy(block: bytes, most: int) -> bytes:
-    # The last four bytes are a check sum; the length that it unpacks to stands in front.
-    size = 0
-    for index, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            break
+    size = snappy_size(block)
     if size > most:
         return bytes(most + 1)  # as much as is too much
+    # The last four bytes are a check sum.
     content = bytes(pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True))
     if zlib.crc32(content) != int.from_bytes(block[-4:], "big"):
         raise ValueError("a block has a wrong check sum")

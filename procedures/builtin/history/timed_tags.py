@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
-from typing import Any
+from abc import abstractmethod
+from typing import Any, ClassVar
 
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.store import Snapshot, Table, Tag
@@ -18,10 +18,33 @@ from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 _TABLE, _TAG, _, _RETAINED, _DRY_RUN = CreateTag.parameters
 
 
-class CreateTagFromTimestamp(Procedure):
+class _CreateTagFrom(Procedure):
+    """A tag of the first snapshot whose `measure` is what the argument of that name says, or later."""
+
+    measure: ClassVar[str]
+    result = CreateTag.result
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Create the tag; SnapshotNotFoundError if no snapshot has come so far."""
+        wanted = arguments.pop(self.measure)
+        table = context.table(arguments["table"])
+        found = next((each.id for each in _snapshots(table) if self._has_reached(each, wanted)), None)
+        if found is None:
+            raise SnapshotNotFoundError(
+                f"table {table.identifier} has no snapshot with {self.measure} {wanted} or a later one"
+            )
+        return CreateTag().call(context, **arguments, snapshot=found)
+
+    @abstractmethod
+    def _has_reached(self, snapshot: Snapshot, wanted: int) -> bool:
+        """Say whether a snapshot is as late as wanted."""
+
+
+class CreateTagFromTimestamp(_CreateTagFrom):
     """Names the first snapshot of a time or later, and keeps its files after it expires."""
 
     name = "create_tag_from_timestamp"
+    measure = "timestamp"
     description = "Name the first snapshot of a time or later, and keep its files after it expires."
     parameters = (
         _TABLE,
@@ -30,18 +53,16 @@ class CreateTagFromTimestamp(Procedure):
         _RETAINED,
         _DRY_RUN,
     )
-    result = CreateTag.result
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Create the tag; SnapshotNotFoundError if all snapshots are older."""
-        wanted = arguments.pop("timestamp")
-        return _create(context, arguments, lambda each: each.time_millis >= wanted, f"time {wanted}")
+    def _has_reached(self, snapshot: Snapshot, wanted: int) -> bool:
+        return snapshot.time_millis >= wanted
 
 
-class CreateTagFromWatermark(Procedure):
+class CreateTagFromWatermark(_CreateTagFrom):
     """Names the first snapshot with a watermark or a later one, and keeps its files after it expires."""
 
     name = "create_tag_from_watermark"
+    measure = "watermark"
     description = "Name the first snapshot with a watermark or a later one, and keep its files."
     parameters = (
         _TABLE,
@@ -50,26 +71,9 @@ class CreateTagFromWatermark(Procedure):
         _RETAINED,
         _DRY_RUN,
     )
-    result = CreateTag.result
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Create the tag; SnapshotNotFoundError if no snapshot has such a watermark."""
-        wanted = arguments.pop("watermark")
-
-        def fits(snapshot: Snapshot) -> bool:
-            return snapshot.watermark is not None and snapshot.watermark >= wanted
-
-        return _create(context, arguments, fits, f"watermark {wanted}")
-
-
-def _create(
-    context: ProcedureContext, arguments: dict[str, Any], fits: Callable[[Snapshot], bool], what: str
-) -> list[tuple[Any, ...]]:
-    table = context.table(arguments["table"])
-    found = next((each.id for each in _snapshots(table) if fits(each)), None)
-    if found is None:
-        raise SnapshotNotFoundError(f"table {table.identifier} has no snapshot with {what} or a later one")
-    return CreateTag().call(context, **arguments, snapshot=found)
+    def _has_reached(self, snapshot: Snapshot, wanted: int) -> bool:
+        return snapshot.watermark is not None and snapshot.watermark >= wanted
 
 
 def _snapshots(table: Table) -> list[Snapshot]:

@@ -3,7 +3,6 @@ package io.lockgate.spark.files;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -25,7 +24,7 @@ public final class BucketFunction implements UnboundFunction {
       throw new UnsupportedOperationException(
           "bucket takes a number of buckets and at least one column");
     }
-    return new Bound(Arrays.stream(fields).map(StructField::dataType).toArray(DataType[]::new));
+    return new Bound(input);
   }
 
   @Override
@@ -39,17 +38,11 @@ public final class BucketFunction implements UnboundFunction {
     return NAME;
   }
 
-  private static final class Bound implements ScalarFunction<Integer> {
-    private final DataType[] types;
+  private static final class Bound extends BoundScalar<Integer> {
     private transient BucketHash hash;
 
-    Bound(DataType[] types) {
-      this.types = types;
-    }
-
-    @Override
-    public DataType[] inputTypes() {
-      return types.clone();
+    Bound(StructType input) {
+      super(NAME, input);
     }
 
     @Override
@@ -60,16 +53,6 @@ public final class BucketFunction implements UnboundFunction {
     @Override
     public boolean isResultNullable() {
       return false;
-    }
-
-    @Override
-    public String name() {
-      return NAME;
-    }
-
-    @Override
-    public String canonicalName() {
-      return "lockgate.bucket";
     }
 
     @Override

@@ -3,17 +3,16 @@ package io.lockgate.spark.lookup;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.files.BoundScalar;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.TaskCompletionListener;
 
@@ -52,9 +51,7 @@ public final class LookupFunction implements UnboundFunction {
     if (input.length() <= FIRST_KEY) {
       throw new UnsupportedOperationException("lookup takes type, pin, mark and at least one key");
     }
-    DataType[] types =
-        Arrays.stream(input.fields()).map(StructField::dataType).toArray(DataType[]::new);
-    return new Bound(how, types, LookupCounts.of(SparkContext.getOrCreate()));
+    return new Bound(how, input, LookupCounts.of(SparkContext.getOrCreate()));
   }
 
   @Override
@@ -67,21 +64,15 @@ public final class LookupFunction implements UnboundFunction {
     return NAME;
   }
 
-  private static final class Bound implements ScalarFunction<Object> {
+  private static final class Bound extends BoundScalar<Object> {
     private final String how;
-    private final DataType[] types;
     private final LookupCounts counts;
     private transient Asking asking;
 
-    Bound(String how, DataType[] types, LookupCounts counts) {
+    Bound(String how, StructType input, LookupCounts counts) {
+      super(NAME, input);
       this.how = how;
-      this.types = types;
       this.counts = counts;
-    }
-
-    @Override
-    public DataType[] inputTypes() {
-      return types.clone();
     }
 
     @Override
@@ -93,16 +84,6 @@ public final class LookupFunction implements UnboundFunction {
     @Override
     public boolean isDeterministic() {
       return false;
-    }
-
-    @Override
-    public String name() {
-      return NAME;
-    }
-
-    @Override
-    public String canonicalName() {
-      return "lockgate.lookup";
     }
 
     /** Returns what a plan shows. */

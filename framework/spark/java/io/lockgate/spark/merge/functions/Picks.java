@@ -20,14 +20,9 @@ final class Picks {
   }
 
   /** A column of the key, which all rows share. */
-  private static final class Key extends ColumnFunction {
+  private static final class Key extends Last {
     Key(MergePlan.Column plan) {
       super(plan);
-    }
-
-    @Override
-    public Object add(Object value, Object newer) {
-      return newer;
     }
 
     @Override
