@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,16 @@ def test_every_tutorial_is_in_the_index_and_on_the_site() -> None:
         name = page.removeprefix("docs/")
         assert f"]({name})" in PAGES["index.md"]
         assert name in site
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", *IN_DOCS])
+def test_every_heading_has_text_and_no_line_stands_twice(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "code", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line, following in pairwise(lines):
+        ranks = [re.match(r"#*", each)[0] for each in (line, following)]  # type: ignore[index]  # always matches
+        assert not ranks[0] or not ranks[1] or len(ranks[1]) > len(ranks[0]), f"{line} has no text"
+        assert line != following or len(line) < 20, f"{line} stands twice"
 
 
 def anchors(page: Path) -> list[str]:
