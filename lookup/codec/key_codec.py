@@ -204,13 +204,13 @@ def _integer_widens(source: pa.DataType, target: pa.DataType) -> bool:
     return bool(pa.types.is_floating(target) and target.bit_width >= 2 * source.bit_width)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    fixed = pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind)
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or fixed)
+def _is_bytes(data_type: pa.DataType) -> bool:
+    fixed = pa.types.is_fixed_size_binary(data_type) and not pa.types.is_decimal(data_type)
+    return bool(pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or fixed)
 
 
 def widen(column: pa.Array, target: pa.DataType, name: str) -> pa.Array:

@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from lockgate.lookup.codec.row_codec import RowCodec
 
 
-def is_nested(kind: pa.DataType) -> bool:
+def is_nested(data_type: pa.DataType) -> bool:
     """Say whether values of this type have members that are encoded as rows."""
     return bool(
-        pa.types.is_struct(kind)
-        or pa.types.is_list(kind)
-        or pa.types.is_large_list(kind)
-        or pa.types.is_map(kind)
+        pa.types.is_struct(data_type)
+        or pa.types.is_list(data_type)
+        or pa.types.is_large_list(data_type)
+        or pa.types.is_map(data_type)
     )
 
 
 class NestedCodec:
     """Encodes the values of one nested type; raises UnsupportedTypeError for members of another kind."""
 
-    def __init__(self, kind: pa.DataType, name: str) -> None:
+    def __init__(self, data_type: pa.DataType, name: str) -> None:
         from lockgate.lookup.codec.row_codec import RowCodec
 
-        self._kind = kind
-        self._struct = pa.types.is_struct(kind)
+        self._kind = data_type
+        self._struct = pa.types.is_struct(data_type)
         if self._struct:
-            members = [kind.field(index) for index in range(kind.num_fields)]
-        elif pa.types.is_map(kind):
-            members = [kind.key_field, kind.item_field]
+            members = [data_type.field(index) for index in range(data_type.num_fields)]
+        elif pa.types.is_map(data_type):
+            members = [data_type.key_field, data_type.item_field]
         else:
-            members = [kind.value_field]
+            members = [data_type.value_field]
         # Members are named by their place: a struct may have two of one name.
         fields = [pa.field(f"{name}.{n}", member.type) for n, member in enumerate(members)]
         self._rows: RowCodec = RowCodec(pa.schema(fields))

@@ -32,26 +32,26 @@ _MOST_BYTES = 1 << 30
 WIDE_DECIMAL = 18
 
 
-def is_variable(kind: pa.DataType) -> bool:
+def is_variable(data_type: pa.DataType) -> bool:
     """Say whether values of this type have a length of their own."""
     return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_large_binary(kind)
-        or (pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind))
+        pa.types.is_string(data_type)
+        or pa.types.is_binary(data_type)
+        or pa.types.is_large_string(data_type)
+        or pa.types.is_large_binary(data_type)
+        or (pa.types.is_fixed_size_binary(data_type) and not pa.types.is_decimal(data_type))
     )
 
 
-def _is_fixed(kind: pa.DataType) -> bool:
+def _is_fixed(data_type: pa.DataType) -> bool:
     return bool(
-        pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_date(kind)
-        or pa.types.is_time(kind)
-        or pa.types.is_timestamp(kind)
-        or pa.types.is_decimal128(kind)
+        pa.types.is_boolean(data_type)
+        or pa.types.is_integer(data_type)
+        or pa.types.is_floating(data_type)
+        or pa.types.is_date(data_type)
+        or pa.types.is_time(data_type)
+        or pa.types.is_timestamp(data_type)
+        or pa.types.is_decimal128(data_type)
     )
 
 
@@ -107,12 +107,12 @@ class RowCodec:
         return self._join(head, columns)
 
     def _plain(self, column: pa.Array, index: int) -> pa.Array:
-        kind = self.schema.field(index).type
-        if pa.types.is_dictionary(column.type) or column.type != kind:
-            column = column.cast(kind)
+        data_type = self.schema.field(index).type
+        if pa.types.is_dictionary(column.type) or column.type != data_type:
+            column = column.cast(data_type)
         if index in self._nested:
             return self._nested[index].encode(column)
-        if index in self._variable and not pa.types.is_binary(kind):
+        if index in self._variable and not pa.types.is_binary(data_type):
             column = column.cast(pa.binary())
         return column
 
@@ -170,19 +170,19 @@ class RowCodec:
     def _decode_fixed(
         self, words: UInt64s, at: Int64s, wide: bool, index: int, mask: Bools | None
     ) -> pa.Array:
-        kind = self.schema.field(index).type
+        data_type = self.schema.field(index).type
         values = words[at]
-        if pa.types.is_boolean(kind):
+        if pa.types.is_boolean(data_type):
             buffer: Any = np.packbits(values.astype(bool), bitorder="little")
-        elif pa.types.is_decimal(kind):
+        elif pa.types.is_decimal(data_type):
             buffer = np.empty((len(at), 2), np.uint64)
             buffer[:, 0] = values
             # A narrow decimal's upper word is the sign of its lower one.
             buffer[:, 1] = words[at + 1] if wide else (values.view(np.int64) >> 63).view(np.uint64)
         else:
-            width = kind.bit_width // 8
+            width = data_type.bit_width // 8
             buffer = values if width == 8 else values.astype(f"u{width}")
-        return pa.Array.from_buffers(kind, len(at), [_validity(mask), pa.py_buffer(buffer)])
+        return pa.Array.from_buffers(data_type, len(at), [_validity(mask), pa.py_buffer(buffer)])
 
     def _decode_variable(
         self, rows: Rows | Scattered, masks: list[Bools | None], columns: list[pa.Array | None]
@@ -213,13 +213,13 @@ class RowCodec:
             )
 
 
-def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_large_binary(kind):
+def _as_type(values: pa.Array, data_type: pa.DataType) -> pa.Array:
+    if pa.types.is_large_binary(data_type):
         return values
-    if pa.types.is_large_string(kind):
-        return values.view(kind)
+    if pa.types.is_large_string(data_type):
+        return values.view(data_type)
     narrow = values.cast(pa.binary())
-    return narrow.view(kind) if pa.types.is_string(kind) else narrow.cast(kind)
+    return narrow.view(data_type) if pa.types.is_string(data_type) else narrow.cast(data_type)
 
 
 def _words(column: pa.Array) -> Any:

@@ -57,23 +57,23 @@ def _guessed_bytes(table: Table, layout: CacheLayout) -> int:
     return 0 if newest is None else newest.total_record_count * words * _WORD_BYTES
 
 
-def _kind(kind: pa.DataType) -> str | None:
+def _kind(data_type: pa.DataType) -> str | None:
     # The name by which the connector knows how a column is kept (RowShape.Kind); None: it does not know it.
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(data_type):
         return "boolean"
-    if pa.types.is_signed_integer(kind):
-        return f"int{kind.bit_width}"
-    if pa.types.is_floating(kind):
-        return {32: "float32", 64: "float64"}.get(kind.bit_width)
-    if pa.types.is_date32(kind):
+    if pa.types.is_signed_integer(data_type):
+        return f"int{data_type.bit_width}"
+    if pa.types.is_floating(data_type):
+        return {32: "float32", 64: "float64"}.get(data_type.bit_width)
+    if pa.types.is_date32(data_type):
         return "int32"
-    if pa.types.is_timestamp(kind):
-        return {"us": "int64", "ms": "millis"}.get(kind.unit)
-    if pa.types.is_decimal128(kind):
-        return "wide_decimal" if kind.precision > WIDE_DECIMAL else "decimal"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_timestamp(data_type):
+        return {"us": "int64", "ms": "millis"}.get(data_type.unit)
+    if pa.types.is_decimal128(data_type):
+        return "wide_decimal" if data_type.precision > WIDE_DECIMAL else "decimal"
+    if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return "text"
-    return "bytes" if is_variable(kind) else None
+    return "bytes" if is_variable(data_type) else None
 
 
 @contextmanager

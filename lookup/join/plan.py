@@ -213,23 +213,25 @@ def _struct_type(names: Sequence[str], fields: Sequence[DataField]) -> StructTyp
     return struct
 
 
-def _without_lengths(kind: DataType) -> DataType:
+def _without_lengths(data_type: DataType) -> DataType:
     # Spark reads CHAR and VARCHAR columns as strings.
-    if isinstance(kind, CharType | VarcharType):
+    if isinstance(data_type, CharType | VarcharType):
         return StringType()
-    if isinstance(kind, ArrayType):
-        return ArrayType(_without_lengths(kind.elementType), kind.containsNull)
-    if isinstance(kind, MapType):
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_without_lengths(data_type.elementType), data_type.containsNull)
+    if isinstance(data_type, MapType):
         return MapType(
-            _without_lengths(kind.keyType), _without_lengths(kind.valueType), kind.valueContainsNull
+            _without_lengths(data_type.keyType),
+            _without_lengths(data_type.valueType),
+            data_type.valueContainsNull,
         )
-    if isinstance(kind, StructType):
+    if isinstance(data_type, StructType):
         fields = [
             StructField(field.name, _without_lengths(field.dataType), field.nullable, field.metadata)
-            for field in kind.fields
+            for field in data_type.fields
         ]
         return StructType(fields)
-    return kind
+    return data_type
 
 
 def _folder_of(dimension: Table, spec: LookupSpec) -> str:

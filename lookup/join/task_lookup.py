@@ -195,9 +195,12 @@ def _matched(found: pa.Array, *, many: bool) -> Bools:
 
 def _with_snapshot(found: pa.Array, snapshot_id: int, *, many: bool) -> pa.Array:
     rows = found.values if many else found
-    kind = rows.type
-    members = [*(rows.field(n) for n in range(kind.num_fields)), pa.array(np.full(len(rows), snapshot_id))]
-    fields = [*(kind.field(n) for n in range(kind.num_fields)), SNAPSHOT_FIELD]
+    data_type = rows.type
+    members = [
+        *(rows.field(n) for n in range(data_type.num_fields)),
+        pa.array(np.full(len(rows), snapshot_id)),
+    ]
+    fields = [*(data_type.field(n) for n in range(data_type.num_fields)), SNAPSHOT_FIELD]
     extended = pa.StructArray.from_arrays(members, fields=fields, mask=None if many else rows.is_null())
     return pa.ListArray.from_arrays(found.offsets, extended) if many else extended
 

@@ -110,11 +110,13 @@ def _order(values: Sequence[Any]) -> list[tuple[bool, Any]]:
 def _spec_predicate(schema: TableSchema, spec: Sequence[tuple[str, str]]) -> Predicate:
     pairs = []
     for name, text in spec:
-        kind = schema.arrow_schema.field(name).type
+        data_type = schema.arrow_schema.field(name).type
         try:
-            value = None if text == _NULL else pa.scalar(text, pa.string()).cast(kind)
+            value = None if text == _NULL else pa.scalar(text, pa.string()).cast(data_type)
         except pa.ArrowInvalid:
-            raise InputError(f"scan.partitions: {text!r} is no value of column {name!r}, a {kind}") from None
+            raise InputError(
+                f"scan.partitions: {text!r} is no value of column {name!r}, a {data_type}"
+            ) from None
         pairs.append((name, value))
     return _equal(schema, pairs)
 

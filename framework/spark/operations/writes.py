@@ -183,10 +183,10 @@ def _check_keys(schema: TableSchema) -> None:
     Spark has one precision of timestamps, microseconds; a coarser one has another binary form.
     """
     for name in dict.fromkeys((*schema.primary_keys, *schema.bucket_keys)):
-        kind = schema.field(name).type
-        if kind.is_timestamp and (kind.precision or 0) <= COMPACT_TIMESTAMP_PRECISION:
+        data_type = schema.field(name).type
+        if data_type.is_timestamp and (data_type.precision or 0) <= COMPACT_TIMESTAMP_PRECISION:
             raise UnsupportedError(
-                f"key column {name!r} is a {kind}, which Spark cannot write: declare it with precision 6"
+                f"key column {name!r} is a {data_type}, which Spark cannot write: declare it with precision 6"
             )
 
 

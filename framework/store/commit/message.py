@@ -126,10 +126,14 @@ def _file_to_json(file: DataFileMeta, schema: TableSchema) -> dict[str, Any]:
 def _column_to_json(
     schema: TableSchema, name: str, minimum: Any, maximum: Any, nulls: int | None
 ) -> dict[str, Any]:
-    kind = schema.field(name).type
-    if kind.is_nested:
+    data_type = schema.field(name).type
+    if data_type.is_nested:
         return {"min": None, "max": None, "nulls": nulls}
-    return {"min": value_to_json(kind, minimum), "max": value_to_json(kind, maximum), "nulls": nulls}
+    return {
+        "min": value_to_json(data_type, minimum),
+        "max": value_to_json(data_type, maximum),
+        "nulls": nulls,
+    }
 
 
 def _file_from_json(json: Mapping[str, Any], schema: TableSchema) -> DataFileMeta:
@@ -188,13 +192,13 @@ def _stats_of(schema: TableSchema, names: tuple[str, ...], columns: Mapping[str,
     return SimpleStats(values("min"), tuple(highest), tuple(columns[name].get("nulls") for name in names))
 
 
-def _rounded_up(kind: DataType, value: Any) -> Any:
+def _rounded_up(data_type: DataType, value: Any) -> Any:
     """Return an upper bound that stays one when a manifest keeps only the milliseconds of its type.
 
     Spark knows no TIMESTAMP(3) and writes microseconds into such a column.
     """
-    finer = value.microsecond % 1000 if kind.is_timestamp and value is not None else 0
-    if not finer or (kind.precision or 0) > COMPACT_TIMESTAMP_PRECISION:
+    finer = value.microsecond % 1000 if data_type.is_timestamp and value is not None else 0
+    if not finer or (data_type.precision or 0) > COMPACT_TIMESTAMP_PRECISION:
         return value
     try:
         return value + datetime.timedelta(microseconds=1000 - finer)

@@ -223,10 +223,10 @@ def _check_folder_names(schema: TableSchema) -> None:
     """Refuse partition columns whose folders Paimon names by the time zone of the process that writes."""
     legacy = schema.table_options.get_option(table_options.PARTITION_LEGACY_NAME)
     for name in schema.partition_keys:
-        kind = schema.field(name).type
-        if not can_be_partition(kind, legacy=legacy):
+        data_type = schema.field(name).type
+        if not can_be_partition(data_type, legacy=legacy):
             raise UnsupportedTypeError(
-                f"column {name!r} of type {kind} cannot be a partition column with "
+                f"column {name!r} of type {data_type} cannot be a partition column with "
                 f"{table_options.PARTITION_LEGACY_NAME.key!r} = 'false': folders of instants would be "
                 "named by the time zone of the writer; leave the option out, or use TIMESTAMP_NTZ"
             )

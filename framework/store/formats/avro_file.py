@@ -68,22 +68,22 @@ class AvroDataFile:
         self._rows = []
 
 
-def _conversion(kind: DataType) -> _Convert:
-    """Return what turns a value of Avro into one that Arrow takes for `kind`."""
-    convert = _of_present(kind)
+def _conversion(data_type: DataType) -> _Convert:
+    """Return what turns a value of Avro into one that Arrow takes for `data_type`."""
+    convert = _of_present(data_type)
     return lambda value: None if value is None else convert(value)
 
 
-def _of_present(kind: DataType) -> _Convert:
-    if kind.is_timestamp:
-        return _with_zone if kind.kind is Kind.TIMESTAMP_LTZ else _without_zone
-    if kind.kind is Kind.ARRAY:
-        element = _conversion(kind.element_type())
+def _of_present(data_type: DataType) -> _Convert:
+    if data_type.is_timestamp:
+        return _with_zone if data_type.kind is Kind.TIMESTAMP_LTZ else _without_zone
+    if data_type.kind is Kind.ARRAY:
+        element = _conversion(data_type.element_type())
         return lambda values: [element(value) for value in values]
-    if kind.kind is Kind.MAP:
-        return _map_conversion(_conversion(kind.key_type()), _conversion(kind.value_type()))
-    if kind.kind is Kind.ROW:
-        fields = {field.name: _conversion(field.type) for field in kind.fields}
+    if data_type.kind is Kind.MAP:
+        return _map_conversion(_conversion(data_type.key_type()), _conversion(data_type.value_type()))
+    if data_type.kind is Kind.ROW:
+        fields = {field.name: _conversion(field.type) for field in data_type.fields}
         return lambda row: {name: convert(row[name]) for name, convert in fields.items()}
     return lambda value: value
 

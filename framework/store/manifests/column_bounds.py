@@ -137,10 +137,10 @@ def _neighbours(value: Plain, scale: Fraction | None) -> tuple[Any, Any]:
 
 
 def bounds_of_partitions(
-    values: Sequence[Any], partition: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], kind: DataType
+    values: Sequence[Any], partition: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], data_type: DataType
 ) -> ColumnBounds:
     """Return the bounds of a partition column, exact: `values` are those of the partitions by number."""
-    low, valid = _stored_values(values, kind)
+    low, valid = _stored_values(values, data_type)
     nulls = np.where(valid[partition], 0, rows)
     return ColumnBounds(
         low=low[partition],
@@ -149,7 +149,7 @@ def bounds_of_partitions(
         all_null=~valid[partition],
         no_null=valid[partition],
         nulls=nulls,
-        scale=scale_of(kind),
+        scale=scale_of(data_type),
     )
 
 
@@ -206,22 +206,22 @@ def joined_bounds(parts: Sequence[ColumnBounds]) -> ColumnBounds:
     )
 
 
-def is_bounded(kind: DataType) -> bool:
+def is_bounded(data_type: DataType) -> bool:
     """Say whether bounds of columns of this type are known here at all."""
-    if kind.is_timestamp:
-        return (kind.precision or 0) <= 6
-    if kind.kind is Kind.DECIMAL:
-        return (kind.precision or 0) <= _COMPACT_DIGITS
-    return kind.kind in _WIDTHS or kind.is_string
+    if data_type.is_timestamp:
+        return (data_type.precision or 0) <= 6
+    if data_type.kind is Kind.DECIMAL:
+        return (data_type.precision or 0) <= _COMPACT_DIGITS
+    return data_type.kind in _WIDTHS or data_type.is_string
 
 
-def scale_of(kind: DataType) -> Fraction | None:
+def scale_of(data_type: DataType) -> Fraction | None:
     """Return how many units of the stored numbers make 1 of the plain values; None for text."""
-    if kind.is_timestamp:
+    if data_type.is_timestamp:
         return Fraction(1, _NANOS_IN_MICRO)
-    if kind.kind is Kind.DECIMAL:
-        return Fraction(10) ** (kind.scale or 0)
-    return None if kind.is_string else Fraction(1)
+    if data_type.kind is Kind.DECIMAL:
+        return Fraction(10) ** (data_type.scale or 0)
+    return None if data_type.is_string else Fraction(1)
 
 
 def stats_position(
@@ -247,41 +247,41 @@ def _fill(
     stats: Sequence[SimpleStats],
     rows: npt.NDArray[np.int64],
     position: int,
-    kind: DataType,
+    data_type: DataType,
 ) -> None:
     counts = (each.null_counts[position] if position < len(each.null_counts) else None for each in stats)
     nulls = np.fromiter((-1 if count is None else count for count in counts), np.int64, len(stats))
     found.all_null[numbers] = (nulls == rows) & (nulls >= 0)
     found.no_null[numbers] = nulls == 0
     found.nulls[numbers] = nulls
-    low, low_known = _values(stats, "min", position, kind)
-    high, high_known = _values(stats, "max", position, kind)
+    low, low_known = _values(stats, "min", position, data_type)
+    high, high_known = _values(stats, "max", position, data_type)
     found.low[numbers], found.high[numbers] = low, high
     found.valid[numbers] = low_known & high_known
 
 
 def _values(
-    stats: Sequence[SimpleStats], which: Literal["min", "max"], position: int, kind: DataType
+    stats: Sequence[SimpleStats], which: Literal["min", "max"], position: int, data_type: DataType
 ) -> tuple[npt.NDArray[Any], Mask]:
-    return _stored_values([each.bound(which, position) for each in stats], kind)
+    return _stored_values([each.bound(which, position) for each in stats], data_type)
 
 
-def _stored_values(decoded: Sequence[Any], kind: DataType) -> tuple[npt.NDArray[Any], Mask]:
+def _stored_values(decoded: Sequence[Any], data_type: DataType) -> tuple[npt.NDArray[Any], Mask]:
     valid = np.fromiter((value is not None for value in decoded), np.bool_, len(decoded))
-    if kind.is_string:
+    if data_type.is_string:
         texts = np.empty(len(decoded), object)
         texts[:] = ["" if value is None else value for value in decoded]
         return texts, valid
-    stored = _STORED[_family(kind)]
-    scale = kind.scale or 0
+    stored = _STORED[_family(data_type)]
+    scale = data_type.scale or 0
     whole = (0 if value is None else stored(value, scale) for value in decoded)
     return np.fromiter(whole, np.int64, len(decoded)), valid
 
 
-def _family(kind: DataType) -> str:
-    if kind.is_timestamp:
+def _family(data_type: DataType) -> str:
+    if data_type.is_timestamp:
         return "timestamp"
-    return {Kind.DECIMAL: "decimal", Kind.DATE: "date"}.get(kind.kind, "whole")
+    return {Kind.DECIMAL: "decimal", Kind.DATE: "date"}.get(data_type.kind, "whole")
 
 
 _STORED: dict[str, Callable[[Any, int], int]] = {

@@ -98,22 +98,22 @@ class Product(Number):
         return self._arithmetic.product(left, right)
 
 
-def _arithmetic(name: str, kind: pa.DataType) -> _Floats | _Integers | _Decimals:
-    if pa.types.is_floating(kind):
+def _arithmetic(name: str, data_type: pa.DataType) -> _Floats | _Integers | _Decimals:
+    if pa.types.is_floating(data_type):
         return _Floats()
-    if pa.types.is_signed_integer(kind):
-        return _Integers(name, kind.bit_width)
-    if pa.types.is_decimal(kind):
-        return _Decimals(name, kind.precision, kind.scale)
-    raise UnsupportedTypeError(f"column {name!r} of type {kind} cannot be summed or multiplied")
+    if pa.types.is_signed_integer(data_type):
+        return _Integers(name, data_type.bit_width)
+    if pa.types.is_decimal(data_type):
+        return _Decimals(name, data_type.precision, data_type.scale)
+    raise UnsupportedTypeError(f"column {name!r} of type {data_type} cannot be summed or multiplied")
 
 
 class _Floats:
     def values(self, column: pa.ChunkedArray) -> Any:
         return column.fill_null(0.0).to_numpy()
 
-    def array(self, state: Any, filled: Any, kind: pa.DataType) -> pa.Array:
-        return pa.array(state, kind, mask=~filled)
+    def array(self, state: Any, filled: Any, data_type: pa.DataType) -> pa.Array:
+        return pa.array(state, data_type, mask=~filled)
 
     def total(self, left: Any, right: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -146,8 +146,8 @@ class _Integers:
     def values(self, column: pa.ChunkedArray) -> Any:
         return column.cast(pa.int64()).fill_null(0).to_numpy()
 
-    def array(self, state: Any, filled: Any, kind: pa.DataType) -> pa.Array:
-        return pa.array(state, pa.int64(), mask=~filled).cast(kind)
+    def array(self, state: Any, filled: Any, data_type: pa.DataType) -> pa.Array:
+        return pa.array(state, pa.int64(), mask=~filled).cast(data_type)
 
     def total(self, left: Any, right: Any) -> Any:
         found = left + right
@@ -207,12 +207,12 @@ class _Decimals:
         found[:] = [0 if value is None else _unscaled(value, self._scale) for value in column.to_pylist()]
         return found
 
-    def array(self, state: Any, filled: Any, kind: pa.DataType) -> pa.Array:
+    def array(self, state: Any, filled: Any, data_type: pa.DataType) -> pa.Array:
         values = [
             Decimal((int(value < 0), tuple(map(int, str(abs(value)))), -self._scale)) if sure else None
             for value, sure in zip(state, filled, strict=True)
         ]
-        return pa.array(values, kind)
+        return pa.array(values, data_type)
 
     def total(self, left: Any, right: Any) -> Any:
         return self._fitting(left + right)

@@ -85,8 +85,8 @@ def why_no_sequence(schema: TableSchema) -> str | None:
 def _why_no_order(schema: TableSchema, name: str) -> str | None:
     if name not in schema.field_names:
         return f"there is no column {name!r}{nearest(name, schema.field_names)}"
-    kind = schema.field(name).type
-    return f"values of column {name!r} of type {kind} have no order" if kind.is_nested else None
+    data_type = schema.field(name).type
+    return f"values of column {name!r} of type {data_type} have no order" if data_type.is_nested else None
 
 
 def ignores_deletes(schema: TableSchema) -> bool:
@@ -127,10 +127,10 @@ def _check_kind_field(schema: TableSchema) -> None:
             f"option {table_options.ROWKIND_FIELD.key!r}: there is no column {name!r}"
             f"{nearest(name, schema.field_names)}"
         )
-    kind = schema.field(name).type
-    if not kind.is_string:
+    data_type = schema.field(name).type
+    if not data_type.is_string:
         raise OptionError(
-            f"option {table_options.ROWKIND_FIELD.key!r}: column {name!r} is a {kind}, not a STRING"
+            f"option {table_options.ROWKIND_FIELD.key!r}: column {name!r} is a {data_type}, not a STRING"
         )
 
 
@@ -250,10 +250,10 @@ def _chosen(schema: TableSchema, name: str) -> str | None:
 
 
 def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
-    kind = schema.field(column.name).type
-    reason = _why_not(column.function, kind)
+    data_type = schema.field(column.name).type
+    reason = _why_not(column.function, data_type)
     if reason:
-        raise OptionError(f"column {column.name!r} of type {kind}: {column.function!r} {reason}")
+        raise OptionError(f"column {column.name!r} of type {data_type}: {column.function!r} {reason}")
     given = _FieldOptions(schema, column.name)
     found = ColumnMerge(
         name=column.name,
@@ -268,7 +268,7 @@ def _with_options(schema: TableSchema, column: ColumnMerge) -> ColumnMerge:
         limit=given.number("count-limit"),
         time_field=given.text("ts-field"),
     )
-    _check_nested(found, kind)
+    _check_nested(found, data_type)
     if found.ignore_retract and schema.table_options.get_option(table_options.AGGREGATION_REMOVE_ON_DELETE):
         raise OptionError(
             f"options {table_options.AGGREGATION_REMOVE_ON_DELETE.key!r} and "
@@ -309,36 +309,36 @@ class _FieldOptions:
             raise OptionError(f"option 'fields.{self._name}.{what}' = {text!r}: {error}") from None
 
 
-def _why_not(function: str, kind: DataType) -> str | None:
+def _why_not(function: str, data_type: DataType) -> str | None:
     """Say why a function cannot be applied to a type; None if it can."""
     if function in ("sum", "product"):
-        return None if kind.kind in _NUMBERS else "takes numbers only"
+        return None if data_type.kind in _NUMBERS else "takes numbers only"
     if function in ("bool_and", "bool_or"):
-        return None if kind.kind is Kind.BOOLEAN else "takes BOOLEAN only"
+        return None if data_type.kind is Kind.BOOLEAN else "takes BOOLEAN only"
     if function in ("max", "min"):
-        return "takes types that have an order only" if kind.is_nested else None
+        return "takes types that have an order only" if data_type.is_nested else None
     if function == "listagg":
-        whole = kind.kind is Kind.VARCHAR and (kind.length or 0) >= MAX_LENGTH
+        whole = data_type.kind is Kind.VARCHAR and (data_type.length or 0) >= MAX_LENGTH
         return None if whole else "takes STRING only"
     if function == "collect":
-        return None if kind.kind is Kind.ARRAY else "takes ARRAY only"
+        return None if data_type.kind is Kind.ARRAY else "takes ARRAY only"
     if function in ("merge_map", "merge_map_with_keytime"):
-        return None if kind.kind is Kind.MAP else "takes MAP only"
+        return None if data_type.kind is Kind.MAP else "takes MAP only"
     if function in ("nested_update", "nested_partial_update"):
-        rows = kind.kind is Kind.ARRAY and kind.element_type().kind is Kind.ROW
+        rows = data_type.kind is Kind.ARRAY and data_type.element_type().kind is Kind.ROW
         return None if rows else "takes ARRAY<ROW> only"
     return None
 
 
-def _check_nested(column: ColumnMerge, kind: DataType) -> None:
-    for what, name in _nested_names(column, kind):
-        inner = kind.value_type() if kind.kind is Kind.MAP else kind.element_type()
+def _check_nested(column: ColumnMerge, data_type: DataType) -> None:
+    for what, name in _nested_names(column, data_type):
+        inner = data_type.value_type() if data_type.kind is Kind.MAP else data_type.element_type()
         fields = [field.name for field in inner.fields]
         if name not in fields:
             raise OptionError(
                 f"option 'fields.{column.name}.{what}': there is no field {name!r}{nearest(name, fields)}"
             )
-    if column.function == "merge_map_with_keytime" and kind.value_type().kind is not Kind.ROW:
+    if column.function == "merge_map_with_keytime" and data_type.value_type().kind is not Kind.ROW:
         raise OptionError(f"column {column.name!r}: {column.function!r} takes MAP of ROW values only")
     if column.null_keys not in _NULL_KEYS:
         raise OptionError(
@@ -355,13 +355,13 @@ def _check_nested(column: ColumnMerge, kind: DataType) -> None:
         )
 
 
-def _nested_names(column: ColumnMerge, kind: DataType) -> Iterator[tuple[str, str]]:
+def _nested_names(column: ColumnMerge, data_type: DataType) -> Iterator[tuple[str, str]]:
     if column.function in ("nested_update", "nested_partial_update"):
         yield from (("nested-key", name) for name in column.nested_key)
         yield from (("nested-sequence-field", name) for name in column.nested_sequence)
     elif (
         column.function == "merge_map_with_keytime"
         and column.time_field
-        and kind.value_type().kind is Kind.ROW
+        and data_type.value_type().kind is Kind.ROW
     ):
         yield "ts-field", column.time_field

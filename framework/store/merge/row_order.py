@@ -50,13 +50,13 @@ def _ranks(column: pa.Array, falling: bool) -> list[Any]:
 
 
 def _integers(column: pa.Array) -> Any:
-    kind = column.type
-    if pa.types.is_boolean(kind) or pa.types.is_signed_integer(kind):
+    data_type = column.type
+    if pa.types.is_boolean(data_type) or pa.types.is_signed_integer(data_type):
         return column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    if pa.types.is_temporal(kind):
-        whole = pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pa.types.is_temporal(data_type):
+        whole = pa.int32() if data_type.bit_width == 32 else pa.int64()
         return column.view(whole).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         floats = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
         # numpy sorts NaN behind all numbers and takes -0.0 and 0.0 for one.
         return np.unique(floats, return_inverse=True)[1].astype(np.int64)

@@ -291,8 +291,8 @@ class ByOrder(_Limiting):
 
     def _kept(self, kept: KeptFiles) -> Buckets | None:
         first = self._order[0]
-        kind = self._question.schema.field(first.field[0]).type
-        if len(first.field) > 1 or kind.kind is Kind.CHAR or not is_bounded(kind):
+        data_type = self._question.schema.field(first.field[0]).type
+        if len(first.field) > 1 or data_type.kind is Kind.CHAR or not is_bounded(data_type):
             self.note = f"no file left out: statistics do not order {describe_field(first.field)}"
             return None
         left = self._first(kept, first)

@@ -110,45 +110,45 @@ class BucketPruner:
         return list(itertools.product(*values)) if size <= _MOST_CANDIDATES else None
 
 
-def _is_ambiguous(kind: DataType) -> bool:
+def _is_ambiguous(data_type: DataType) -> bool:
     """Say whether values that are equal may have different hashes, or a value no exact Python form."""
-    if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
+    if data_type.kind in (Kind.FLOAT, Kind.DOUBLE):
         return True  # 0.0 and -0.0
-    return kind.is_nested or (kind.is_timestamp and (kind.precision or 0) > 6)
+    return data_type.is_nested or (data_type.is_timestamp and (data_type.precision or 0) > 6)
 
 
-def possible_values(predicate: Predicate, name: str, kind: DataType) -> frozenset[Any] | None:
+def possible_values(predicate: Predicate, name: str, data_type: DataType) -> frozenset[Any] | None:
     """Return the values a column can have in matching rows, as Python values; None if they are not
     limited."""
-    return _possible(normalize(predicate), (name,), to_arrow(kind))
+    return _possible(normalize(predicate), (name,), to_arrow(data_type))
 
 
-def _possible(predicate: Predicate, path: FieldPath, kind: pa.DataType) -> frozenset[Any] | None:
+def _possible(predicate: Predicate, path: FieldPath, data_type: pa.DataType) -> frozenset[Any] | None:
     match predicate:
         case AlwaysFalse():
             return frozenset()
         case And(children):
-            limits = [found for child in children if (found := _possible(child, path, kind)) is not None]
+            limits = [found for child in children if (found := _possible(child, path, data_type)) is not None]
             return frozenset.intersection(*limits) if limits else None
         case Or(children):
-            parts = [_possible(child, path, kind) for child in children]
+            parts = [_possible(child, path, data_type) for child in children]
             answers = [part for part in parts if part is not None]
             return frozenset().union(*answers) if len(answers) == len(parts) else None
         case Comparison(op=Op.EQ | Op.IN, field=field) if field == path:
             if len(predicate.literals) > _MOST_CANDIDATES:
                 return None
-            return _literal_values([item for item in predicate.literals if item.is_valid], kind)
+            return _literal_values([item for item in predicate.literals if item.is_valid], data_type)
         case Comparison(op=Op.EQ_NULL_SAFE, field=field) if field == path:
             (item,) = predicate.literals
-            return _literal_values([item], kind) if item.is_valid else frozenset({None})
+            return _literal_values([item], data_type) if item.is_valid else frozenset({None})
         case Comparison(op=Op.IS_NULL, field=field) if field == path:
             return frozenset({None})
     return None
 
 
-def _literal_values(literals: Sequence[pa.Scalar], kind: pa.DataType) -> frozenset[Any] | None:
+def _literal_values(literals: Sequence[pa.Scalar], data_type: pa.DataType) -> frozenset[Any] | None:
     try:
-        placed = [place(item, kind) for item in literals]
+        placed = [place(item, data_type) for item in literals]
     except UnsupportedTypeError:
         return None
     exact = [item.value for item in placed if item.place is Place.AT]
@@ -231,14 +231,14 @@ class KeyStatistics(Mapping[FieldPath, ColumnStatistics]):
         return len(self._schema.trimmed_primary_keys)
 
 
-def column_statistics(stats: Any, position: int, kind: DataType) -> ColumnStatistics:
+def column_statistics(stats: Any, position: int, data_type: DataType) -> ColumnStatistics:
     """Return one column of a file's `SimpleStats`; raises KeyError if it has none."""
     if position >= len(stats.null_counts) and position >= len(stats.min):
         raise KeyError(position)
 
     def bound(values: tuple[Any, ...]) -> pa.Scalar | None:
         value = values[position] if position < len(values) else None
-        return None if value is None else pa.scalar(value, to_arrow(kind))
+        return None if value is None else pa.scalar(value, to_arrow(data_type))
 
     nulls = stats.null_counts[position] if position < len(stats.null_counts) else None
     return ColumnStatistics(bound(stats.min), bound(stats.max), nulls)

@@ -42,17 +42,18 @@ _NEUTRAL: dict[Kind, Any] = {
 }
 
 
-def neutral_value(kind: DataType) -> Any:
+def neutral_value(data_type: DataType) -> Any:
     """Return the value of a type that stands for none where a null may not: zero or empty."""
-    if kind.kind is Kind.ROW:
+    if data_type.kind is Kind.ROW:
         return {
-            field.name: None if field.type.nullable else neutral_value(field.type) for field in kind.fields
+            field.name: None if field.type.nullable else neutral_value(field.type)
+            for field in data_type.fields
         }
-    length = kind.length or 1
-    if kind.kind in (Kind.CHAR, Kind.BINARY):
-        fill = " " if kind.kind is Kind.CHAR else b"\0"
+    length = data_type.length or 1
+    if data_type.kind in (Kind.CHAR, Kind.BINARY):
+        fill = " " if data_type.kind is Kind.CHAR else b"\0"
         return fill * (length if length < MAX_LENGTH else 1)
-    return _NEUTRAL[kind.kind]
+    return _NEUTRAL[data_type.kind]
 
 
 def fill_deletions(schema: TableSchema, rows: pa.Table, kinds: pa.Array | None) -> pa.Table:

@@ -66,11 +66,11 @@ def stats_modes(schema: TableSchema) -> dict[str, StatsMode]:
 class ColumnCollector:
     """Collects smallest and largest value and the number of nulls of one column."""
 
-    def __init__(self, kind: DataType, mode: StatsMode) -> None:
+    def __init__(self, data_type: DataType, mode: StatsMode) -> None:
         # Nanoseconds have no Python value to keep.
-        self._bounded = mode.bounds and not (kind.is_timestamp and (kind.precision or 0) > 6)
-        self._length = mode.length if kind.is_string or kind.is_binary else None
-        self._floating = kind.kind in (Kind.FLOAT, Kind.DOUBLE)
+        self._bounded = mode.bounds and not (data_type.is_timestamp and (data_type.precision or 0) > 6)
+        self._length = mode.length if data_type.is_string or data_type.is_binary else None
+        self._floating = data_type.kind in (Kind.FLOAT, Kind.DOUBLE)
         self._low: Any = None
         self._high: Any = None
         self._nan = False

@@ -52,12 +52,12 @@ def _ids(fields: Sequence[DataField], prefix: str) -> Iterator[tuple[str, int]]:
         yield from _ids(_inner_fields(field.type), f"{path}.")
 
 
-def _inner_fields(kind: DataType) -> Sequence[DataField]:
-    if kind.kind is Kind.ROW:
-        return kind.fields
-    if kind.kind is Kind.ARRAY:
-        return _inner_fields(kind.element_type())
-    return _inner_fields(kind.value_type()) if kind.kind is Kind.MAP else ()
+def _inner_fields(data_type: DataType) -> Sequence[DataField]:
+    if data_type.kind is Kind.ROW:
+        return data_type.fields
+    if data_type.kind is Kind.ARRAY:
+        return _inner_fields(data_type.element_type())
+    return _inner_fields(data_type.value_type()) if data_type.kind is Kind.MAP else ()
 
 
 def refuse_masks(schema: pa.Schema) -> None:
@@ -147,9 +147,9 @@ def writes_value(kinds: pa.Array) -> pa.Array:
 def check_key_types(schema: TableSchema) -> None:
     """Raise UnsupportedError if the primary key cannot be ordered as its files need it."""
     for name in schema.trimmed_primary_keys:
-        kind = schema.field(name).type
-        if kind.is_nested or (kind.is_timestamp and (kind.precision or 0) > 6):
-            raise UnsupportedError(f"primary key column {name!r} of type {kind} cannot be written")
+        data_type = schema.field(name).type
+        if data_type.is_nested or (data_type.is_timestamp and (data_type.precision or 0) > 6):
+            raise UnsupportedError(f"primary key column {name!r} of type {data_type} cannot be written")
 
 
 def with_system_columns(schema: TableSchema, rows: pa.Table, sequence: pa.Array, kinds: pa.Array) -> pa.Table:

@@ -156,9 +156,9 @@ def _common_refusal(schema: TableSchema, group_by: Sequence[FieldPath], wanted: 
     for path in group_by:
         if len(path) > 1 or path[0] not in schema.partition_keys:
             return f"files hold several values of {describe_field(path)}, which it is grouped by"
-        kind = schema.field(path[0]).type
-        if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
-            return f"column {path[0]} is {kind.bare_name}: partitions of 0.0 and -0.0 are one group"
+        data_type = schema.field(path[0]).type
+        if data_type.kind in (Kind.FLOAT, Kind.DOUBLE):
+            return f"column {path[0]} is {data_type.bare_name}: partitions of 0.0 and -0.0 are one group"
     return ""
 
 
@@ -171,26 +171,30 @@ def _refusal(schema: TableSchema, hidden: frozenset[str], aggregate: Aggregate) 
     if aggregate.field is None:
         return ""
     name = aggregate.field[0]
-    kind = schema.field(name).type
+    data_type = schema.field(name).type
     if len(aggregate.field) > 1:
         return f"{describe_field(aggregate.field)} is inside a column: statistics are kept of whole columns"
     if name in hidden:
         return f"column {name} is encrypted: metadata holds nothing of its values"
-    return "" if aggregate.function is Function.COUNT else _inexact(name, kind, name in schema.partition_keys)
+    return (
+        ""
+        if aggregate.function is Function.COUNT
+        else _inexact(name, data_type, name in schema.partition_keys)
+    )
 
 
-def _inexact(name: str, kind: DataType, of_partition: bool) -> str:
+def _inexact(name: str, data_type: DataType, of_partition: bool) -> str:
     """Say why bounds of a type may be other than the smallest and largest value; empty if they may not."""
-    column = f"column {name} is {kind.bare_name}"
-    if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
+    column = f"column {name} is {data_type.bare_name}"
+    if data_type.kind in (Kind.FLOAT, Kind.DOUBLE):
         return f"{column}: its bounds may leave out NaN, or take 0.0 for -0.0"
     if of_partition:
         return ""
-    if kind.is_string or kind.is_binary:
+    if data_type.is_string or data_type.is_binary:
         return f"{column}: its bounds may be cut"
-    if kind.is_timestamp and (kind.precision or 0) > _MILLIS:
+    if data_type.is_timestamp and (data_type.precision or 0) > _MILLIS:
         return f"{column}: its bounds may be rounded"
-    return "" if is_bounded(kind) else f"{column}: bounds of this type are not used"
+    return "" if is_bounded(data_type) else f"{column}: bounds of this type are not used"
 
 
 # --- what the files tell -----------------------------------------------------------------------------
@@ -363,14 +367,14 @@ def _live_nulls(entry: ManifestEntry, nulls: int, name: str) -> int:
     raise _InexactError(_DELETED.format(name))
 
 
-def _values(stored: list[int | None], kind: DataType) -> pa.Array:
+def _values(stored: list[int | None], data_type: DataType) -> pa.Array:
     """Return values of a column from the whole numbers that stand for them in bounds."""
-    arrow = to_arrow(kind)
-    if kind.kind is Kind.DECIMAL:
-        scale = kind.scale or 0
+    arrow = to_arrow(data_type)
+    if data_type.kind is Kind.DECIMAL:
+        scale = data_type.scale or 0
         return pa.array([None if value is None else Decimal(value).scaleb(-scale) for value in stored], arrow)
-    if kind.kind is Kind.DATE:
+    if data_type.kind is Kind.DATE:
         return pa.array(stored, pa.int32()).cast(arrow)
-    if kind.is_timestamp:
+    if data_type.is_timestamp:
         return pa.array(stored, pa.int64()).cast(pa.timestamp("us", arrow.tz)).cast(arrow)
     return pa.array(stored, arrow)

@@ -186,69 +186,73 @@ def _unquoted(token: str) -> _Text:
 # --- values of types -----------------------------------------------------------------------------
 
 
-def _value(field: DataField, kind: DataType, parsed: Any) -> Any:
+def _value(field: DataField, data_type: DataType, parsed: Any) -> Any:
     """Return the value of a type that a constant stands for; InputError if it is none of that type."""
     if parsed is None:
-        if kind.nullable:
+        if data_type.nullable:
             return None
-        raise InputError(f"the DEFAULT of column {field.name!r} is null, but {kind} holds no nulls")
+        raise InputError(f"the DEFAULT of column {field.name!r} is null, but {data_type} holds no nulls")
     try:
-        value = _nested(field, kind, parsed) if kind.is_nested else _atom(kind, parsed)
-        if not kind.is_nested:
-            pa.scalar(value, to_arrow(kind))
+        value = _nested(field, data_type, parsed) if data_type.is_nested else _atom(data_type, parsed)
+        if not data_type.is_nested:
+            pa.scalar(value, to_arrow(data_type))
     except (ArithmeticError, TypeError, ValueError, LookupError) as error:
         if isinstance(error, InputError):
             raise
         shown = parsed if not isinstance(parsed, _Made) else parsed.maker.upper() + "(...)"
-        raise InputError(f"the DEFAULT {shown} of column {field.name!r} is no {kind}: {error}") from None
+        raise InputError(f"the DEFAULT {shown} of column {field.name!r} is no {data_type}: {error}") from None
     return value
 
 
-def _atom(kind: DataType, parsed: Any) -> Any:
+def _atom(data_type: DataType, parsed: Any) -> Any:
     if isinstance(parsed, _Made):
         raise TypeError(f"{parsed.maker.upper()}(...) makes another type")
     text = str(parsed).strip() if isinstance(parsed, _Text | Decimal) else parsed
-    if kind.kind is Kind.BOOLEAN:
+    if data_type.kind is Kind.BOOLEAN:
         return {"true": True, "false": False}[str(text).lower()]
-    if kind.kind in (Kind.CHAR, Kind.VARCHAR):
-        return _fitting(kind, str(parsed))
+    if data_type.kind in (Kind.CHAR, Kind.VARCHAR):
+        return _fitting(data_type, str(parsed))
     if isinstance(parsed, bool):
         raise TypeError("a truth value is of type BOOLEAN")
-    if kind.kind is Kind.DATE:
+    if data_type.kind is Kind.DATE:
         return datetime.date.fromisoformat(text)
-    if kind.kind is Kind.TIMESTAMP:
+    if data_type.kind is Kind.TIMESTAMP:
         return datetime.datetime.fromisoformat(text)
-    if kind.kind is Kind.DECIMAL:
-        exact = Decimal(text).quantize(Decimal(1).scaleb(-(kind.scale or 0)))
+    if data_type.kind is Kind.DECIMAL:
+        exact = Decimal(text).quantize(Decimal(1).scaleb(-(data_type.scale or 0)))
         if exact != Decimal(text):
-            raise ValueError(f"it has more than {kind.scale} digits behind the point")
+            raise ValueError(f"it has more than {data_type.scale} digits behind the point")
         return exact
-    if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
+    if data_type.kind in (Kind.FLOAT, Kind.DOUBLE):
         return float(text)
     return int(Decimal(text).to_integral_exact()) if Decimal(text) % 1 == 0 else int(text)
 
 
-def _fitting(kind: DataType, text: str) -> str:
-    if kind.length is not None and len(text) > kind.length:
-        raise ValueError(f"it is longer than {kind.length} characters")
+def _fitting(data_type: DataType, text: str) -> str:
+    if data_type.length is not None and len(text) > data_type.length:
+        raise ValueError(f"it is longer than {data_type.length} characters")
     return text
 
 
-def _nested(field: DataField, kind: DataType, parsed: Any) -> Any:
+def _nested(field: DataField, data_type: DataType, parsed: Any) -> Any:
     maker = getattr(parsed, "maker", "")
-    if kind.kind is Kind.ARRAY and maker == "array":
-        return [_value(field, kind.element_type(), item) for item in parsed]
-    if kind.kind is Kind.MAP and maker == "map" and len(parsed) % 2 == 0:
+    if data_type.kind is Kind.ARRAY and maker == "array":
+        return [_value(field, data_type.element_type(), item) for item in parsed]
+    if data_type.kind is Kind.MAP and maker == "map" and len(parsed) % 2 == 0:
         pairs = zip(parsed[::2], parsed[1::2], strict=True)
         return [
-            (_value(field, kind.key_type(), key), _value(field, kind.value_type(), item))
+            (_value(field, data_type.key_type(), key), _value(field, data_type.value_type(), item))
             for key, item in pairs
         ]
-    if kind.kind is Kind.ROW and maker == "struct" and len(parsed) == len(kind.fields):
-        members = zip(kind.fields, parsed, strict=True)
+    if data_type.kind is Kind.ROW and maker == "struct" and len(parsed) == len(data_type.fields):
+        members = zip(data_type.fields, parsed, strict=True)
         return {member.name: _value(field, member.type, item) for member, item in members}
-    if kind.kind is Kind.ROW and maker == "named_struct" and len(parsed) % 2 == 0:
+    if data_type.kind is Kind.ROW and maker == "named_struct" and len(parsed) % 2 == 0:
         named = dict(zip(map(str, parsed[::2]), parsed[1::2], strict=True))
-        if len(named) == len(kind.fields):
-            return {member.name: _value(field, member.type, named[member.name]) for member in kind.fields}
-    raise ValueError(f"write it by {kind.kind.lower() if kind.kind is not Kind.ROW else 'struct'}(...)")
+        if len(named) == len(data_type.fields):
+            return {
+                member.name: _value(field, member.type, named[member.name]) for member in data_type.fields
+            }
+    raise ValueError(
+        f"write it by {data_type.kind.lower() if data_type.kind is not Kind.ROW else 'struct'}(...)"
+    )

@@ -26,11 +26,11 @@ def stored_type(field: DataField, written: TableSchema) -> DataType:
     return next((member.type for member in written.fields if member.id == field.id), field.type)
 
 
-def has_nanoseconds(kind: DataType) -> bool:
+def has_nanoseconds(data_type: DataType) -> bool:
     """Say whether values of a type have digits beyond microseconds."""
-    if kind.is_timestamp:
-        return (kind.precision or 0) > 6
-    inside = (kind.element, kind.key, kind.value, *(field.type for field in kind.fields))
+    if data_type.is_timestamp:
+        return (data_type.precision or 0) > 6
+    inside = (data_type.element, data_type.key, data_type.value, *(field.type for field in data_type.fields))
     return any(has_nanoseconds(part) for part in inside if part is not None)
 
 

@@ -47,25 +47,25 @@ def _edit(fields: Fields, path: list[str], outside: list[str], edit: Edit) -> Fi
     return (*fields[:index], replace(field, type=changed), *fields[index + 1 :])
 
 
-def _edit_type(kind: DataType, path: list[str], outside: list[str], edit: Edit) -> DataType:
-    if kind.kind is Kind.ROW:
-        return replace(kind, fields=_edit(kind.fields, path, outside, edit))
-    parts = {Kind.ARRAY: (ELEMENT,), Kind.MAP: (KEY, VALUE)}.get(kind.kind, ())
+def _edit_type(data_type: DataType, path: list[str], outside: list[str], edit: Edit) -> DataType:
+    if data_type.kind is Kind.ROW:
+        return replace(data_type, fields=_edit(data_type.fields, path, outside, edit))
+    parts = {Kind.ARRAY: (ELEMENT,), Kind.MAP: (KEY, VALUE)}.get(data_type.kind, ())
     if path[0] not in parts:
         hint = f"; it has {' and '.join(parts)}" if parts else ""
-        raise ColumnNotFoundError(f"there is no {path[0]!r} in {spelled(outside)} of type {kind}{hint}")
-    inner: DataType = getattr(kind, path[0])
+        raise ColumnNotFoundError(f"there is no {path[0]!r} in {spelled(outside)} of type {data_type}{hint}")
+    inner: DataType = getattr(data_type, path[0])
     if len(path) > 1:
-        return _with_part(kind, path[0], _edit_type(inner, path[1:], [*outside, path[0]], edit))
+        return _with_part(data_type, path[0], _edit_type(inner, path[1:], [*outside, path[0]], edit))
     # A part has no neighbours: it is edited as if it were the only column.
     (changed,) = _only(edit((DataField(-1, path[0], inner),), 0), [*outside, path[0]])
-    return _with_part(kind, path[0], changed.type)
+    return _with_part(data_type, path[0], changed.type)
 
 
-def _with_part(kind: DataType, part: str, inner: DataType) -> DataType:
+def _with_part(data_type: DataType, part: str, inner: DataType) -> DataType:
     if part == ELEMENT:
-        return replace(kind, element=inner)
-    return replace(kind, key=inner) if part == KEY else replace(kind, value=inner)
+        return replace(data_type, element=inner)
+    return replace(data_type, key=inner) if part == KEY else replace(data_type, value=inner)
 
 
 def _only(fields: Fields, path: Sequence[str]) -> Fields:
@@ -109,31 +109,33 @@ def with_inner_fields(fields: Fields, path: Sequence[str], inside: Fields) -> Fi
     return edit_field(fields, path, lambda field: replace(field, type=replace(field.type, fields=inside)))
 
 
-def fields_inside(kind: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], DataField]]:
+def fields_inside(
+    data_type: DataType, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], DataField]]:
     """Go through all columns inside a type, with their paths."""
-    parts = {ELEMENT: kind.element, KEY: kind.key, VALUE: kind.value}
+    parts = {ELEMENT: data_type.element, KEY: data_type.key, VALUE: data_type.value}
     for name, part in parts.items():
         if part is not None:
             yield from fields_inside(part, (*path, name))
-    for field in kind.fields:
+    for field in data_type.fields:
         yield (*path, field.name), field
         yield from fields_inside(field.type, (*path, field.name))
 
 
-def numbered(kind: DataType, highest: int) -> tuple[DataType, int]:
+def numbered(data_type: DataType, highest: int) -> tuple[DataType, int]:
     """Give the columns inside a new type ids of their own; return it and the highest id in use."""
-    if kind.kind is Kind.ROW:
+    if data_type.kind is Kind.ROW:
         fields = []
-        for field in kind.fields:
+        for field in data_type.fields:
             own = highest = highest + 1
             inner, highest = numbered(field.type, highest)
             fields.append(replace(field, id=own, type=inner))
-        return replace(kind, fields=tuple(fields)), highest
-    if kind.kind is Kind.ARRAY:
-        element, highest = numbered(kind.element_type(), highest)
-        return replace(kind, element=element), highest
-    if kind.kind is Kind.MAP:
-        key, highest = numbered(kind.key_type(), highest)
-        value, highest = numbered(kind.value_type(), highest)
-        return replace(kind, key=key, value=value), highest
-    return kind, highest
+        return replace(data_type, fields=tuple(fields)), highest
+    if data_type.kind is Kind.ARRAY:
+        element, highest = numbered(data_type.element_type(), highest)
+        return replace(data_type, element=element), highest
+    if data_type.kind is Kind.MAP:
+        key, highest = numbered(data_type.key_type(), highest)
+        value, highest = numbered(data_type.value_type(), highest)
+        return replace(data_type, key=key, value=value), highest
+    return data_type, highest

@@ -49,15 +49,15 @@ def statistics_hold(old: DataType, new: DataType) -> bool:
 _TOO_MANY = 99
 
 
-def _whole_digits(kind: DataType) -> int:
-    if kind.kind is Kind.DECIMAL:
-        return (kind.precision or 0) - (kind.scale or 0)
-    return _DIGITS.get(kind.kind, _TOO_MANY)
+def _whole_digits(data_type: DataType) -> int:
+    if data_type.kind is Kind.DECIMAL:
+        return (data_type.precision or 0) - (data_type.scale or 0)
+    return _DIGITS.get(data_type.kind, _TOO_MANY)
 
 
-def _fraction_digits(kind: DataType) -> int:
-    return (kind.scale or 0) if kind.kind is Kind.DECIMAL else 0
+def _fraction_digits(data_type: DataType) -> int:
+    return (data_type.scale or 0) if data_type.kind is Kind.DECIMAL else 0
 
 
-def _length(kind: DataType) -> int:
-    return kind.length or 0
+def _length(data_type: DataType) -> int:
+    return data_type.length or 0

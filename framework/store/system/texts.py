@@ -42,37 +42,37 @@ def map_text(values: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{name}={values[name]}" for name in sorted(values)) + "}"
 
 
-def internal_text(kind: DataType, value: Any) -> str:
+def internal_text(data_type: DataType, value: Any) -> str:
     """Return what Java prints of a value as Paimon holds it; bytes are in hexadecimal digits."""
     if value is None:
         return _NULL
-    return value.hex() if kind.is_binary else partition_text(kind, value, legacy=True)
+    return value.hex() if data_type.is_binary else partition_text(data_type, value, legacy=True)
 
 
-def cast_text(kind: DataType, value: Any) -> str:
+def cast_text(data_type: DataType, value: Any) -> str:
     """Return what CAST(value AS STRING) gives; an instant is in the time zone of this computer."""
-    if kind.is_binary:
+    if data_type.is_binary:
         return bytes(value).decode("utf-8", "replace")
-    if kind.kind is Kind.TIMESTAMP_LTZ:
+    if data_type.kind is Kind.TIMESTAMP_LTZ:
         wall = value.astimezone().replace(tzinfo=None)
-        return partition_text(DataType(Kind.TIMESTAMP, precision=kind.precision), wall, legacy=False)
+        return partition_text(DataType(Kind.TIMESTAMP, precision=data_type.precision), wall, legacy=False)
     try:
-        return partition_text(kind, value, legacy=False)
+        return partition_text(data_type, value, legacy=False)
     except UnsupportedFormatError:
         return str(value)
 
 
-def sql_type(kind: DataType) -> str:
+def sql_type(data_type: DataType) -> str:
     """Return a type as Paimon's `asSQLString` does: as `str`, with names of fields in backticks."""
-    if kind.kind is Kind.ARRAY:
-        text = f"ARRAY<{sql_type(kind.element_type())}>"
-    elif kind.kind is Kind.MAP:
-        text = f"MAP<{sql_type(kind.key_type())}, {sql_type(kind.value_type())}>"
-    elif kind.kind is Kind.ROW:
-        text = f"ROW<{', '.join(f'`{field.name}` {sql_type(field.type)}' for field in kind.fields)}>"
+    if data_type.kind is Kind.ARRAY:
+        text = f"ARRAY<{sql_type(data_type.element_type())}>"
+    elif data_type.kind is Kind.MAP:
+        text = f"MAP<{sql_type(data_type.key_type())}, {sql_type(data_type.value_type())}>"
+    elif data_type.kind is Kind.ROW:
+        text = f"ROW<{', '.join(f'`{field.name}` {sql_type(field.type)}' for field in data_type.fields)}>"
     else:
-        return str(kind)
-    return text if kind.nullable else f"{text} NOT NULL"
+        return str(data_type)
+    return text if data_type.nullable else f"{text} NOT NULL"
 
 
 def wall_clock(millis: int) -> datetime.datetime:

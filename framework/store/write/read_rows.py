@@ -43,8 +43,8 @@ def _around(schema: TableSchema, keys: pa.Table) -> Predicate:
     return all_of(*(_within(name, keys[name], schema.field(name).type) for name in keys.column_names))
 
 
-def _within(name: str, values: pa.ChunkedArray, kind: DataType) -> Predicate:
-    if kind.kind in _NOT_EXACT or not len(values) or values.null_count:
+def _within(name: str, values: pa.ChunkedArray, data_type: DataType) -> Predicate:
+    if data_type.kind in _NOT_EXACT or not len(values) or values.null_count:
         return AlwaysTrue()
     distinct = values.unique()
     if len(distinct) <= _MOST_NAMED:
