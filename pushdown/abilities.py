@@ -63,7 +63,7 @@ class FilterPushDown:
 
     @property
     def guaranteed(self) -> Predicate:
-        """What the source guarantees, joined by AND."""
+        """Return what the source guarantees, joined by AND."""
         return all_of(*(item.predicate for item in self.accepted if item.guaranteed))
 
     @property
@@ -103,7 +103,7 @@ class SupportsProjectionPushDown(Protocol):
 
     @property
     def supports_nested_projection(self) -> bool:
-        """Whether fields inside structs can be read alone."""
+        """Say whether fields inside structs can be read alone."""
 
     def apply_projection(self, paths: Sequence[FieldPath]) -> ProjectionPushDown:
         """Say which paths will be read; raises ColumnNotFoundError for unknown ones."""

@@ -82,7 +82,7 @@ class AggregatePushDown:
 
     @property
     def applied(self) -> bool:
-        """Whether the source answers all of them, exactly."""
+        """Say whether the source answers all of them, exactly."""
         return not self.remaining
 
 

@@ -21,7 +21,7 @@ from lockgate.pushdown.predicates import (
     Predicate,
     PredicateVisitor,
 )
-from lockgate.pushdown.values import Family, Place, comparable, family_of, is_nan, place, plain
+from lockgate.pushdown.values import Family, Rank, comparable, family_of, is_nan, plain, rank_of
 
 Expression = Any  # a pyarrow.compute.Expression; pyarrow ships no types
 
@@ -33,10 +33,12 @@ def field_type(schema: pa.Schema, path: FieldPath) -> pa.DataType:
         if name not in fields:
             where = f" in {'.'.join(path[:depth])}" if depth else ""
             raise ColumnNotFoundError(f"no column {name!r}{where}{nearest(name, fields)}")
-        kind = fields[name].type
-        inside = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+        data_type = fields[name].type
+        inside = (
+            [data_type.field(i) for i in range(data_type.num_fields)] if pa.types.is_struct(data_type) else []
+        )
         fields = {field.name: field for field in inside}
-    return kind
+    return data_type
 
 
 def unsupported_reason(predicate: Predicate, schema: pa.Schema) -> str | None:
@@ -86,10 +88,10 @@ class _ToArrow(PredicateVisitor[Expression]):
 class _Leaf:
     """Comparisons of one field."""
 
-    def __init__(self, field: Expression, kind: pa.DataType) -> None:
+    def __init__(self, field: Expression, data_type: pa.DataType) -> None:
         self._field = field
-        self._kind = kind
-        self._floating = pa.types.is_floating(kind)
+        self._kind = data_type
+        self._floating = pa.types.is_floating(data_type)
 
     def expression(self, node: Comparison) -> Expression:
         for item in node.literals:
@@ -116,21 +118,21 @@ class _Leaf:
         return self._ordered(node.op, item)
 
     def _known(self, value: bool) -> Expression:
-        """`value` where the field is not null, else unknown."""
+        """Return `value` where the field is not null, else unknown."""
         return pc.if_else(self._field.is_valid(), pc.scalar(value), _null())
 
     def _ordered(self, op: Op, item: pa.Scalar) -> Expression:
         if self._floating and is_nan(plain(item)):
             return self._with_nan(op)
-        placed = place(item, self._kind)
-        if placed.place is Place.AT:
-            return self._against(op, placed.value)
+        ranked = rank_of(item, self._kind)
+        if ranked.rank is Rank.AT:
+            return self._against(op, ranked.value)
         if op in (Op.EQ, Op.NE):
             return self._known(op is Op.NE)
         less = op in (Op.LT, Op.LE)
-        if placed.place is Place.BETWEEN:
-            return self._against(Op.LE if less else Op.GT, placed.value)
-        return self._known(less is (placed.place is Place.ABOVE))
+        if ranked.rank is Rank.BETWEEN:
+            return self._against(Op.LE if less else Op.GT, ranked.value)
+        return self._known(less is (ranked.rank is Rank.ABOVE))
 
     def _against(self, op: Op, value: pa.Scalar) -> Expression:
         field = self._field
@@ -166,8 +168,8 @@ class _Leaf:
         if self._floating:  # is_in() tells -0.0 from 0.0
             each = [self._ordered(Op.EQ, item) for item in literals]
             return reduce(lambda left, right: left | right, each) if each else self._known(False)
-        placed = [place(item, self._kind) for item in literals]
-        values = [item.value for item in placed if item.place is Place.AT]
+        ranked = [rank_of(item, self._kind) for item in literals]
+        values = [item.value for item in ranked if item.rank is Rank.AT]
         found = self._field.isin(pa.array(values, self._kind))
         return pc.if_else(self._field.is_valid(), found, _null())
 

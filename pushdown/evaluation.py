@@ -117,22 +117,22 @@ def _text(op: Op, left: Plain, right: Plain) -> bool:
     return left.endswith(right) if op is Op.ENDS_WITH else right in left
 
 
-def residual(predicate: Predicate, known: Mapping[FieldPath, pa.Scalar]) -> Predicate:
-    """Return what remains to be asked of rows for which the fields of `known` have those values.
+def residual(predicate: Predicate, values: Mapping[FieldPath, pa.Scalar]) -> Predicate:
+    """Return what remains to be asked of rows for which the fields of `values` have those values.
 
     The answer keeps the same rows as `predicate` does (unknown counts as false); AlwaysFalse means none,
     AlwaysTrue all of them. Used with the values of a partition.
     """
-    return _residual(normalize(predicate), known)
+    return _residual(normalize(predicate), values)
 
 
-def _residual(predicate: Predicate, known: Mapping[FieldPath, pa.Scalar]) -> Predicate:
+def _residual(predicate: Predicate, values: Mapping[FieldPath, pa.Scalar]) -> Predicate:
     match predicate:
         case And(children):
-            return all_of(*(_residual(child, known) for child in children))
+            return all_of(*(_residual(child, values) for child in children))
         case Or(children):
-            return any_of(*(_residual(child, known) for child in children))
-        case Comparison(field=field) | Not(Comparison(field=field)) if field in known:
+            return any_of(*(_residual(child, values) for child in children))
+        case Comparison(field=field) | Not(Comparison(field=field)) if field in values:
             # After `normalize` no NOT stands above, so that unknown may become false.
-            return AlwaysTrue() if evaluate(predicate, known) else AlwaysFalse()
+            return AlwaysTrue() if evaluate(predicate, values) else AlwaysFalse()
     return predicate

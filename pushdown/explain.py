@@ -87,12 +87,12 @@ class ScanReport:
 
     @property
     def total(self) -> Count:
-        """What the snapshot holds."""
+        """Return what the snapshot holds."""
         return self.steps[0].before if self.steps else Count()
 
     @property
     def kept(self) -> Count:
-        """What is left to read."""
+        """Return what is left to read."""
         return self.steps[-1].after if self.steps else Count()
 
     def to_dict(self) -> dict[str, Any]:

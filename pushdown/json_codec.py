@@ -195,12 +195,12 @@ def _type(name: object) -> pa.DataType:
     raise _UnsupportedError(f"literals of type {name} are not supported")
 
 
-def _value(value: Any, kind: pa.DataType) -> object:
-    if pa.types.is_decimal(kind):
+def _value(value: Any, data_type: pa.DataType) -> object:
+    if pa.types.is_decimal(data_type):
         return Decimal(value)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         return float(value)
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(data_type):
         return base64.b64decode(value, validate=True)
     return value
 
@@ -252,11 +252,15 @@ def literal_to_json(scalar: pa.Scalar) -> dict[str, Any]:
     return {"value": value, "type": name}
 
 
-def _spark_name(kind: pa.DataType, family: Family | None) -> str:
-    if kind in _NAMES:
-        return _NAMES[kind]
-    if pa.types.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
-        return f"decimal({kind.precision},{kind.scale})"
+def _spark_name(data_type: pa.DataType, family: Family | None) -> str:
+    if data_type in _NAMES:
+        return _NAMES[data_type]
+    if (
+        pa.types.is_decimal(data_type)
+        and data_type.precision <= 38
+        and 0 <= data_type.scale <= data_type.precision
+    ):
+        return f"decimal({data_type.precision},{data_type.scale})"
     match family:
         case Family.STRING:
             return "string"
@@ -268,4 +272,4 @@ def _spark_name(kind: pa.DataType, family: Family | None) -> str:
             return "timestamp"
         case Family.DATE:
             return "date"
-    raise UnsupportedTypeError(f"Spark has no literals of type {kind}")
+    raise UnsupportedTypeError(f"Spark has no literals of type {data_type}")

@@ -237,10 +237,10 @@ class Column:
     def _compare(self, op: Op, *values: object) -> Comparison:
         return Comparison(op, self._path, tuple(literal(value) for value in values))
 
-    def __eq__(self, value: object) -> Comparison:  # type: ignore[override]
+    def __eq__(self, value: object) -> Comparison:  # type: ignore[override]  # no bool, see above
         return self._compare(Op.EQ, value)
 
-    def __ne__(self, value: object) -> Comparison:  # type: ignore[override]
+    def __ne__(self, value: object) -> Comparison:  # type: ignore[override]  # no bool, see above
         return self._compare(Op.NE, value)
 
     def __lt__(self, value: object) -> Comparison:

@@ -22,7 +22,7 @@ class Pruner(Protocol[T]):
 
     @property
     def by(self) -> str:
-        """What the step prunes by, for people; empty if there is nothing to say."""
+        """Return what the step prunes by, for people; empty if there is nothing to say."""
 
     def prune(self, kept: T) -> T | None:
         """Return what is left of `kept`, which no earlier step has left out.

@@ -94,8 +94,8 @@ def _may_compare(node: Comparison, found: ColumnStatistics, row_count: int | Non
 
 def _bounds(found: ColumnStatistics, node: Comparison) -> _Bounds | None:
     """Return what bounds the values, None if they cannot be compared with the literals."""
-    known = [bound for bound in (found.min, found.max) if bound is not None and bound.is_valid]
-    if not all(comparable(bound.type, kind) for bound in known for kind in node.literal_types):
+    bounds = [bound for bound in (found.min, found.max) if bound is not None and bound.is_valid]
+    if not all(comparable(bound.type, kind) for bound in bounds for kind in node.literal_types):
         return None
     low = plain(found.min) if found.min is not None and found.min.is_valid else None
     high = plain(found.max) if found.max is not None and found.max.is_valid else None

@@ -58,10 +58,10 @@ _SAMPLES = {
 _FAMILIES = {kind.id: family for family, kinds in _SAMPLES.items() for kind in kinds}
 
 
-def family_of(kind: pa.DataType) -> Family | None:
+def family_of(data_type: pa.DataType) -> Family | None:
     """Return the family of an Arrow type, None for types without an order (lists, maps, structs, ...)."""
-    family = _FAMILIES.get(kind.id)
-    return Family.INSTANT if family is Family.TIMESTAMP and kind.tz else family
+    family = _FAMILIES.get(data_type.id)
+    return Family.INSTANT if family is Family.TIMESTAMP and data_type.tz else family
 
 
 def comparable(left: pa.DataType, right: pa.DataType) -> bool:
@@ -120,8 +120,8 @@ def _first(values: Sequence[Plain], reached: Callable[[Plain], bool]) -> int:
     return bisect.bisect_left(values, True, key=reached)
 
 
-class Place(enum.Enum):
-    """Places of a literal among the values of a type."""
+class Rank(enum.Enum):
+    """Ranks of a literal among the values of a type."""
 
     BELOW = "below every value"
     AT = "equal to a value"
@@ -130,46 +130,50 @@ class Place(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Placed:
+class Ranked:
     """A literal seen from a type: `value` (of that type) is the literal itself or the next value below it."""
 
-    place: Place
+    rank: Rank
     value: pa.Scalar | None = None
 
 
-def place(scalar: pa.Scalar, kind: pa.DataType) -> Placed:
-    """Place a literal that is not null among the values of `kind`, without loss.
+def rank_of(scalar: pa.Scalar, data_type: pa.DataType) -> Ranked:
+    """Rank a literal that is not null among the values of `data_type`, without loss.
 
     111.321 lies `BETWEEN` with value 111 for an INT, `AT` for a DECIMAL(6,3), `ABOVE` every TINYINT if it
     were 200. Raises UnsupportedTypeError if the two types cannot be compared.
     """
-    if not comparable(scalar.type, kind):
-        raise UnsupportedTypeError(f"a {scalar.type} cannot be compared with a {kind}")
-    if scalar.type == kind:
-        return Placed(Place.AT, scalar)
+    if not comparable(scalar.type, data_type):
+        raise UnsupportedTypeError(f"a {scalar.type} cannot be compared with a {data_type}")
+    if scalar.type == data_type:
+        return Ranked(Rank.AT, scalar)
     value = plain(scalar)
-    if pa.types.is_integer(kind):
-        low, high = _integer_bounds(kind)
-        return _placed_integer(value, 1, low, high, lambda whole: pa.scalar(whole, kind))
-    if pa.types.is_decimal(kind):
-        high = 10**kind.precision - 1
-        step = Fraction(1, 10**kind.scale) if kind.scale >= 0 else Fraction(10**-kind.scale)
-        return _placed_integer(value, step, -high, high, lambda n: pa.scalar(_decimal(n, kind.scale), kind))
-    if pa.types.is_floating(kind):
-        return _placed_float(value, kind)
-    if family_of(kind) in (Family.TIMESTAMP, Family.INSTANT, Family.TIME):
-        return _placed_integer(value, _NANOS[kind.unit], *_INT64, lambda ticks: pa.scalar(ticks, kind))
+    if pa.types.is_integer(data_type):
+        low, high = _integer_bounds(data_type)
+        return _placed_integer(value, 1, low, high, lambda whole: pa.scalar(whole, data_type))
+    if pa.types.is_decimal(data_type):
+        high = 10**data_type.precision - 1
+        step = Fraction(1, 10**data_type.scale) if data_type.scale >= 0 else Fraction(10**-data_type.scale)
+        return _placed_integer(
+            value, step, -high, high, lambda n: pa.scalar(_decimal(n, data_type.scale), data_type)
+        )
+    if pa.types.is_floating(data_type):
+        return _placed_float(value, data_type)
+    if family_of(data_type) in (Family.TIMESTAMP, Family.INSTANT, Family.TIME):
+        return _placed_integer(
+            value, _NANOS[data_type.unit], *_INT64, lambda ticks: pa.scalar(ticks, data_type)
+        )
     if isinstance(value, bytes):
-        if pa.types.is_fixed_size_binary(kind):
-            raise UnsupportedTypeError(f"a {scalar.type} cannot be compared with a {kind}")
-        text = family_of(kind) is Family.STRING
-        return Placed(Place.AT, pa.scalar(value.decode() if text else value, kind))
-    return Placed(Place.AT, scalar.cast(kind))
+        if pa.types.is_fixed_size_binary(data_type):
+            raise UnsupportedTypeError(f"a {scalar.type} cannot be compared with a {data_type}")
+        text = family_of(data_type) is Family.STRING
+        return Ranked(Rank.AT, pa.scalar(value.decode() if text else value, data_type))
+    return Ranked(Rank.AT, scalar.cast(data_type))
 
 
-def _integer_bounds(kind: pa.DataType) -> tuple[int, int]:
-    bits = kind.bit_width
-    if pa.types.is_unsigned_integer(kind):
+def _integer_bounds(data_type: pa.DataType) -> tuple[int, int]:
+    bits = data_type.bit_width
+    if pa.types.is_unsigned_integer(data_type):
         return 0, int(2**bits - 1)
     return -int(2 ** (bits - 1)), int(2 ** (bits - 1) - 1)
 
@@ -180,37 +184,37 @@ def _decimal(unscaled: int, scale: int) -> Decimal:
     return Decimal((int(unscaled < 0), digits, -scale))
 
 
-def _placed_integer(value: Plain, step: int | Fraction, low: int, high: int, make: object) -> Placed:
-    """Place a number among the multiples of `step` from low * step to high * step."""
+def _placed_integer(value: Plain, step: int | Fraction, low: int, high: int, make: object) -> Ranked:
+    """Rank a number among the multiples of `step` from low * step to high * step."""
     assert callable(make)
     if isinstance(value, float) and not math.isfinite(value):
-        return Placed(Place.BELOW if value < 0 else Place.ABOVE)  # NaN sorts above every integer
+        return Ranked(Rank.BELOW if value < 0 else Rank.ABOVE)  # NaN sorts above every integer
     assert not isinstance(value, bytes)
     exact = Fraction(value)
     whole = math.floor(exact / step)
     if whole < low:
-        return Placed(Place.BELOW)
+        return Ranked(Rank.BELOW)
     if whole > high:
-        return Placed(Place.ABOVE)
+        return Ranked(Rank.ABOVE)
     at = whole * step == exact
     if not at and whole == high:
-        return Placed(Place.ABOVE)
-    return Placed(Place.AT if at else Place.BETWEEN, make(whole))
+        return Ranked(Rank.ABOVE)
+    return Ranked(Rank.AT if at else Rank.BETWEEN, make(whole))
 
 
-def _placed_float(value: Plain, kind: pa.DataType) -> Placed:
-    dtype = np.dtype(kind.to_pandas_dtype()).type
+def _placed_float(value: Plain, data_type: pa.DataType) -> Ranked:
+    dtype = np.dtype(data_type.to_pandas_dtype()).type
     with np.errstate(over="ignore"):
         try:
             near = dtype(float(value))
         except OverflowError:  # an integer beyond the largest double
             near = dtype(math.copysign(math.inf, value))  # type: ignore[arg-type]  # an int
         if is_nan(float(near)):
-            return Placed(Place.AT, pa.scalar(float("nan"), kind))
+            return Ranked(Rank.AT, pa.scalar(float("nan"), data_type))
         # The detour over double rounds twice, so the neighbour may be one step off in either direction.
         while compare(float(near), value) > 0:
             near = np.nextafter(near, dtype(-math.inf))
         while near != math.inf and compare(float(np.nextafter(near, dtype(math.inf))), value) <= 0:
             near = np.nextafter(near, dtype(math.inf))
     exact = compare(float(near), value) == 0
-    return Placed(Place.AT if exact else Place.BETWEEN, pa.scalar(near, kind))
+    return Ranked(Rank.AT if exact else Rank.BETWEEN, pa.scalar(near, data_type))

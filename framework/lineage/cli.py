@@ -35,9 +35,9 @@ def add_lineage(parser: argparse.ArgumentParser) -> None:
     page.add_argument("--output", required=True, metavar="FILE", help="the page to write")
     export = _command(commands, "export", _export, "events or entities for other catalogs")
     export.add_argument("--format", choices=("openlineage", "atlas"), required=True, help="of the output")
-    place = export.add_mutually_exclusive_group()
-    place.add_argument("--output", metavar="FILE", help="the file to write; default: standard output")
-    place.add_argument(
+    target = export.add_mutually_exclusive_group()
+    target.add_argument("--output", metavar="FILE", help="the file to write; default: standard output")
+    target.add_argument(
         "--send",
         nargs="?",
         const="",

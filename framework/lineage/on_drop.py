@@ -67,9 +67,9 @@ def _starts(database: sqlite3.Connection, change: PlannedChange) -> Collection[i
 
 def _is_this_table(database: sqlite3.Connection, dataset: int, change: PlannedChange) -> bool:
     """Say whether the lineage means the table itself, and not one that had its name before."""
-    [known] = database.execute("SELECT uid FROM dataset WHERE id = ?", (dataset,)).fetchone()
+    [uid] = database.execute("SELECT uid FROM dataset WHERE id = ?", (dataset,)).fetchone()
     try:
-        return known in ("", str(change.catalog.load_table(change.table).table_id))
+        return uid in ("", str(change.catalog.load_table(change.table).table_id))
     except LockgateError:  # a table that cannot be read can have readers all the same
         return True
 

@@ -113,14 +113,14 @@ def process_sinks() -> Sinks | None:
     """Return what hands records to the sinks of all plugins; None where no plugin has one."""
     global _process_sinks
     try:
-        known = plugins().lineage_sinks()
+        sinks = plugins().lineage_sinks()
     except PluginError as error:
         _log.warning("no lineage sink is told anything: %s", error)
         return None
     with _lock:
-        if not known:
+        if not sinks:
             return None
-        if _process_sinks is None or _process_sinks._sinks is not known:
-            _process_sinks = Sinks(known)
+        if _process_sinks is None or _process_sinks._sinks is not sinks:
+            _process_sinks = Sinks(sinks)
             atexit.register(_process_sinks.flush, LAST_WAIT)
         return _process_sinks

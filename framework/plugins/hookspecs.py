@@ -6,6 +6,9 @@ is no other way in.
 docs/plugins.md shows each hook with an example.
 """
 
+# A hook has a signature and a sentence, and no body: plugins return what it promises.
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -43,37 +46,37 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 @hookspec
-def lockgate_procedures() -> Sequence[Procedure]:  # type: ignore[empty-body]
+def lockgate_procedures() -> Sequence[Procedure]:
     """Return the procedures that this plugin adds to `CALL`, to `lake.call` and to `lockgate call`."""
 
 
 @hookspec
-def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:  # type: ignore[empty-body]
+def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
     """Return, by name, the operations of the connector that this plugin answers in the driver's Python."""
 
 
 @hookspec
-def lockgate_system_tables() -> Mapping[str, SystemTable]:  # type: ignore[empty-body]
+def lockgate_system_tables() -> Mapping[str, SystemTable]:
     """Return, by suffix, the system tables that this plugin adds (`pin` makes `lake.db.t$pin`)."""
 
 
 @hookspec
-def lockgate_warehouse_tables() -> Mapping[str, WarehouseTable]:  # type: ignore[empty-body]
+def lockgate_warehouse_tables() -> Mapping[str, WarehouseTable]:
     """Return, by name, the tables about whole warehouses that this plugin adds (`runs`: `lake.sys.runs`)."""
 
 
 @hookspec
-def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:  # type: ignore[empty-body]
+def lockgate_key_providers() -> Mapping[str, KeyProviderFactory]:
     """Return, by scheme, the factories that turn a key specification `scheme:rest` into a key provider."""
 
 
 @hookspec
-def lockgate_masks() -> Mapping[str, MaskFactory]:  # type: ignore[empty-body]
+def lockgate_masks() -> Mapping[str, MaskFactory]:
     """Return, by name, the masks that this plugin adds to `orc.mask` for files that Python writes."""
 
 
 @hookspec
-def lockgate_lake_methods() -> Mapping[str, LakeMethod]:  # type: ignore[empty-body]
+def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
     """Return, by name, the functions that this plugin adds to every `Lake` as methods."""
 
 
@@ -95,22 +98,22 @@ def lockgate_authorize_sql(
 
 
 @hookspec
-def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:  # type: ignore[empty-body]
+def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
     """Return, by scope (`table`, `catalog`, `read` or `session`), the options that this plugin declares."""
 
 
 @hookspec
-def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:  # type: ignore[empty-body]
+def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
     """Return the steps that this plugin adds to the pruning of a table's files."""
 
 
 @hookspec
-def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:  # type: ignore[empty-body]
+def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:
     """Return what sees the rows of each new data file of a table, and hands its output to participants."""
 
 
 @hookspec
-def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:  # type: ignore[empty-body]
+def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:
     """Return what takes part in a commit to a table: asked before it, told afterwards how it ended."""
 
 
@@ -120,12 +123,12 @@ def lockgate_before_change(change: PlannedChange) -> None:
 
 
 @hookspec
-def lockgate_cli_commands() -> Mapping[str, CommandMaker]:  # type: ignore[empty-body]
+def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
     """Return, by name, the commands that this plugin adds to `lockgate` in the shell."""
 
 
 @hookspec
-def lockgate_lineage_sinks() -> Mapping[str, LineageSink]:  # type: ignore[empty-body]
+def lockgate_lineage_sinks() -> Mapping[str, LineageSink]:
     """Return, by name, what receives the lineage that this process records, after it is kept."""
 
 

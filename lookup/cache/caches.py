@@ -48,10 +48,10 @@ class RunningLookup:
         return f"{', '.join(parts)} ({self.told_seconds_ago:.0f} s ago)"
 
 
-def note_standing(directory: CacheDirectory, name: str, standing: Mapping[str, Any]) -> None:
-    """Record the status of a driver's lookup for `find_caches`; `standing` comes from `report_of`."""
+def note_status(directory: CacheDirectory, name: str, status: Mapping[str, Any]) -> None:
+    """Record the status of a driver's lookup for `find_caches`; `status` comes from `report_of`."""
     directory.ensure()
-    directory.report(name, dict(standing))
+    directory.report(name, dict(status))
 
 
 def report_of(status: LookupStatus) -> dict[str, Any]:

@@ -189,7 +189,7 @@ class Hosts:
 
     # --- hearing -------------------------------------------------------------------------------------
 
-    def hear(self, link: str, event: Message) -> Host | None:
+    def receive(self, link: str, event: Message) -> Host | None:
         """Process a message from a process, or its end, and return its host."""
         kind = event["event"]
         if kind in ("waiting", "leading"):

@@ -21,7 +21,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.lookup.cache.builder import check_mark, fingerprint, is_rolled_back
-from lockgate.lookup.cache.caches import note_standing, report_of
+from lockgate.lookup.cache.caches import note_status, report_of
 from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, mark_of
 from lockgate.lookup.driver.bar import LoadBar
 from lockgate.lookup.driver.batch_pins import Pins, gone, shared_pins
@@ -65,9 +65,9 @@ class Lookup:
         self.table = table
         self.spec = spec
         self.id = cache_id(table, spec)
-        self.place = place_of(table, spec)
+        self.location = place_of(table, spec)
         # Of the caches of executors on other hosts it only has the name.
-        self.directory = CacheDirectory(local_path(self.place))
+        self.directory = CacheDirectory(local_path(self.location))
         self._site = site or LocalSite()
         self._options = lookup_options(table.options, spec.options)
         self._name = uuid.uuid4().hex
@@ -85,13 +85,13 @@ class Lookup:
         self._asked_rows = self._hit_rows = 0
         opening = {
             "name": self._name,
-            "place": self.place,
+            "place": self.location,
             "warehouse": catalog.file_system.uri(catalog.warehouse),
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),
         }
         self._owners: Owners | None = None
-        self._owners = self._site.start(opening, table.keys, self.directory, self._hear)
+        self._owners = self._site.start(opening, table.keys, self.directory, self._on_owner_event)
         self._thread = threading.Thread(target=self._tick_until_closed, name="lockgate-lookup", daemon=True)
         self._thread.start()
 
@@ -113,16 +113,19 @@ class Lookup:
         if query_id is None or batch_id is None:
             chosen = self._choose()
             return chosen[0], self.provide(*chosen)
-        known, marked = self._pins.get(query_id, batch_id), self._pins.mark(query_id, batch_id)
-        if known is None:
-            known, marked = self._choose()
-            self._pins.record(query_id, batch_id, known, marked)
+        snapshot_id, mark = self._pins.get(query_id, batch_id), self._pins.mark(query_id, batch_id)
+        if snapshot_id is None:
+            snapshot_id, mark = self._choose()
+            self._pins.record(query_id, batch_id, snapshot_id, mark)
         try:
-            return known, self._keep(known, marked)
+            return snapshot_id, self._keep(snapshot_id, mark)
         except SnapshotNotFoundError as error:
             consumer = self._pins.name_of(query_id, batch_id)
             self._pins.forget(query_id)  # read again, once somebody has done what follows
-            what = f"batch {batch_id} of query {query_id}", f"snapshot {known} of {self.spec.identifier}"
+            what = (
+                f"batch {batch_id} of query {query_id}",
+                f"snapshot {snapshot_id} of {self.spec.identifier}",
+            )
             raise gone(*what, consumer, error) from error
 
     def provide(self, snapshot_id: int, mark: int | None) -> int:
@@ -137,7 +140,7 @@ class Lookup:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended."""
+        """Say whether it has ended."""
         return self._closed.is_set()
 
     def touch(self) -> bool:
@@ -279,10 +282,10 @@ class Lookup:
     def _send(self, link: str, message: Message) -> bool:
         return self._owners is not None and self._owners.send(link, message)
 
-    def _hear(self, link: str, event: Message) -> None:
+    def _on_owner_event(self, link: str, event: Message) -> None:
         kind = event["event"]
         with self._changed:
-            host = self._hosts.hear(link, event)
+            host = self._hosts.receive(link, event)
             if host is not None and kind == "leading":
                 self._refresher.welcome(host, self._awaited)
                 self._heartbeat_at = 0.0
@@ -340,7 +343,7 @@ class Lookup:
             self._pins.renew(retention)
         self._site.publish(self.status())
 
-    def _hold(self, standing: Mapping[str, Any] | None = None) -> None:
+    def _hold(self, status: Mapping[str, Any] | None = None) -> None:
         retention = self._options.get_option(FILE_RETENTION).total_seconds()
         with self._changed:
             oldest = time.monotonic() - retention
@@ -351,11 +354,11 @@ class Lookup:
             self._heartbeat_at = time.monotonic()
             if not self._site.local:
                 message = {"op": "hold", "name": self._name, "snapshots": sorted(held)}
-                self._hosts.tell_owners(message | ({} if standing is None else {"standing": standing}))
+                self._hosts.tell_owners(message | ({} if status is None else {"status": status}))
         if self._site.local:
             self.directory.hold(self._name, held)
-            if standing is not None:
-                note_standing(self.directory, self._name, standing)
+            if status is not None:
+                note_status(self.directory, self._name, status)
 
     # --- for people --------------------------------------------------------------------------------------
 

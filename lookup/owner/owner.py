@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, Any
 from lockgate.errors import LockgateError
 from lockgate.lookup.cache.builder import CacheBuilder, check_mark, fingerprint
 from lockgate.lookup.cache.cache_key import CacheKey
-from lockgate.lookup.cache.caches import note_standing
+from lockgate.lookup.cache.caches import note_status
 from lockgate.lookup.cache.directory import CacheDirectory, mark_of, sweep_caches
 from lockgate.lookup.owner.key_server import KeyServer
 from lockgate.lookup.owner.pipe import Message, PipeKeyProvider, Sender, error_to_json
@@ -131,8 +131,8 @@ class Owner:
                     return False
                 if command["op"] == "hold":
                     self._directory.hold(command["name"], command["snapshots"])
-                    if "standing" in command:
-                        note_standing(self._directory, command["name"], command["standing"])
+                    if "status" in command:
+                        note_status(self._directory, command["name"], command["status"])
                 else:
                     self._pending.append(command)
                 command = self._commands.get_nowait()

@@ -24,7 +24,7 @@ _HEAD = struct.Struct(">bii?")
 _INT = struct.Struct(">i")
 _PLACE = struct.Struct(">ii")
 
-Place = tuple[int, int]
+Location = tuple[int, int]
 
 
 def write_bitmap(
@@ -34,8 +34,8 @@ def write_bitmap(
     distinct = Distinct.of(kind, column)
     body = _Body()
     nulls = distinct.rows_of(NULL)
-    null_place = body.place(nulls)
-    places = [body.place(distinct.rows_of(code)) for code in range(len(distinct.keys))]
+    null_place = body.add(nulls)
+    places = [body.add(distinct.rows_of(code)) for code in range(len(distinct.keys))]
     head = [_HEAD.pack(version, len(column), len(distinct.keys), len(nulls) > 0)]
     if len(nulls):
         head.append(_INT.pack(null_place[0]))
@@ -54,7 +54,7 @@ class _Body:
         self.parts: list[bytes] = []
         self._size = 0
 
-    def place(self, rows: Rows) -> Place:
+    def add(self, rows: Rows) -> Location:
         """Add rows and return where they are: a single row is in its own place, below zero."""
         if len(rows) == 1:
             return -1 - int(rows[0]), -1
@@ -66,13 +66,13 @@ class _Body:
         return at, len(data)
 
 
-def _blocks(kind: ValueKind, distinct: Distinct, places: Iterable[Place], size: int) -> list[bytes]:
+def _blocks(kind: ValueKind, distinct: Distinct, places: Iterable[Location], size: int) -> list[bytes]:
     """Return the directory of blocks, then the blocks."""
     firsts: list[Key] = []
     blocks: list[list[bytes]] = []
     used = size
-    for key, place in zip(distinct.keys, places, strict=True):
-        entry = kind.pack(key) + _PLACE.pack(*place)
+    for key, location in zip(distinct.keys, places, strict=True):
+        entry = kind.pack(key) + _PLACE.pack(*location)
         if used + len(entry) > size:
             firsts.append(key)
             blocks.append([])
@@ -97,7 +97,7 @@ class BitmapIndex:
         if version not in (1, 2) or self.rows < 0:
             raise ValueError(f"bitmap indexes have no version {version}")
         at = _HEAD.size
-        self._null: Place | None = None
+        self._null: Location | None = None
         if has_nulls:
             self._null = (_INT.unpack_from(data, at)[0], -1)
             at += _INT.size
@@ -107,7 +107,7 @@ class BitmapIndex:
             self._read_directory(at)
 
     def _read_values(self, at: int, count: int) -> None:
-        self._places: dict[Key, Place] | None = {}
+        self._places: dict[Key, Location] | None = {}
         for _ in range(count):
             key, at = self._kind.unpack(self._data, at)
             self._places[key] = (_INT.unpack_from(self._data, at)[0], -1)
@@ -137,12 +137,12 @@ class BitmapIndex:
         """Return the rows that have one of some values."""
         found = BitMap()
         for key in keys:
-            place = self._place_of(key)
-            if place is not None:
-                found |= self._rows_at(place)
+            location = self._place_of(key)
+            if location is not None:
+                found |= self._rows_at(location)
         return found
 
-    def _place_of(self, key: Key) -> Place | None:
+    def _place_of(self, key: Key) -> Location | None:
         if self._places is not None:
             return self._places.get(key)
         number = bisect_right(self._blocks, key, key=lambda block: block[0]) - 1
@@ -158,8 +158,8 @@ class BitmapIndex:
             at += _PLACE.size
         return None
 
-    def _rows_at(self, place: Place) -> BitMap:
-        at, length = place
+    def _rows_at(self, location: Location) -> BitMap:
+        at, length = location
         if at < 0:
             if -1 - at >= self.rows:
                 raise ValueError(f"a value is in row {-1 - at} of a file of {self.rows} rows")

@@ -44,7 +44,7 @@ def read_container(data: bytes, name: str) -> dict[str, dict[str, bytes | None]]
         head = _Head(data, head_size)
         found = {head.text(): head.kinds() for _ in range(count)}
         return {
-            column: {kind: _body(data, place, head_size) for kind, place in kinds.items()}
+            column: {kind: _body(data, location, head_size) for kind, location in kinds.items()}
             for column, kinds in found.items()
         }
 
@@ -84,8 +84,8 @@ class _Head:
         return start, length
 
 
-def _body(data: bytes, place: tuple[int, int], head_size: int) -> bytes | None:
-    start, length = place
+def _body(data: bytes, location: tuple[int, int], head_size: int) -> bytes | None:
+    start, length = location
     if start == _EMPTY:
         return None
     if start < head_size or length < 0 or start + length > len(data):

@@ -29,7 +29,7 @@ from lockgate.pushdown.predicates import (
     Or,
     Predicate,
 )
-from lockgate.pushdown.values import Place, place
+from lockgate.pushdown.values import Rank, rank_of
 
 _NEGATIVE_ZERO, _ZERO = -1, 0
 _FLOATS = (ValueKind.FLOAT, ValueKind.DOUBLE)
@@ -57,7 +57,7 @@ class IndexedColumn:
 
     @property
     def is_empty(self) -> bool:
-        """Whether an empty index says that there is no value."""
+        """Say whether an empty index says that there is no value."""
         return any(name in INDEX_KINDS and data is None for name, data in self.indexes.items())
 
 
@@ -138,17 +138,17 @@ class _Question:
 
     op: Op
     kind: ValueKind
-    places: tuple[tuple[Place, Key | None], ...]
+    places: tuple[tuple[Rank, Key | None], ...]
 
     @classmethod
     def of(cls, node: Comparison, column: IndexedColumn) -> _Question | None:
         """Return the question of a comparison; None if no index answers it."""
         try:
-            placed = [place(literal, column.type) for literal in node.literals if literal.is_valid]
+            ranked = [rank_of(literal, column.type) for literal in node.literals if literal.is_valid]
         except UnsupportedTypeError:
             return None
         places = [
-            (each.place, None if each.value is None else key_of(column.kind, each.value)) for each in placed
+            (each.rank, None if each.value is None else key_of(column.kind, each.value)) for each in ranked
         ]
         return cls(node.op, column.kind, tuple(places))
 
@@ -167,7 +167,7 @@ class _Question:
     @cached_property
     def _keys(self) -> list[Key]:
         """The keys of values that are equal to a literal."""
-        exact = (Place.AT, Place.BETWEEN) if self.kind.is_coarse else (Place.AT,)
+        exact = (Rank.AT, Rank.BETWEEN) if self.kind.is_coarse else (Rank.AT,)
         keys = [key for where, key in self.places if where in exact and key is not None]
         if self.kind in _FLOATS and (_ZERO in keys or _NEGATIVE_ZERO in keys):
             keys += [_ZERO, _NEGATIVE_ZERO]
@@ -189,9 +189,9 @@ class _Question:
             return True
         if key is None:
             # Beyond all values, on one side or the other.
-            return _valued(reader) if below is (where is Place.ABOVE) else False
+            return _valued(reader) if below is (where is Rank.ABOVE) else False
         # A literal between two values has the key of the lower one.
-        with_key = below if where is Place.BETWEEN else self.op in (Op.LE, Op.GE)
+        with_key = below if where is Rank.BETWEEN else self.op in (Op.LE, Op.GE)
         if self.kind.is_coarse:
             with_key = True
         if self.kind in _FLOATS and key in (_ZERO, _NEGATIVE_ZERO):

@@ -105,8 +105,8 @@ def _of_rest(mixed: _Words, rows: _Bytes) -> _Words:
         lane = np.ascontiguousarray(rows[:, at : at + 4]).view("<u4").reshape(count).astype(np.uint64)
         mixed = _turned(mixed ^ (lane * _FIRST), 23) * _SECOND + _THIRD
         at += 4
-    for place in range(at, length):
-        mixed = _turned(mixed ^ (rows[:, place].astype(np.uint64) * _FIFTH), 11) * _FIRST
+    for index in range(at, length):
+        mixed = _turned(mixed ^ (rows[:, index].astype(np.uint64) * _FIFTH), 11) * _FIRST
     return mixed
 
 

@@ -89,7 +89,7 @@ class OrderedValues:
         code, body, count, *sizes = _CHUNK.unpack_from(self._data, at)
         return _Chunk(first, code, body, count, (sizes[0], sizes[1]))
 
-    def place(self, key: Key) -> tuple[int, bool]:
+    def code_of(self, key: Key) -> tuple[int, bool]:
         """Return how many values are less than one, and whether it is there."""
         number = bisect_right(self._chunks, key, key=lambda chunk: chunk.first) - 1
         if number < 0:
@@ -108,4 +108,4 @@ class OrderedValues:
         else:
             first = start + chunk.sizes[0]
             places = [first + _INT.unpack_from(self._data, start + 4 * n)[0] for n in range(chunk.count)]
-        return [self._kind.unpack(self._data, place)[0] for place in places]
+        return [self._kind.unpack(self._data, position)[0] for position in places]

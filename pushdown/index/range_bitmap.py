@@ -93,7 +93,7 @@ class RangeBitmap:
         """Return the rows that have one of some values."""
         found = BitMap()
         for key in keys:
-            code, is_there = self._values.place(key)
+            code, is_there = self._values.code_of(key)
             if is_there:
                 found |= self._of_code(code)
         return found
@@ -109,11 +109,11 @@ class RangeBitmap:
 
     def at_least(self, key: Key) -> BitMap:
         """Return the rows with this value or greater ones."""
-        return self._from_code(self._values.place(key)[0])
+        return self._from_code(self._values.code_of(key)[0])
 
     def greater(self, key: Key) -> BitMap:
         """Return the rows with greater values."""
-        code, is_there = self._values.place(key)
+        code, is_there = self._values.code_of(key)
         return self._from_code(code + is_there)
 
     def less(self, key: Key) -> BitMap:

@@ -41,13 +41,14 @@ class ValueKind(Enum):
 
     @property
     def is_bytes(self) -> bool:
-        """Whether keys are bytes."""
+        """Say whether keys are bytes."""
         return self in (ValueKind.TEXT, ValueKind.BYTES)
 
     @property
     def is_coarse(self) -> bool:
-        """Whether values that differ may have one key: writers put finer times into columns of
-        milliseconds."""
+        """Say whether values that differ may have one key: writers put finer times into columns of
+        milliseconds.
+        """
         return self is ValueKind.MILLIS
 
     @property

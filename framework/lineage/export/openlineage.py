@@ -103,10 +103,10 @@ class _Job:
 
     def _statistics(self) -> dict[str, Any]:
         counts = {"rowCount": self._run.get("rows"), "size": self._run.get("bytes")}
-        known = {key: value for key, value in counts.items() if value is not None}
-        if not known:
+        measures = {key: value for key, value in counts.items() if value is not None}
+        if not measures:
             return {}
-        return {"outputStatistics": _facet("OutputStatisticsOutputDatasetFacet", "1-0-2", known)}
+        return {"outputStatistics": _facet("OutputStatisticsOutputDatasetFacet", "1-0-2", measures)}
 
     def _columns(self) -> dict[str, Any]:
         steps = self._database.execute(

@@ -20,7 +20,7 @@ def page(name: str, edges: Iterable[Edge], starts: Iterable[Vertex]) -> str:
     template = (files("lockgate.framework.lineage.export") / "page.html").read_text(encoding="utf-8")
     data = _Data(name, edges, tuple(starts))
     before, between, after = _split(template)
-    return f"{before}{_embedded(data.graph())}{between}{_embedded(data.told)}{after}"
+    return f"{before}{_embedded(data.graph())}{between}{_embedded(data.questions)}{after}"
 
 
 def _split(template: str) -> tuple[str, str, str]:
@@ -45,7 +45,7 @@ class _Data:
         self._columns: dict[tuple[int, str | None], int] = {}
         self._kinds: dict[int, int] = {}
         self._processes: dict[int, int] = {}
-        self.told: list[dict[str, str]] = []
+        self.questions: list[dict[str, str]] = []
         self._first = [self._place(vertex) for vertex in starts]
         self._edges = list({self._edge(edge): None for edge in edges})
 
@@ -85,8 +85,8 @@ class _Data:
 
     def _process(self, process: Mapping[str, Any]) -> int:
         number = self._processes.setdefault(process["id"], len(self._processes))
-        if number == len(self.told):
-            self.told.append(_questions(process))
+        if number == len(self.questions):
+            self.questions.append(_questions(process))
         return number
 
 

@@ -17,7 +17,7 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.layout import TypeKind
 from lockgate.framework.orc.format.positions import TIMES
 from lockgate.pushdown import Comparison, Op
-from lockgate.pushdown.values import Place, place, plain
+from lockgate.pushdown.values import Rank, plain, rank_of
 
 _WORD = 0xFFFF_FFFF_FFFF_FFFF
 _SEED = 104729
@@ -49,9 +49,9 @@ def hashes_of(
             if node.op is Op.EQ_NULL_SAFE:
                 return None
             continue
-        placed = place(literal, type_)
-        if placed.place is Place.AT and placed.value is not None:
-            found = _hashes(placed.value, kind)
+        ranked = rank_of(literal, type_)
+        if ranked.rank is Rank.AT and ranked.value is not None:
+            found = _hashes(ranked.value, kind)
             if found is None:
                 return None
             hashes.extend(found)

@@ -66,7 +66,7 @@ class BridgeServer:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
+        """Return how many connections are open."""
         return len(self._open)
 
     def close(self) -> None:
@@ -144,10 +144,10 @@ class BridgeServer:
 
 def _make_folder() -> Path:
     reasons = []
-    for place in dict.fromkeys([tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"]):
-        folder = Path(place).absolute() / f"{_PREFIX}{os.geteuid()}-{secrets.token_hex(8)}"
+    for parent in dict.fromkeys([tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"]):
+        folder = Path(parent).absolute() / f"{_PREFIX}{os.geteuid()}-{secrets.token_hex(8)}"
         if len(os.fsencode(folder / _SOCKET)) > _LONGEST_ADDRESS:
-            reasons.append(f"{place} is too long for the name of a socket")
+            reasons.append(f"{parent} is too long for the name of a socket")
             continue
         try:
             made = make_private_folder(folder)

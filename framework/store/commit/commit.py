@@ -21,7 +21,7 @@ from lockgate.errors import (
     LockgateError,
     SnapshotNotFoundError,
 )
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options
 from lockgate.framework.plugins import RowsCommitted, publish
 from lockgate.framework.store.commit.commit_files import CommitFiles, IndexChanges
 from lockgate.framework.store.commit.commit_request import CommitRequest, request_of
@@ -140,8 +140,8 @@ class _Attempts:
 
     def run(self) -> Snapshot:
         options = self.table.options
-        retries = options.get_option(known.COMMIT_MAX_RETRIES)
-        deadline = time.monotonic() + options.get_option(known.COMMIT_TIMEOUT).total_seconds()
+        retries = options.get_option(table_options.COMMIT_MAX_RETRIES)
+        deadline = time.monotonic() + options.get_option(table_options.COMMIT_TIMEOUT).total_seconds()
         for attempt in range(retries + 1):
             try:
                 snapshot = self._attempt()
@@ -158,13 +158,13 @@ class _Attempts:
         self._files.clean_up()
         raise CommitConflictError(
             f"gave up committing to {self.table.location}: others committed first, {attempt + 1} times; "
-            f"raise {known.COMMIT_MAX_RETRIES.key!r} or write with fewer jobs at once"
+            f"raise {table_options.COMMIT_MAX_RETRIES.key!r} or write with fewer jobs at once"
         )
 
     def _wait(self, attempt: int) -> None:
         options = self.table.options
-        least = options.get_option(known.COMMIT_MIN_WAIT).total_seconds()
-        most = options.get_option(known.COMMIT_MAX_WAIT).total_seconds()
+        least = options.get_option(table_options.COMMIT_MIN_WAIT).total_seconds()
+        most = options.get_option(table_options.COMMIT_MAX_WAIT).total_seconds()
         # Spread, so that those who lost together do not meet again.
         time.sleep(min(most, least * 2.0 ** min(attempt, 16)) * random.uniform(0.5, 1.5))
 
@@ -312,7 +312,7 @@ class _Attempts:
         request = self.request
         if head is None or self._basis is None or request.kind is CommitKind.COMPACT:
             return
-        if schema.table_options.get_option(known.ISOLATION) == "serializable":
+        if schema.table_options.get_option(table_options.ISOLATION) == "serializable":
             self._basis.check(head, lambda entry: True, marks_concern=True)
         elif request.overwrite is not None:
             self._basis.check(head, self._is_overwritten, marks_concern=True)

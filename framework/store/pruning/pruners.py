@@ -30,7 +30,7 @@ from lockgate.pushdown import (
     reads_only,
     residual,
 )
-from lockgate.pushdown.values import Place, place
+from lockgate.pushdown.values import Rank, rank_of
 
 SchemaOf = Callable[[int], TableSchema]
 
@@ -148,10 +148,10 @@ def _possible(predicate: Predicate, path: FieldPath, data_type: pa.DataType) -> 
 
 def _literal_values(literals: Sequence[pa.Scalar], data_type: pa.DataType) -> frozenset[Any] | None:
     try:
-        placed = [place(item, data_type) for item in literals]
+        ranked = [rank_of(item, data_type) for item in literals]
     except UnsupportedTypeError:
         return None
-    exact = [item.value for item in placed if item.place is Place.AT]
+    exact = [item.value for item in ranked if item.rank is Rank.AT]
     return frozenset(value.as_py() for value in exact if value is not None)
 
 

@@ -26,7 +26,7 @@ class World:
         return True
 
     def hear(self, link: str, event: str, **content: Any) -> None:
-        self.hosts.hear(link, {"event": event, **content})
+        self.hosts.receive(link, {"event": event, **content})
 
     def join(self, link: str, folder: str, *, lead: bool = False) -> None:
         place = {"folder": folder, "host": f"host-{folder}", "directory": f"/caches/{folder}"}

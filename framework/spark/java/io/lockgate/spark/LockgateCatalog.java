@@ -72,8 +72,8 @@ public final class LockgateCatalog
   }
 
   /**
-   * What the application started with, which a session cannot change: the confs of this catalog,
-   * and whether they are fixed.
+   * The confs that the application started with, which a session cannot change: the confs of this
+   * catalog, and whether they are fixed.
    */
   private void putStart(ObjectNode request, SparkConf start) {
     String prefix = "spark.sql.catalog." + name;
@@ -91,7 +91,7 @@ public final class LockgateCatalog
     return name;
   }
 
-  /** What Python calls this catalog. */
+  /** Returns what Python calls this catalog. */
   @Override
   public String handle() {
     return handle;
@@ -164,8 +164,8 @@ public final class LockgateCatalog
   }
 
   /**
-   * Whether a missing table is no error: Spark's writers and its catalog API load a table to see if
-   * it exists.
+   * Tells whether a missing table is no error: Spark's writers and its catalog API load a table to
+   * see if it exists.
    */
   private static boolean callerAsksWhetherItExists() {
     return StackWalker.getInstance()
@@ -220,7 +220,7 @@ public final class LockgateCatalog
   }
 
   @Override
-  @SuppressWarnings("deprecation")
+  @SuppressWarnings("deprecation") // Spark still calls it for some statements
   public Table createTable(
       Identifier identifier,
       StructType schema,
@@ -259,8 +259,8 @@ public final class LockgateCatalog
   }
 
   /**
-   * Whether `saveAsTable` or `toTable` asks, which name the session's default format where the user
-   * names none.
+   * Tells whether `saveAsTable` or `toTable` asks, which name the session's default format where
+   * the user names none.
    */
   private static boolean namesDefaultFormat() {
     return calledBy(NAMES_DEFAULT_FORMAT);

@@ -58,7 +58,7 @@ public final class Bridge {
     return python;
   }
 
-  /** Whether Python has made itself known. */
+  /** Tells whether Python has made itself known. */
   public static boolean isAttached() {
     return python != null;
   }

@@ -30,7 +30,7 @@ public final class Failure extends AnalysisException {
     return pythonType;
   }
 
-  /** Whether a question failed because Python was away, not because of what it answered. */
+  /** Tells whether a question failed because Python was away, not because of what it answered. */
   public static boolean isUnanswered(Throwable error) {
     return error instanceof Failure && error.getCause() instanceof IOException;
   }

@@ -54,7 +54,7 @@ public final class PythonSide implements Closeable {
     return thread;
   }
 
-  /** Whether this is the same Python process, listening at the same place. */
+  /** Tells whether this is the same Python process, listening at the same place. */
   public boolean is(String folder, String secret) {
     return this.folder.path().equals(Path.of(folder)) && this.secret.equals(secret);
   }
@@ -84,7 +84,7 @@ public final class PythonSide implements Closeable {
     largestFrame = Math.min(bytes, Connection.LARGEST_FRAME);
   }
 
-  /** How many connections are open, used or kept. */
+  /** Returns how many connections are open, used or kept. */
   public synchronized int connections() {
     return open;
   }

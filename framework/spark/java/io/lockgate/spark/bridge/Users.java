@@ -15,7 +15,10 @@ final class Users {
   /** Says at the start of the application that its sessions may name a user. */
   static final String ACTS_FOR_OTHERS = "spark.lockgate.acts-for-others";
 
-  /** Whom a session acts for, by the session's name, which lives as long as the session does. */
+  /**
+   * The user that a session acts for, by the session's name, which lives as long as the session
+   * does.
+   */
   private static final Map<String, String> ACTING = new WeakHashMap<>();
 
   private Users() {}

@@ -64,8 +64,8 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
   private record Delta(AppendTable table, Command command, LogicalWriteInfo info)
       implements DeltaWrite, RequiresDistributionAndOrdering {
     /**
-     * What a task deletes it says in a few bytes; the rows that are written meet as those of an
-     * INSERT do.
+     * Deletions of a task take a few bytes; the rows that are written meet as those of an INSERT
+     * do.
      */
     @Override
     public Distribution requiredDistribution() {

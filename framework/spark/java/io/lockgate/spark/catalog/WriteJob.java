@@ -110,8 +110,7 @@ final class WriteJob {
   }
 
   /**
-   * Where each column of the table stands in the rows that come: Spark does not order those of a
-   * stream.
+   * Positions of the table's columns in the rows that come: Spark does not order those of a stream.
    */
   private int[] ordinals() {
     StructType incoming = info.schema();

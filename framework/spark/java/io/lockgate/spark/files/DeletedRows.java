@@ -28,7 +28,7 @@ public final class DeletedRows {
   private static final int MAGIC_BYTES = 4;
 
   /**
-   * Where a vector lies in an index file; {@code length} is the manifest's, {@code rows} are those
+   * Location of a vector in an index file; {@code length} is the manifest's, {@code rows} are those
    * of the data file.
    */
   public record Location(String path, long offset, long length, long cardinality, long rows)

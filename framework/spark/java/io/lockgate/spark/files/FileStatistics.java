@@ -24,7 +24,7 @@ public final class FileStatistics {
   private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 
   /**
-   * What is kept of a column in addition to its nulls: bounds or none, of texts at most so many
+   * Statistics kept of a column in addition to its nulls: bounds or none, of texts at most so many
    * characters.
    */
   public record Mode(boolean bounds, int characters) implements Serializable {

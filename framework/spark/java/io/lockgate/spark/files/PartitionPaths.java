@@ -67,8 +67,8 @@ public final class PartitionPaths {
   }
 
   /**
-   * What Paimon's cast to STRING prints: as many digits of a fraction as the type has, or as are
-   * needed.
+   * Prints a time as Paimon's cast to STRING does: as many digits of a fraction as the type has, or
+   * as are needed.
    */
   private static String timestampText(LocalDateTime clock, int precision) {
     String fraction = String.format("%09d", clock.getNano());
@@ -78,7 +78,7 @@ public final class PartitionPaths {
   }
 
   /**
-   * What Java 19 and newer print of a number; older ones print more digits, and other folders would
+   * Prints a number as Java 19 and newer do; older ones print more digits, and other folders would
    * come out of it.
    */
   private static String floatText(double number, int mostDigits, Predicate<BigDecimal> readsBack) {

@@ -216,8 +216,8 @@ record IntegrityTags(List<Wrap> wraps, int[] first, byte[] tags, byte[] tailTag)
   }
 
   /**
-   * Where the tail tag lies in a footer's content: the last bytes of the first occurrence of the
-   * header.
+   * Returns where the tail tag lies in a footer's content: the last bytes of the first occurrence
+   * of the header.
    */
   static int tailTagAt(byte[] content, byte[] header) {
     for (int at = 0; at <= content.length - header.length; at++) {

@@ -100,8 +100,8 @@ final class VerifiedFile {
   }
 
   /**
-   * How many bytes a sequential read may take at a position: up to the end of its stripe, or of the
-   * file.
+   * Returns how many bytes a sequential read may take at a position: up to the end of its stripe,
+   * or of the file.
    */
   int readable(long position, int length) {
     long limit = position < MAGIC.length ? MAGIC.length : tail.size();

@@ -198,8 +198,8 @@ public final class KeyService {
     }
 
     /**
-     * Whether the driver answered that it has no such key, or not this version of it, though masks
-     * would not do.
+     * Tells whether the driver answered that it has no such key, or not this version of it, though
+     * masks would not do.
      */
     public boolean missing() {
       return kind.equals("KeyMissingError");

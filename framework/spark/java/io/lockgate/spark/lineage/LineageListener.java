@@ -37,9 +37,9 @@ public final class LineageListener extends SparkListener {
   private record Begun(long root, long time, String description, Map<String, String> confs) {}
 
   /** A record, and the session that it is of. */
-  private record Told(SparkSession session, ObjectNode line) {}
+  private record Unsent(SparkSession session, ObjectNode line) {}
 
-  private final BlockingDeque<Told> untold = new LinkedBlockingDeque<>(CAPACITY);
+  private final BlockingDeque<Unsent> unsent = new LinkedBlockingDeque<>(CAPACITY);
   private final BlockingQueue<Object> queue = new ArrayBlockingQueue<>(CAPACITY);
   private final Map<Long, Begun> begun = new ConcurrentHashMap<>();
   private final Executions executions = new Executions(this::tell);
@@ -100,7 +100,7 @@ public final class LineageListener extends SparkListener {
         .put("failed", failed.get())
         .put("cut", cut.get())
         .put("opaque", opaque.get())
-        .put("waiting", queue.size() + untold.size())
+        .put("waiting", queue.size() + unsent.size())
         .put("bus_micros", busNanos.get() / 1000)
         .put("own_micros", ownNanos.get() / 1000)
         .put("last_problem", problem);
@@ -206,7 +206,7 @@ public final class LineageListener extends SparkListener {
       opaque.incrementAndGet();
     }
     line.put("application", context.applicationId()).put("spark", context.version());
-    if (!untold.offerLast(new Told(session, line))) {
+    if (!unsent.offerLast(new Unsent(session, line))) {
       dropped.incrementAndGet();
     }
     send();
@@ -214,12 +214,12 @@ public final class LineageListener extends SparkListener {
 
   /** Tells Python what it has not heard, the oldest first; while it is away, that waits here. */
   private void send() {
-    for (Told next = untold.pollFirst(); next != null; next = untold.pollFirst()) {
+    for (Unsent next = unsent.pollFirst(); next != null; next = unsent.pollFirst()) {
       try {
         send(next);
       } catch (Exception failure) {
         if (Failure.isUnanswered(failure)) {
-          untold.addFirst(next);
+          unsent.addFirst(next);
           return;
         }
         throw failure;
@@ -227,10 +227,10 @@ public final class LineageListener extends SparkListener {
     }
   }
 
-  private void send(Told told) {
-    SparkSession.setActiveSession(told.session);
+  private void send(Unsent record) {
+    SparkSession.setActiveSession(record.session);
     try {
-      Bridge.ask("lineage.record", told.line);
+      Bridge.ask("lineage.record", record.line);
       recorded.incrementAndGet();
     } finally {
       SparkSession.clearActiveSession();

@@ -58,8 +58,8 @@ final class CachePlaces {
   }
 
   /**
-   * Whether a process holds the right to write to a cache. Java's locks are of another kind, so the
-   * system's list is read.
+   * Tells whether a process holds the right to write to a cache. Java's locks are of another kind,
+   * so the system's list is read.
    */
   static boolean hasOwner(Path cache) {
     try {

@@ -25,8 +25,8 @@ final class Layer implements AutoCloseable {
   private final long keyWords;
 
   /**
-   * How many keys there are for each unit of hash: hashes lie evenly, so that the place of one can
-   * be guessed.
+   * The number of keys for each unit of hash: hashes lie evenly, so that the place of one can be
+   * guessed.
    */
   private final double density;
 

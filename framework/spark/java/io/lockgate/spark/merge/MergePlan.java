@@ -36,7 +36,7 @@ public record MergePlan(
       Set.of(DEDUPLICATE, FIRST_ROW, PARTIAL_UPDATE, AGGREGATION);
 
   /**
-   * How the values of one column become one; {@code group} is below 0 for a column outside groups.
+   * The merge of the values of one column; {@code group} is below 0 for a column outside groups.
    */
   public record Column(
       String name,

@@ -26,13 +26,13 @@ public final class Executors {
   private static final long BUSY_MILLIS = 40;
 
   /**
-   * How long an executor counts as busy after it was told something or had something to say, as
-   * owners' have.
+   * Time for which an executor counts as busy after it was told something or had something to say,
+   * as owners' have.
    */
   private static final long BUSY_NANOS = TimeUnit.SECONDS.toNanos(30);
 
   /**
-   * What keeps many executors from being a burden to the driver: 250 questions a second of all
+   * Limit that keeps many executors from burdening the driver: 250 questions a second of all
    * together.
    */
   private static final long MILLIS_AN_EXECUTOR = 4;

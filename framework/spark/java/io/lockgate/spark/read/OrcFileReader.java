@@ -37,7 +37,7 @@ public final class OrcFileReader implements DataFileReader {
   /** Options of a read: the range, the filters to skip by, and the rows at a time. */
   public record Settings(long start, long length, SearchArguments filters, int batchRows) {}
 
-  /** Whose keys open the file, and what is asked of its integrity tags. */
+  /** The owner of the keys that open the file, and the check of its integrity tags. */
   public record Trust(String keyScope, Integrity integrity) {}
 
   /** Vectors for some rows of the file, and Spark's view of them. */

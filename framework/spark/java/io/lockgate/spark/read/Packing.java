@@ -91,8 +91,8 @@ public final class Packing {
   }
 
   /**
-   * What Spark may know of the partitions; {@code keys} are the table's partition columns and its
-   * bucket.
+   * Facts about the partitions that Spark may use; {@code keys} are the table's partition columns
+   * and its bucket.
    */
   public Partitioning partitioning(Expression[] keys, int partitions) {
     return byBucket

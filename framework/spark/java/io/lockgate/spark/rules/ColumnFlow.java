@@ -45,7 +45,7 @@ final class ColumnFlow {
   private static final String LOOKED_UP = "lockgate.looked-up";
 
   /**
-   * What the columns carry of the batches that streams give to functions, where plans begin with
+   * Sources of the columns of the batches that streams give to functions, where plans begin with
    * rows that are there.
    */
   private static final Map<Sink, Map<ExprId, Set<JsonNode>>> BATCHES =

@@ -27,8 +27,8 @@ public final class Distributing {
   }
 
   /**
-   * What decides where a row lies: the partition columns, and the bucket where there are fixed
-   * ones.
+   * Expressions that decide where a row lies: the partition columns, and the bucket where there are
+   * fixed ones.
    */
   public static Expression[] places(LoadedTable table) {
     List<Expression> expressions =
@@ -47,9 +47,9 @@ public final class Distributing {
   }
 
   /**
-   * How many bytes Spark should shuffle into a task that may write part of a partition, 0 where it
-   * has no say: as many as make a file of the target size. Rows in a shuffle take a few times the
-   * bytes of columns in ORC.
+   * Returns how many bytes Spark should shuffle into a task that may write part of a partition, 0
+   * where it has no say: as many as make a file of the target size. Rows in a shuffle take a few
+   * times the bytes of columns in ORC.
    */
   public static long bytesOfTask(LoadedTable table) {
     boolean mayBeSplit = table.primaryKey().isEmpty() && !table.partitionKeys().isEmpty();

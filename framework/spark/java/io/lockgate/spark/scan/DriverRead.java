@@ -46,8 +46,8 @@ public final class DriverRead {
   }
 
   /**
-   * What a scan reads, unless that is too many rows, or fails: a task will meet the same trouble,
-   * and say it as ever.
+   * Returns the rows of a scan, unless that is too many rows, or fails: a task will meet the same
+   * trouble, and say it as ever.
    */
   static Optional<DriverRead> of(
       LockgateScan scan,

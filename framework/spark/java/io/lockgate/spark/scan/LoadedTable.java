@@ -139,7 +139,8 @@ public abstract class LoadedTable {
   }
 
   /**
-   * What tells the snapshot to read from another one of its number; null where there is none yet.
+   * Returns what tells the snapshot to read from another one of its number; null where there is
+   * none yet.
    */
   public String snapshotCommit() {
     return spec.path("commit_id").asText(null);

@@ -107,7 +107,8 @@ public final class LockgateScan
   }
 
   /**
-   * What Python planned; asked once, and once more after filters that were only known at run time.
+   * Returns the plan of Python; asked once, and once more after filters that were only known at run
+   * time.
    */
   public synchronized JsonNode plan() {
     if (plan == null) {
@@ -176,7 +177,9 @@ public final class LockgateScan
     Bridge.ask("scan.plan", ask);
   }
 
-  /** What all readers know. It follows the first plan: later ones hold a part of its files. */
+  /**
+   * Returns what all readers know. It follows the first plan: later ones hold a part of its files.
+   */
   private synchronized ScanSpec spec() {
     plan();
     // Rows that are not wanted are skipped where they can be, but not if the file is to be written

@@ -22,8 +22,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * How {@code t$audit_log}, {@code t$binlog} and {@code t$row_tracking} show the rows of a table:
- * with their kinds, each column in an array, or with their ids. Values stay where they lie.
+ * The rows of a table as {@code t$audit_log}, {@code t$binlog} and {@code t$row_tracking} show
+ * them: with their kinds, each column in an array, or with their ids. Values stay where they lie.
  */
 public record RowView(boolean kinds, boolean arrays, boolean ids) implements Serializable {
   static final String ROW_KIND = "rowkind";

@@ -138,9 +138,9 @@ public record Writers(
   }
 
   /**
-   * Where what Spark tells of a row stands in a row of the table: the primary key and then other
-   * columns, as the row's id, and columns that come as its metadata. A row cannot be deleted if
-   * columns are {@code missing}.
+   * Positions of Spark's row in a row of the table: the primary key and then other columns, as the
+   * row's id, and columns that come as its metadata. A row cannot be deleted if columns are {@code
+   * missing}.
    */
   public record DeltaColumns(int[] key, int[] id, int[] metadata, List<String> missing)
       implements Serializable {}
