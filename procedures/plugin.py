@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 from lockgate.errors import ProcedureNotFoundError
 from lockgate.framework.plugins import BridgeContext, BridgeOperation, hookimpl
+from lockgate.framework.spark.operations.messages.common import NamespaceRequest, Rows, TableRequest
 from lockgate.procedures import registry
 from lockgate.procedures.builtin import builtin_procedures
+from lockgate.procedures.messages import CallRequest, ParameterSpec, ProcedureList, ProcedureSpec
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 from lockgate.procedures.values import value_type
 
@@ -32,9 +33,9 @@ def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
     }
 
 
-def list_procedures(context: BridgeContext, request: dict[str, Any]) -> object:
+def list_procedures(context: BridgeContext, request: NamespaceRequest) -> ProcedureList:
     """Answer SHOW PROCEDURES: all procedures are in the namespace `sys`."""
-    if request.get("namespace") not in ([], None, [NAMESPACE]):
+    if request["namespace"] not in ([], [NAMESPACE]):
         return {"procedures": []}
     found = [registry.find(name) for name in registry.names()]
     return {
@@ -44,7 +45,7 @@ def list_procedures(context: BridgeContext, request: dict[str, Any]) -> object:
     }
 
 
-def load_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
+def load_procedure(context: BridgeContext, request: TableRequest) -> ProcedureSpec:
     """Describe one procedure to Spark's analyzer.
 
     Spark knows no aliases: a camelCase name is a further parameter. Both it and the original default to
@@ -67,7 +68,7 @@ def load_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
     }
 
 
-def call_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
+def call_procedure(context: BridgeContext, request: CallRequest) -> Rows:
     """Run one procedure and return its rows."""
     procedure = _find(request)
     types = {name: each.value_type for each in procedure.parameters for name in (each.name, each.alias)}
@@ -84,8 +85,8 @@ def call_procedure(context: BridgeContext, request: dict[str, Any]) -> object:
     return {"rows": rows}
 
 
-def _find(request: Mapping[str, Any]) -> Procedure:
-    namespace = request.get("namespace") or []
+def _find(request: TableRequest) -> Procedure:
+    namespace = request["namespace"]
     if namespace not in ([], [NAMESPACE]):
         shown = ".".join([*namespace, request["name"]])
         raise ProcedureNotFoundError(
@@ -94,7 +95,7 @@ def _find(request: Mapping[str, Any]) -> Procedure:
     return registry.find(request["name"])
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: Parameter) -> ParameterSpec:
     default = None if parameter.required else parameter.value_type.to_sql(parameter.default)
     if parameter.alias != parameter.name:
         default = "NULL"
@@ -102,17 +103,14 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         "name": parameter.name,
         "type": parameter.value_type.ddl,
         "default": default,
-        "required": parameter.required,
         "comment": parameter.doc,
     }
 
 
-def _alias(parameter: Parameter) -> dict[str, Any]:
+def _alias(parameter: Parameter) -> ParameterSpec:
     return {
         "name": parameter.alias,
         "type": parameter.value_type.ddl,
         "default": "NULL",
-        "required": False,
         "comment": f"the same as {parameter.name}",
-        "alias_of": parameter.name,
     }

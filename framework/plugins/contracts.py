@@ -43,8 +43,11 @@ class BridgeContext(Protocol):
         """Return the warehouse behind Spark's catalog `name`; raises `NotFoundError` when there is none."""
 
 
-BridgeOperation: TypeAlias = Callable[[BridgeContext, dict[str, Any]], object]
-"""Answers one operation: takes the context and the request, returns what JSON can hold."""
+BridgeOperation: TypeAlias = Callable[[BridgeContext, Any], object]
+"""Answers one operation: takes the context and the request, a dictionary, and returns what JSON can hold.
+
+A function whose `request` is annotated by a `TypedDict` gets only requests that have all its keys.
+"""
 
 KeyProviderFactory: TypeAlias = Callable[[str], "KeyProvider"]
 """Makes a key provider of a key specification `scheme:rest`, which it is given whole."""

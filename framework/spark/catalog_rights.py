@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockgate.framework.spark.catalogs import KeyScopes
+    from lockgate.framework.spark.operations.messages.catalogs import OpenRequest
 
 FIXED_CATALOGS = "spark.lockgate.fixed-catalogs"
 
 
 def check_rights(
-    scopes: KeyScopes, name: str, options: Mapping[str, str], opened: Mapping[str, Any], session: str | None
+    scopes: KeyScopes, name: str, options: Mapping[str, str], opened: OpenRequest, session: str | None
 ) -> None:
     """Check that `session` may open the catalog `name` with these confs.
 
@@ -31,8 +32,8 @@ def check_rights(
     they are `fixed`. Raises OptionError for a catalog that differs from a fixed one, KeyDeniedError for keys
     that were given to another session.
     """
-    started: Mapping[str, str] | None = opened.get("started")
-    if opened.get("fixed") and started != options:
+    started: Mapping[str, str] | None = opened["started"]
+    if opened["fixed"] and started != options:
         raise OptionError(_not_fixed(name, options, started))
     handle = handle_in(options.get("keys"))
     if handle is None or (started or {}).get("keys") == options["keys"]:

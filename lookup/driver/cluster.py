@@ -11,16 +11,16 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from lockgate.errors import LookupOwnerWarning, warn_user
+from lockgate.framework.plugins import BridgeContext
 from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
 from lockgate.lookup.owner.pipe import Message, answer_about_keys
 from lockgate.lookup.spec.status import gauge_name
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyProvider
-    from lockgate.framework.plugins import BridgeContext
     from lockgate.lookup.cache.directory import CacheDirectory
     from lockgate.lookup.spec.status import LookupStatus
 
@@ -224,8 +224,16 @@ class ExecutorOwners:
             self._listener(link, {"event": "gone"})
 
 
-def said(context: BridgeContext, request: dict[str, Any]) -> list[Message]:
-    """Return the operation `lookup.said`: process a message from a process of an executor."""
+class OwnerMessage(TypedDict):
+    """The message of an owner on an executor."""
+
+    executor: str
+    name: str
+    event: dict[str, Any]
+
+
+def said(context: BridgeContext, request: OwnerMessage) -> list[dict[str, Any]]:
+    """Process a message from a process of an executor: the operation `lookup.said`."""
     with _running_lock:
         owners = _running.get(request["name"])
     # One that was told to end may still have something to say.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.orc
 import pytest
+from messages import answer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,11 +46,12 @@ def _read(
     plan = {
         "schema_id": max(map(int, schemas)),
         "schemas": schemas,
+        "integrity": "verify",
         "splits": [{"partition": partition or {}, "bucket": 0, "merge": False, "files": [file]}],
     }
     text = json.dumps(table)
     reader = spark.sparkContext._jvm.io.lockgate.spark.merge.Conformance
-    return json.loads(reader.read(spark._jsparkSession, text, text, json.dumps(plan)))
+    return json.loads(reader.read(spark._jsparkSession, text, text, json.dumps(answer("scan.plan", plan))))
 
 
 @pytest.fixture

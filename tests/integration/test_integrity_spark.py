@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.orc
 import pytest
+from messages import answer
 
 import lockgate
 from lockgate.errors import IntegrityError, PlaintextWarning
@@ -78,7 +79,9 @@ class Reader:
             plan["key_scope"] = dispatcher().scopes.register(keys)
         jvm: Any = self._spark.sparkContext._jvm
         conformance = jvm.io.lockgate.spark.merge.Conformance
-        read = conformance.read(self._spark._jsparkSession, self._type, self._type, json.dumps(plan))
+        read = conformance.read(
+            self._spark._jsparkSession, self._type, self._type, json.dumps(answer("scan.plan", plan))
+        )
         return json.loads(read)  # type: ignore[no-any-return]
 
 

@@ -141,7 +141,7 @@ def test_a_strict_scope_refuses_a_missing_key() -> None:
         "algorithm": "AES_CTR_128",
         "encrypted": base64.b64encode(bytes(16)).decode(),
     }
-    assert made.answer("keys.unwrap", question) == {"missing": True}
+    assert made.answer("keys.unwrap", question) == {"plain": None}
     with pytest.raises(KeyMissingError, match="masks"):
         made.answer("keys.unwrap", {**question, "scope": strict(scope)})
     # Columns under a key that is held are shown as open: masks of another version would pass for values.

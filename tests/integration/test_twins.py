@@ -47,6 +47,15 @@ def test_numbers_of_kinds_of_lineage(spark: SparkSession) -> None:
     assert json.loads(twins.kinds()) == json.loads((FIXTURES / "lineage_kinds.json").read_text())
 
 
+def test_faults_of_messages(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    parse, shapes = jvm.io.lockgate.spark.bridge.Bridge.JSON.readTree, jvm.io.lockgate.spark.bridge.Shapes
+    cases = json.loads((FIXTURES / "bridge_messages" / "faults.json").read_text())["cases"]
+    for case in cases:
+        found = shapes.fault(parse(json.dumps(case["shape"])), parse(json.dumps(case["value"])), "")
+        assert found == case["fault"], case
+
+
 @pytest.mark.parametrize("path", vectors("row_codec"))
 def test_cached_rows(spark: SparkSession, path: Path) -> None:
     vector = load(path)

@@ -15,6 +15,7 @@ from lockgate.framework.plugins import acting_as, answering_session, plugins
 from lockgate.framework.spark.bridge.begun_writes import BegunWrites
 from lockgate.framework.spark.bridge.protocol import Question, decode_question, encode_answer, encode_error
 from lockgate.framework.spark.bridge.sessions import Sessions
+from lockgate.framework.spark.bridge.shapes import fault_in, messages_of
 from lockgate.framework.spark.catalogs import Catalogs, KeyScopes
 from lockgate.framework.spark.explain import ScanReports
 from lockgate.framework.spark.grants import Grants
@@ -34,7 +35,7 @@ from lockgate.framework.spark.operations.context import Context
 if TYPE_CHECKING:
     from lockgate.framework.store.replace import Replacement
 
-Handler = Callable[[Any, dict[str, Any]], object]
+Handler = Callable[[Any, Any], object]
 
 # So many tables are remembered whose streams have written nothing yet.
 _MADE_FOR_STREAMS = 256
@@ -92,8 +93,7 @@ class Dispatcher:
 
     def answer(self, operation: str, request: dict[str, Any]) -> object:
         """Answer one operation with plain values, asked by this process; raises what the operation raises."""
-        context = Context(self, request)
-        return self._handler(operation)(context, request)
+        return self._handler(operation, request)(Context(self, request), request)
 
     def _answer(self, question: Question) -> object:
         asker = self.sessions.asker(question.asker)
@@ -101,17 +101,36 @@ class Dispatcher:
             context = Context(self, question.request, asker, question.session)
             caller = Caller(question.user, "spark", question.session)
             with acting_as(caller), answering_session(context.session_conf), errors_named():
-                return self._handler(question.operation)(context, question.request)
+                return self._handler(question.operation, question.request)(context, question.request)
         finally:
             asker.leave()
 
-    def _handler(self, operation: str) -> Handler:
-        if operation in _OWN:
-            return _OWN[operation]
-        added: Mapping[str, Handler] = plugins().bridge_operations()
-        if operation not in added:
-            raise BridgeError(f"no plugin answers {operation!r}{nearest(operation, [*_OWN, *added])}")
-        return added[operation]
+    def _handler(self, operation: str, request: Mapping[str, Any]) -> Handler:
+        """Return what answers a request, which has what the operation declares; else BridgeError."""
+        handler = _operation(operation)
+        declared = messages_of(handler)
+        fault = None if declared is None else fault_in(declared.request, request)
+        if fault is not None:
+            raise BridgeError(f"the connector's question {operation!r} is not as declared: {fault}")
+        return handler
+
+
+def _operation(name: str) -> Handler:
+    if name in _OWN:
+        return _OWN[name]
+    added: Mapping[str, Handler] = plugins().bridge_operations()
+    if name not in added:
+        raise BridgeError(f"no plugin answers {name!r}{nearest(name, [*_OWN, *added])}")
+    return added[name]
+
+
+def declared_operations() -> Mapping[str, Handler]:
+    """Return the operations of this package and of its own plugins whose messages are declared."""
+    return {
+        name: handler
+        for name, handler in {**_OWN, **plugins().bridge_operations()}.items()
+        if messages_of(handler) is not None and handler.__module__.startswith("lockgate.")
+    }
 
 
 _lock = threading.Lock()

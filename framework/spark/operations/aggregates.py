@@ -6,9 +6,15 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.scans import (
+    AggregatesAnswer,
+    AggregatesFound,
+    AggregatesRequest,
+)
 from lockgate.framework.spark.operations.scan_metrics import skipped_by
 from lockgate.framework.spark.operations.scans import selected_by
 from lockgate.framework.spark.operations.system_tables import view_of
+from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
 from lockgate.pushdown import Aggregate, Function, Predicate, all_of, describe_json, from_json
 
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 _FUNCTIONS = {function.value: function for function in Function}
 
 
-def aggregates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def aggregates(context: Context, request: AggregatesRequest) -> AggregatesAnswer:
     """Answer all aggregates of a query, or say that Spark must compute them."""
     started = time.monotonic()
     table = context.table()
@@ -28,11 +34,10 @@ def aggregates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     reports, scan_id = context.dispatcher.reports, request["scan_id"]
     reports.remember_aggregates(scan_id, shown)
     if answer is None or answer.rows is None:
-        return {"applied": False}
+        return {"found": None}
     reports.remember_report(scan_id, answer.report)
     fields = _fields(table.schema, [path[0] for path in _paths(request["group_by"]) or ()], answer)
-    return {
-        "applied": True,
+    found: AggregatesFound = {
         "snapshot_id": answer.report.snapshot_id or 0,
         "schema": to_spark_json(fields),
         "rows": [
@@ -48,10 +53,11 @@ def aggregates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             "answered_from_metadata": answer.report.kept.files,
         },
     }
+    return {"found": found}
 
 
 def _answer(
-    context: Context, table: Table, request: dict[str, Any]
+    context: Context, table: Table, request: AggregatesRequest
 ) -> tuple[tuple[tuple[str, str], ...], AggregateAnswer | None]:
     """Return what is said of each aggregate, and the answer; None if the question cannot be expressed."""
     from lockgate.framework.store.scan.aggregates import answer_aggregates
@@ -66,6 +72,9 @@ def _answer(
     if group_by is None or len(supported) < len(asked) or None in filters or unknown:
         reason = "remains because COUNT, MIN and MAX of columns, grouped by columns, are all that is answered"
         return tuple((_text(node), reason) for node in request["aggregates"]), None
+    if SNAPSHOT_SOURCE.key in request["options"]:
+        reason = "remains because its snapshot is chosen when a batch is planned"
+        return tuple((str(each), reason) for each in supported), None
     selected = selected_by(context, table, request)
     if selected.between:
         reason = "remains because a range of snapshots is read"
@@ -75,7 +84,7 @@ def _answer(
         predicate=_joined(filters),
         snapshot_id=selected.snapshot_id,
         own_schema=False,
-        read_optimized=view_of(request) == "ro",
+        read_optimized=view_of(request["name"]) == "ro",
     )
     answer = answer_aggregates(table, supported, group_by, wanted)
     return answer.report.aggregates, answer

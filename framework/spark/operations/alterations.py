@@ -8,6 +8,7 @@ from typing import Any
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.spark.operations.catalogs import describe
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.tables import AlterRequest, TableSpec
 from lockgate.framework.spark.operations.plaintext_choice import session_choice
 from lockgate.framework.store.ddl.schema_changes import (
     FIRST,
@@ -31,7 +32,7 @@ from lockgate.framework.types import DataType, from_spark_type
 _NOT_SET = frozenset({"provider", "location", "external", "is_managed_location"})
 
 
-def alter_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def alter_table(context: Context, request: AlterRequest) -> TableSpec:
     """Apply the changes of an ALTER TABLE, all or none, and describe the table that came of it."""
     changes = [_CHANGES[change["change"]](change) for change in request["changes"]]
     _refuse_replacement(context, changes)
@@ -56,20 +57,20 @@ def _refuse_replacement(context: Context, changes: Sequence[SchemaChange]) -> No
 
 
 def _add(change: Mapping[str, Any]) -> AddColumn:
-    if change.get("default") is not None:
+    if change["default"] is not None:
         raise UnsupportedError(
             f"column {'.'.join(change['path'])!r} cannot be added with a DEFAULT: rows that are there get "
             "null; ADD COLUMN without it, then ALTER COLUMN ... SET DEFAULT for rows to come"
         )
     kind: DataType = from_spark_type(change["type"])
     kind = kind.with_nullable(change["nullable"])
-    return AddColumn(_path(change), kind, change.get("comment"), _position(change.get("position")))
+    return AddColumn(_path(change), kind, change["comment"], _position(change["position"]))
 
 
 def _position(position: Mapping[str, Any] | None) -> Position | None:
     if position is None:
         return None
-    return FIRST if position.get("first") else Position(position["after"])
+    return FIRST if position["after"] is None else Position(position["after"])
 
 
 def _path(change: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockgate.errors import (
     InputError,
@@ -20,6 +20,25 @@ from lockgate.framework.plugins import check_session_options
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
+from lockgate.framework.spark.operations.messages.catalogs import (
+    AlterNamespaceRequest,
+    CreateNamespaceRequest,
+    DropNamespaceRequest,
+    HelloAnswer,
+    HelloRequest,
+    OpenAnswer,
+    OpenRequest,
+)
+from lockgate.framework.spark.operations.messages.common import NamespaceRequest, TableRequest
+from lockgate.framework.spark.operations.messages.tables import (
+    CreateLikeRequest,
+    CreateRequest,
+    Definition,
+    LoadAnswer,
+    LoadRequest,
+    RenameRequest,
+    TableSpec,
+)
 from lockgate.framework.spark.operations.scan_metrics import scan_metrics
 from lockgate.framework.spark.operations.system_tables import (
     SYSTEM_NAMESPACE,
@@ -27,6 +46,7 @@ from lockgate.framework.spark.operations.system_tables import (
     describe_system,
     describe_view,
     dotted_name,
+    loaded,
 )
 from lockgate.framework.store.metadata.generations import GENERATION
 from lockgate.framework.store.metadata.references import held_snapshot
@@ -52,12 +72,12 @@ _SPARK_PROPERTIES = frozenset({"provider", "owner", "location", "external", "is_
 _PROVIDERS = ("lockgate", "paimon")
 
 
-def hello(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def hello(context: Context, request: HelloRequest) -> HelloAnswer:
     """Tell the versions of the Python side."""
     return {"version": VERSION, "protocol": BRIDGE_PROTOCOL}
 
 
-def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def open_catalog(context: Context, request: OpenRequest) -> OpenAnswer:
     """Open a catalog by the confs of a session; answers the handle that later requests carry."""
     name, options = request["catalog"], request["options"]
     check_rights(context.dispatcher.scopes, name, options, request, context.session)
@@ -70,7 +90,7 @@ def open_catalog(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 # --- namespaces ----------------------------------------------------------------------------------
 
 
-def list_namespaces(context: Context, request: dict[str, Any]) -> list[list[str]]:
+def list_namespaces(context: Context, request: NamespaceRequest) -> list[list[str]]:
     """List the databases; there are none inside a database."""
     if request["namespace"]:
         return []
@@ -78,7 +98,7 @@ def list_namespaces(context: Context, request: dict[str, Any]) -> list[list[str]
     return [[name] for name in sorted(names)]
 
 
-def load_namespace(context: Context, request: dict[str, Any]) -> dict[str, str] | None:
+def load_namespace(context: Context, request: NamespaceRequest) -> dict[str, str] | None:
     """Return the properties of a database, null if there is none."""
     namespace = request["namespace"]
     if not namespace:
@@ -94,15 +114,15 @@ def load_namespace(context: Context, request: dict[str, Any]) -> dict[str, str] 
     }
 
 
-def create_namespace(context: Context, request: dict[str, Any]) -> bool:
+def create_namespace(context: Context, request: CreateNamespaceRequest) -> bool:
     """Create a database."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         raise InputError(f"the database name {SYSTEM_NAMESPACE!r} is taken by the procedures")
-    context.requested_catalog().create_namespace(context.namespace(), request.get("properties"))
+    context.requested_catalog().create_namespace(context.namespace(), request["properties"])
     return True
 
 
-def alter_namespace(context: Context, request: dict[str, Any]) -> bool:
+def alter_namespace(context: Context, request: AlterNamespaceRequest) -> bool:
     """Set properties of a database, or remove those whose value is null."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         raise InputError(f"the database {SYSTEM_NAMESPACE!r} holds the procedures and cannot be altered")
@@ -110,7 +130,7 @@ def alter_namespace(context: Context, request: dict[str, Any]) -> bool:
     return True
 
 
-def drop_namespace(context: Context, request: dict[str, Any]) -> bool:
+def drop_namespace(context: Context, request: DropNamespaceRequest) -> bool:
     """Drop a database, with its tables if the request says so."""
     context.requested_catalog().drop_namespace(context.namespace(), cascade=request["cascade"])
     return True
@@ -119,7 +139,7 @@ def drop_namespace(context: Context, request: dict[str, Any]) -> bool:
 # --- tables --------------------------------------------------------------------------------------
 
 
-def list_tables(context: Context, request: dict[str, Any]) -> list[str]:
+def list_tables(context: Context, request: NamespaceRequest) -> list[str]:
     """List the tables of a database."""
     if not request["namespace"]:
         return []
@@ -128,29 +148,28 @@ def list_tables(context: Context, request: dict[str, Any]) -> list[str]:
     return context.requested_catalog().list_tables(context.namespace())
 
 
-def load_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def load_table(context: Context, request: LoadRequest) -> LoadAnswer:
     """Describe a table at its newest snapshot, or at the one that a time travel names."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         return describe_of_warehouse(context)
     named = dotted_name(context)
     if named is not None:
-        return {**load_table(context.about(named), {**request, **named}), "named": named}
+        about = context.about(named)
+        return {**load_table(about, {**request, **named}), "named": named}
     try:
         table = context.table()
     except (TableNotFoundError, NamespaceNotFoundError) as error:
-        return {"missing": str(error)}
+        return loaded(missing=str(error))
     suffix = split_name(request["name"])[1]
-    travels = "version" in request or "timestamp" in request
+    travels = request["version"] is not None or request["timestamp"] is not None
     if suffix and suffix not in ROWS:
         asked = _wanted_snapshot(table, request) if travels else None
-        return describe_system(context, table, suffix, asked)
+        return loaded(system=describe_system(context, table, suffix, asked))
     spec = _describe_at(context, table, request, travels=travels)
-    return describe_view(table, suffix, spec) if suffix else spec
+    return loaded(table=spec, view=describe_view(table, suffix, spec) if suffix else None)
 
 
-def _describe_at(
-    context: Context, table: Table, request: Mapping[str, Any], *, travels: bool
-) -> dict[str, Any]:
+def _describe_at(context: Context, table: Table, request: LoadRequest, *, travels: bool) -> TableSpec:
     snapshot_id = _wanted_snapshot(table, request)
     if not travels:
         # What an option of the table selects wrongly, the scan will say: the option can be taken away.
@@ -164,17 +183,17 @@ def _describe_at(
     return {**describe(context, table, snapshot_id), "time_travel": True}
 
 
-def _wanted_snapshot(table: Table, request: Mapping[str, Any]) -> int:
+def _wanted_snapshot(table: Table, request: LoadRequest) -> int:
     """Return the snapshot id to read; 0 is the state before the first snapshot."""
-    if "version" in request:
+    if request["version"] is not None:
         return snapshot_called(table, request["version"]).id
-    if "timestamp" in request:
+    if request["timestamp"] is not None:
         return snapshot_at(table, request["timestamp"] // 1000)
     latest = table.latest_snapshot()
     return 0 if latest is None else latest.id
 
 
-def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]:
+def describe(context: Context, table: Table, snapshot_id: int) -> TableSpec:
     """Return what Spark must know of a table."""
     schema = table.schema
     masked, marks = masked_columns(table), column_marks(table)
@@ -218,10 +237,11 @@ def describe(context: Context, table: Table, snapshot_id: int) -> dict[str, Any]
         "snapshot_id": snapshot_id,
         "commit_id": held_snapshot(table, snapshot_id).commit_id if snapshot_id else None,
         "schema_id": schema.id,
+        "time_travel": False,
     }
 
 
-def create_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def create_table(context: Context, request: CreateRequest) -> TableSpec:
     """Create a table of a Spark schema, partition columns and table properties."""
     schema = requested_schema(context, request)
     made = context.requested_catalog().create_table(context.identifier(), schema)
@@ -230,11 +250,11 @@ def create_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     return describe(context, made, 0)
 
 
-def create_table_like(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def create_table_like(context: Context, request: CreateLikeRequest) -> TableSpec:
     """Create an empty table with the columns, keys and options of another one, and options of its own."""
     _check_free(context, [*request["namespace"], request["name"]])
     like = Context(context.dispatcher, request["source"]).table().schema
-    own = _options(context, request)
+    own = _options(context, request["properties"])
     schema = Schema(
         tuple(replace(field, default=default_sql(field)) for field in like.fields),
         like.partition_keys,
@@ -251,24 +271,24 @@ def _check_free(context: Context, name: list[str]) -> None:
         raise InputError(f"a table cannot be called {full}: the name is reserved for Lockgate")
 
 
-def requested_schema(context: Context, request: Mapping[str, Any]) -> Schema:
+def requested_schema(context: Context, request: Definition) -> Schema:
     """Return the schema of a table to create."""
     _check_free(context, [*request["namespace"], request["name"]])
     return Schema.from_spark_json(
         request["schema"],
         partition_keys=request["partitioning"],
-        options=_options(context, request),
+        options=_options(context, request["properties"], default_format=request["default_format"]),
         comment=request["properties"].get("comment"),
     )
 
 
-def _options(context: Context, request: Mapping[str, Any]) -> dict[str, str]:
+def _options(context: Context, given: Mapping[str, str], *, default_format: bool = False) -> dict[str, str]:
     """Return the options among the properties that Spark gives to a new table."""
-    properties = dict(request["properties"])
+    properties = dict(given)
     provider = properties.get("provider", "lockgate").lower()
     # DataFrameWriter.saveAsTable names the session's default format where the user names none.
     default = context.spark.conf.get("spark.sql.sources.default")
-    implied = request.get("default_format") and provider == default
+    implied = default_format and provider == default
     if provider not in _PROVIDERS and not implied:
         raise InputError(
             f"USING {provider} is not possible in catalog {context.catalog_name()!r}, whose tables are "
@@ -284,7 +304,7 @@ def _options(context: Context, request: Mapping[str, Any]) -> dict[str, str]:
     return {key: value for key, value in options.items() if not key.startswith("option.")}
 
 
-def rename_table(context: Context, request: dict[str, Any]) -> bool:
+def rename_table(context: Context, request: RenameRequest) -> bool:
     """Give a table another name; the new one may leave out the database, and may begin with the catalog."""
     namespace, name = list(request["to"]["namespace"]), request["to"]["name"]
     if len(namespace) == 2 and namespace[0] == context.catalog_name():
@@ -297,7 +317,7 @@ def rename_table(context: Context, request: dict[str, Any]) -> bool:
     return True
 
 
-def drop_table(context: Context, request: dict[str, Any]) -> bool:
+def drop_table(context: Context, request: TableRequest) -> bool:
     """Drop a table; false if there is none, for Spark words that itself."""
     catalog = context.requested_catalog()
     if not catalog.table_exists(context.identifier()):

@@ -57,7 +57,7 @@ class Context:
         """Return what the statement will do to the table, as Spark said when it loaded it; empty for a
         query.
         """
-        return frozenset(Action(name) for name in self._request.get("privileges", ()))
+        return frozenset(Action(name) for name in self._request["privileges"])
 
     @cached_property
     def spark(self) -> SparkSession:
@@ -89,7 +89,7 @@ class Context:
 
     def catalog_name(self) -> str:
         """Return the catalog's name as the user knows it."""
-        return str(self._request.get("catalog_name", self._request["catalog"]))
+        return str(self._request["catalog_name"])
 
     def identifier(self) -> str:
         """Return `db.t`, or `db.t$branch_b`, of the request, without the suffix of a system table."""
@@ -109,15 +109,16 @@ class Context:
 
         Raises TableNotFoundError, with the nearest names, also if another table has taken its place since.
         """
-        if "replacement" in self._request:
+        if self._request["replacement"] is not None:
             return self.replacement()
         table = self.requested_catalog().load_table(self.identifier())
-        if self._request.get("table_id", table.table_id) != table.table_id:
+        table_id, schema_id = self._request["table_id"], self._request["schema_id"]
+        if table_id not in (None, table.table_id):
             raise TableNotFoundError(
                 f"table {self.full_name()} was dropped and created again after the query was analysed; "
                 "recreate the DataFrame or restart the stream"
             )
-        return table.with_schema(self._request.get("schema_id", table.schema.id))
+        return table if schema_id is None else table.with_schema(schema_id)
 
     def replacement(self) -> Replacement:
         """Return the table to come that the request is about; NotFoundError if it was made or given up."""

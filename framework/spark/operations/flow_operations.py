@@ -20,6 +20,7 @@ from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.encryption.plaintext import plaintext_message, suggested_entries
 from lockgate.framework.orc.format.column_paths import split
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.writes import FilesFlowRequest, FlowAnswer, FlowRequest
 from lockgate.framework.spark.operations.plaintext_choice import session_choice
 from lockgate.framework.store.ddl.encryption_entries import Entry, with_entries
 from lockgate.framework.store.ddl.schema_changes import SetOption
@@ -40,34 +41,33 @@ _told: deque[tuple[str, str, str]] = deque(maxlen=1024)
 _lock = threading.Lock()
 
 
-def judge_flow(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def judge_flow(context: Context, request: FlowRequest) -> FlowAnswer:
     """Judge a query that writes values of encrypted columns; `columns` maps its output columns to marks.
 
     Answers the schema to write under, if the table that the statement makes is now encrypted alike. Raises
     PlaintextError where the option says so, before a row is written.
     """
     columns: Mapping[str, Sources] = request["columns"]
-    if "path" in request:
-        _judge_files(context, request)
-        return {}
     table = context.table()
     hidden = {name.lower() for name in encrypted_columns(table)}
     shown = {name: found for name, found in columns.items() if name.lower() not in hidden}
     if not shown:
-        return {}
+        return {"schema_id": None}
     made = request["made"] or _is_made_for_stream(context, table, request)
     choice = _choice(context, table) or ("inherit" if made else "warn")
     if made and choice == "inherit":
         return _inherit(context, request, table, shown)
     _say(context, request, context.full_name(), shown, choice)
-    return {}
+    return {"schema_id": None}
 
 
-def _judge_files(context: Context, request: Mapping[str, Any]) -> None:
+def judge_flow_to_files(context: Context, request: FilesFlowRequest) -> bool:
+    """Judge a query that writes values of encrypted columns into files, or hands them to a sink."""
     encrypted = {split(path)[0].lower() for path in parse_encrypt(request["encrypt"])}
     shown = {name: found for name, found in request["columns"].items() if name.lower() not in encrypted}
     if shown and request["path"] not in _KEEP_NOTHING:
-        _say(context, request, request["path"], shown, session_choice(context))
+        _say(context, request, request["path"], shown, session_choice(context), is_path=True)
+    return True
 
 
 def _choice(context: Context, table: Table) -> str:
@@ -76,15 +76,15 @@ def _choice(context: Context, table: Table) -> str:
     return own or session_choice(context) or context.requested_catalog().on_plaintext
 
 
-def _is_made_for_stream(context: Context, table: Table, request: Mapping[str, Any]) -> bool:
+def _is_made_for_stream(context: Context, table: Table, request: FlowRequest) -> bool:
     """Say whether a stream writes its first rows into a table that `toTable` has made."""
     made = request["stream"] and table.table_id in context.dispatcher.made_for_streams
     return bool(made) and table.latest_snapshot() is None
 
 
 def _inherit(
-    context: Context, request: Mapping[str, Any], table: Table, shown: Mapping[str, Sources]
-) -> dict[str, Any]:
+    context: Context, request: FlowRequest, table: Table, shown: Mapping[str, Sources]
+) -> FlowAnswer:
     """Let the table that is being made encrypt the columns as those that their values come from."""
     schema, left = table.schema, {}
     for column, sources in shown.items():
@@ -98,7 +98,7 @@ def _inherit(
         # Such as the columns that rows are placed by: they cannot be encrypted.
         _say(context, request, context.full_name(), left, "warn")
     if schema is table.schema:
-        return {}
+        return {"schema_id": None}
     return {"schema_id": _store(context, request, table, schema.options)}
 
 
@@ -119,8 +119,8 @@ def _encrypted_alike(
     return None
 
 
-def _store(context: Context, request: Mapping[str, Any], table: Table, options: Mapping[str, str]) -> int:
-    if isinstance(table, Replacement):
+def _store(context: Context, request: FlowRequest, table: Table, options: Mapping[str, str]) -> int:
+    if isinstance(table, Replacement) and request["replacement"] is not None:
         changed = dataclasses.replace(
             table.schema, options={table_options.ORC_INTEGRITY.key: "require", **options}
         )
@@ -132,13 +132,19 @@ def _store(context: Context, request: Mapping[str, Any], table: Table, options: 
 
 
 def _say(
-    context: Context, request: Mapping[str, Any], target: str, shown: Mapping[str, Sources], choice: str
+    context: Context,
+    request: FlowRequest | FilesFlowRequest,
+    target: str,
+    shown: Mapping[str, Sources],
+    choice: str,
+    *,
+    is_path: bool = False,
 ) -> None:
     """Raise PlaintextError, or warn: of a stream once."""
-    text = _message(target, shown, "path" in request)
+    text = _message(target, shown, is_path)
     if choice == "refuse":
         raise PlaintextError(f"{text}; refused by {ON_PLAINTEXT.key!r}")
-    if not _was_told(request.get("query"), target, shown):
+    if not _was_told(request["query"], target, shown):
         warn_user(text, PlaintextWarning)
 
 
@@ -161,4 +167,4 @@ def _message(target: str, shown: Mapping[str, Sources], is_path: bool) -> str:
     return plaintext_message(target, shown, how)
 
 
-OPERATIONS = {"write.flow": judge_flow}
+OPERATIONS = {"write.flow": judge_flow, "write.flow_to_files": judge_flow_to_files}

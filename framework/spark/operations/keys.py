@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeAlias
 
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
@@ -11,9 +12,16 @@ from lockgate.framework.keys import KeyAlgorithm, KeyMetadata
 from lockgate.framework.plugins import KeyUnwrapped, acting_as, current_principal, publish
 from lockgate.framework.spark.catalogs import is_strict
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.keys import (
+    CreatedKey,
+    CreateKeyRequest,
+    ScopeRequest,
+    UnwrapAnswer,
+    UnwrapRequest,
+)
 
 
-def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def unwrap(context: Context, request: UnwrapRequest) -> UnwrapAnswer:
     """Unwrap the local key of a file.
 
     A missing or denied master key is an answer, in a strict scope an error; so is a missing version of a key
@@ -23,7 +31,7 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     key = KeyMetadata(request["name"], int(request["version"]), _algorithm(request["algorithm"]))
     if key.name in context.dispatcher.scopes.withheld(request["scope"]):
         _publish(key, granted=False)
-        return {"missing": True}
+        return {"plain": None}
     try:
         plain = provider.decrypt_local_key(key, base64.b64decode(request["encrypted"]))
     except (KeyMissingError, KeyDeniedError) as error:
@@ -35,7 +43,7 @@ def unwrap(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         if provider.usable(key.name):
             # The table's columns are shown as open, so masks would be taken for values.
             raise
-        return {"missing": True}
+        return {"plain": None}
     _publish(key, granted=True)
     return {"plain": base64.b64encode(plain).decode()}
 
@@ -45,7 +53,7 @@ def _publish(key: KeyMetadata, *, granted: bool) -> None:
     publish(KeyUnwrapped(user=user, key=key.name, version=key.version, granted=granted))
 
 
-def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def create(context: Context, request: CreateKeyRequest) -> CreatedKey:
     """Make a local key for one file under the newest version of a master key, or the one that is asked for.
 
     A file names one version of each key: if the key is rolled while a file is opened, its other columns stay
@@ -53,7 +61,7 @@ def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """
     provider = context.dispatcher.scopes.provider(request["scope"])
     key = provider.current_key(request["name"])
-    if request.get("version", key.version) != key.version:
+    if request["version"] not in (None, key.version):
         key = KeyMetadata(key.name, int(request["version"]), _algorithm(request["algorithm"]))
     local = provider.create_local_key(key)
     return {
@@ -65,7 +73,7 @@ def create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def names(context: Context, request: dict[str, Any]) -> list[str]:
+def names(context: Context, request: ScopeRequest) -> list[str]:
     """Return the names of the keys that a scope holds."""
     scopes, scope = context.dispatcher.scopes, request["scope"]
     withheld = scopes.withheld(scope)
@@ -80,20 +88,22 @@ def _algorithm(name: object) -> KeyAlgorithm:
     raise InputError(f"the cipher {name!r} is not one of ORC's: {names}")
 
 
-Operation: TypeAlias = Callable[[Context, dict[str, Any]], object]
+Operation: TypeAlias = Callable[[Context, Any], object]
 
 
 def _for_its_plan(operation: Operation) -> Operation:
     """Answer for the principal whose plan names the scope: executors ask outside any session."""
 
-    def answer(context: Context, request: dict[str, Any]) -> object:
+    @wraps(operation)
+    def answer(context: Context, request: Any) -> object:
         with acting_as(context.dispatcher.scopes.principal(request["scope"])):
             return operation(context, request)
 
     return answer
 
 
-OPERATIONS = {
-    name: _for_its_plan(operation)
-    for name, operation in {"keys.unwrap": unwrap, "keys.create": create, "keys.names": names}.items()
+OPERATIONS: dict[str, Operation] = {
+    "keys.unwrap": _for_its_plan(unwrap),
+    "keys.create": _for_its_plan(create),
+    "keys.names": _for_its_plan(names),
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lockgate.framework.access import Action
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.common import Rows
+from lockgate.framework.spark.operations.messages.tables import DropPartitionsRequest, ListPartitionsRequest
 from lockgate.framework.types import value_from_json, value_to_json
 
 
-def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def list_partitions(context: Context, request: ListPartitionsRequest) -> Rows:
     """List the partitions that have rows, or those with certain values, as rows of the partition columns."""
     from lockgate.framework.store.grants import grant
     from lockgate.framework.store.scan.request import require_unrestricted
@@ -33,7 +33,7 @@ def list_partitions(context: Context, request: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def drop_partitions(context: Context, request: dict[str, Any]) -> bool:
+def drop_partitions(context: Context, request: DropPartitionsRequest) -> bool:
     """Delete all rows of some partitions, in one snapshot."""
     from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.grants import grant

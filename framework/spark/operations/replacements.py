@@ -8,16 +8,17 @@ fails.
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from lockgate.errors import AlreadyExistsError
 from lockgate.framework.spark.operations.catalogs import describe, requested_schema
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.common import TableRequest
+from lockgate.framework.spark.operations.messages.tables import CommitStagedRequest, StagedSpec, StageRequest
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.rename import can_move, staged_identifier
 
 
-def stage_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def stage_table(context: Context, request: StageRequest) -> StagedSpec:
     """Make a table that is to take the place of another one, or of none, once it has its rows."""
     schema, catalog = requested_schema(context, request), context.requested_catalog()
     target = Identifier.parse(context.identifier())
@@ -26,7 +27,11 @@ def stage_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             catalog.load_table(target)
         catalog.check_namespace(target.namespace)
         staging = staged_identifier(target) if can_move(catalog) else target
-        return {**describe(context, catalog.create_table(staging, schema), 0), "place": staging.name}
+        return {
+            **describe(context, catalog.create_table(staging, schema), 0),
+            "place": staging.name,
+            "replacement": None,
+        }
     if not request["may_replace"]:
         raise AlreadyExistsError(f"table {target} exists")
     replacement = catalog.replace_table(target, schema)
@@ -35,11 +40,11 @@ def stage_table(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     return {**describe(context, replacement, 0), "place": target.name, "replacement": handle}
 
 
-def commit_staged(context: Context, request: dict[str, Any]) -> bool:
+def commit_staged(context: Context, request: CommitStagedRequest) -> bool:
     """Put a staged table in its place; CommitConflictError if what its rows come from has changed."""
-    if "replacement" in request:
+    if request["replacement"] is not None:
         context.replacement().publish(
-            base_snapshot_id=request.get("base_snapshot_id"), base_commit_id=request.get("base_commit_id")
+            base_snapshot_id=request["base_snapshot_id"], base_commit_id=request["base_commit_id"]
         )
         del context.dispatcher.replacements[request["replacement"]]
         return True
@@ -49,9 +54,9 @@ def commit_staged(context: Context, request: dict[str, Any]) -> bool:
     return True
 
 
-def abort_staged(context: Context, request: dict[str, Any]) -> bool:
+def abort_staged(context: Context, request: TableRequest) -> bool:
     """Drop a staged table, or the files of a replacement."""
-    if "replacement" in request:
+    if request["replacement"] is not None:
         context.replacement().discard()
         del context.dispatcher.replacements[request["replacement"]]
     else:

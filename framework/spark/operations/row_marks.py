@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, SnapshotNotFoundError
+from lockgate.framework.spark.operations.messages.writes import EndRequest
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.commit.vector_changes import MarkedRows
 from lockgate.framework.store.metadata.references import held_snapshot
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 
-def marked_rows(table: Table, request: Mapping[str, Any]) -> tuple[list[MarkedRows], list[CommitMessage]]:
+def marked_rows(table: Table, request: EndRequest) -> tuple[list[MarkedRows], list[CommitMessage]]:
     """Return the rows that a DELETE, UPDATE or MERGE deletes where they lie, and files that lose all rows."""
     found: dict[str, DeletedRows] = {}
     for message in request["messages"]:
@@ -41,21 +41,21 @@ def marked_rows(table: Table, request: Mapping[str, Any]) -> tuple[list[MarkedRo
     return marked, emptied
 
 
-def read_snapshot(table: Table, request: Mapping[str, Any]) -> Snapshot:
+def read_snapshot(table: Table, request: EndRequest) -> Snapshot:
     """Return the snapshot whose files were read; CommitConflictError if a rollback has removed it."""
     try:
-        snapshot = held_snapshot(table, request["base_snapshot_id"])
+        snapshot = held_snapshot(table, request["base_snapshot_id"] or 0)
     except SnapshotNotFoundError:
         raise CommitConflictError(
             f"the statement has read snapshot {request['base_snapshot_id']} of {table.identifier}, which has "
             "expired or was rolled back since; repeat the statement"
         ) from None
-    if request.get("base_commit_id") not in (None, snapshot.commit_id):
+    if request["base_commit_id"] not in (None, snapshot.commit_id):
         raise rolled_back(request)
     return snapshot
 
 
-def rolled_back(request: Mapping[str, Any]) -> CommitConflictError:
+def rolled_back(request: EndRequest) -> CommitConflictError:
     """Return the error of a statement whose snapshot is not that of its number any more."""
     return CommitConflictError(
         f"the statement has read snapshot {request['base_snapshot_id']}, which was rolled back; "

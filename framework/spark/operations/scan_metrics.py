@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockgate.framework.plugins import STEPS, plugins
+from lockgate.framework.spark.operations.messages.tables import FigureName
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -24,7 +25,7 @@ def skipped_by(step: str) -> str:
     return f"skipped_by_{step}"
 
 
-def scan_metrics(table: TableHandle) -> list[dict[str, str]]:
+def scan_metrics(table: TableHandle) -> list[FigureName]:
     """Return name and description of each figure that scans of a table may have.
 
     Spark shows only figures that it knew before the scan was planned; a plugin's steps are among them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
 from lockgate.framework.access import ALLOWED, Decision
@@ -14,6 +14,19 @@ from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.file_formats import check_formats
 from lockgate.framework.spark.operations.governance import check_grant, withheld_keys
+from lockgate.framework.spark.operations.messages.scans import (
+    BucketingJson,
+    FileField,
+    FiltersAnswer,
+    FiltersRequest,
+    PlanAnswer,
+    PlanRequest,
+    ScanRequest,
+    SelectiveRequest,
+    SplitJson,
+    SplitSizes,
+    VectorJson,
+)
 from lockgate.framework.spark.operations.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
@@ -52,7 +65,7 @@ _MOST_FILES_ON_DRIVER, _MOST_ROWS_ON_DRIVER = 8, 500_000
 _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
 
 
-def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def filters(context: Context, request: FiltersRequest) -> FiltersAnswer:
     """Say by index which filters are accepted and which remain."""
     from lockgate.framework.store.scan.table_scan import TableScan
 
@@ -68,37 +81,30 @@ def filters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     """Choose the files of a scan."""
     started = time.monotonic()
     table = context.table()
-    pushed, late = _parsed(request["filters"]), _parsed(request.get("runtime_filters", ()))
+    pushed, late = _parsed(request["filters"]), _parsed(request["runtime_filters"])
     needed = {*request["columns"], *(path[0] for path in columns_of(all_of(pushed, late)))}
-    is_strict = bool(request.get("strict"))
+    is_strict = request["strict"]
     if not is_strict:
         _warn_of_masks(table, needed)
     if late != AlwaysTrue() and _drops_late_failures(context, request):
         pushed, late = all_of(pushed, late), AlwaysTrue()
     planned = _plan(context, table, pushed, late, request)
-    if "files" in request:
+    if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
         # A column that is not read may be under a key that is not held; then a file can only be opened so.
         is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
     context.dispatcher.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
-    reply = _reply(context, table, planned, is_strict=is_strict)
-    if view_of(request) in KEEP_DELETES and reply["merge_plan"]:
-        reply["merge_plan"]["keep_deletes"] = True
-    sizes = _split_sizes(table, request["options"])
-    reply["split_sizes"] = sizes
-    reply["on_driver"] = _suits_driver(planned, sizes["driver_max_size"])
-    reply["bucketing"] = _bucketing(planned)
-    if request.get("estimates"):
-        reply["columns"] = _estimates(planned, request["columns"])
-    return {**reply, "metrics": metrics_of(planned, time.monotonic() - started)}
+    reply = _reply(context, table, planned, request, is_strict=is_strict)
+    reply["metrics"] = metrics_of(planned, time.monotonic() - started)
+    return reply
 
 
-def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int]]:
+def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str, int | None]]:
     """Return what is known of columns for an optimizer that counts costs."""
     from lockgate.framework.store.scan.estimates import estimate_columns
 
@@ -106,7 +112,7 @@ def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str,
     return {name: dataclasses.asdict(estimate) for name, estimate in estimates.items()}
 
 
-def selective(context: Context, request: dict[str, Any]) -> list[str]:
+def selective(context: Context, request: SelectiveRequest) -> list[str]:
     """Return the columns by whose values, known only at run time, files are worth leaving out."""
     from lockgate.framework.store.scan.file_layout import selective_columns
     from lockgate.framework.store.scan.request import ReadRequest
@@ -129,12 +135,10 @@ def selective(context: Context, request: dict[str, Any]) -> list[str]:
     return selective_columns(table, files_of(table, snapshot, selected.between), request["columns"])
 
 
-def _split_sizes(table: Table, options: Mapping[str, str]) -> dict[str, int | None]:
-    from lockgate.framework.store.scan.selection import split_sizes
-
+def _split_sizes(sizes: Mapping[str, int | None]) -> SplitSizes:
     return {
-        key.removeprefix("source.split.").replace("-", "_"): size
-        for key, size in split_sizes(table, options).items()
+        "target_size": sizes["source.split.target-size"],
+        "open_file_cost": sizes["source.split.open-file-cost"],
     }
 
 
@@ -150,7 +154,7 @@ def _suits_driver(planned: ScanPlan, max_size: int | None) -> bool:
     )
 
 
-def _bucketing(planned: ScanPlan) -> dict[str, Any] | None:
+def _bucketing(planned: ScanPlan) -> BucketingJson | None:
     found = planned.bucketing
     if found is None:
         return None
@@ -159,17 +163,18 @@ def _bucketing(planned: ScanPlan) -> dict[str, Any] | None:
 
 
 def _plan(
-    context: Context, table: Table, predicate: Predicate, late: Predicate, request: Mapping[str, Any]
+    context: Context, table: Table, predicate: Predicate, late: Predicate, request: PlanRequest
 ) -> ScanPlan:
     from lockgate.framework.store.handle import read_branch
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
     from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 
-    selected = selected_by(context, table, request)
+    properties = request["properties"]
+    selected = selected_by(context, table, request, properties)
     snapshot_id = None if selected.between else selected.snapshot_id
-    order, limit = _order(table, request), request.get("limit")
-    granted = _granted(context, table, all_of(predicate, late), request)
-    if request.get("order") and not order:
+    order, limit = _order(table, request), request["limit"]
+    granted = _granted(context, table, all_of(predicate, late), cast("Mapping[str, Any]", request))
+    if request["order"] and not order:
         limit = None  # sorted by something that no column's statistics order: every row may come first
     wanted = ReadRequest(
         columns=tuple(request["columns"]),
@@ -178,9 +183,9 @@ def _plan(
         between=selected.between,
         limit=limit,
         order=order,
-        strict=bool(request.get("strict")),
+        strict=request["strict"],
         own_schema=False,
-        read_optimized=view_of(request) == "ro",
+        read_optimized=view_of(request["name"]) == "ro",
         decided=granted,
     )
     if snapshot_id == 0 and read_branch(table.schema) is None:
@@ -210,10 +215,10 @@ def _granted(
     return ALLOWED
 
 
-def _order(table: Table, request: Mapping[str, Any]) -> tuple[SortKey, ...]:
+def _order(table: Table, request: PlanRequest) -> tuple[SortKey, ...]:
     """Return the columns that rows are sorted by first, up to the first key that is another thing."""
     keys = []
-    for item in request.get("order") or ():
+    for item in request["order"]:
         path = item["expression"].get("col")
         if path is None or path[0] not in table.schema.field_names:
             break
@@ -237,18 +242,20 @@ def _parsed(filters: Sequence[Any]) -> Predicate:
     return all_of(*(item for item in parsed if item is not None))
 
 
-def _drops_late_failures(context: Context, request: Mapping[str, Any]) -> bool:
+def _drops_late_failures(context: Context, request: PlanRequest) -> bool:
     """Say whether Spark drops the rows that fail filters known only at run time; see `store.late_filters`.
 
     A join does, if what it pruned by are the very values that it joins with: a broadcast used twice. The keys
     that UPDATE, DELETE and MERGE look for are asked of no row again.
     """
-    if request.get("changes_rows"):
+    if request["changes_rows"]:
         return False
     return str(context.spark.conf.get(_SAME_BROADCAST, "true")).lower() == "true"
 
 
-def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> Selection:
+def selected_by(
+    context: Context, table: Table, request: ScanRequest, properties: Mapping[str, str | None] | None = None
+) -> Selection:
     """Return which snapshot, or which range of snapshots, the options of a query select; else the table's."""
     from lockgate.framework.store.scan.selection import Selection, selection_of
     from lockgate.framework.store.scan.table_selection import table_selection
@@ -258,18 +265,18 @@ def selected_by(context: Context, table: Table, request: Mapping[str, Any]) -> S
     check_readable(table.schema)
     if SNAPSHOT_SOURCE.key in options:
         source = snapshot_source(options[SNAPSHOT_SOURCE.key])
-        return Selection(source.snapshot_id(context, table, options, request["properties"]))
+        return Selection(source.snapshot_id(context, table, options, properties or {}))
     timed = any("timestamp" in key.lower() for key in (*options, *table.schema.options))
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)
     if selected == Selection():
-        if request.get("time_travel"):
-            return Selection(int(request["snapshot_id"]))
-        if request.get("strict") or request.get("changes_rows") or context.privileges:
+        if request["time_travel"]:
+            return Selection(request["snapshot_id"])
+        if request["strict"] or request["changes_rows"] or context.privileges:
             check_unselected(table.schema)  # rows that decide what is written are those of now
         own = table_selection(table, zone)
-        return Selection(int(request["snapshot_id"])) if own == Selection() else own
-    if request.get("time_travel"):
+        return Selection(request["snapshot_id"]) if own == Selection() else own
+    if request["time_travel"]:
         raise OptionError(
             f"VERSION or TIMESTAMP AS OF and the options {', '.join(sorted(options))} contradict each other: "
             "give one of them"
@@ -288,11 +295,11 @@ def _warn_of_masks(table: Table, columns: set[str]) -> None:
         )
 
 
-def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) -> ScanReport:
+def _report(context: Context, report: ScanReport, request: PlanRequest) -> ScanReport:
     offered = context.dispatcher.reports.filters(request["scan_id"])
-    runtime = [from_json(item) for item in request.get("runtime_filters", ())]
+    runtime = [from_json(item) for item in request["runtime_filters"]]
     notes = [f"filter known only at run time: {describe(item)}" for item in runtime if item is not None]
-    columns, limit = tuple(request["columns"]), request.get("limit")
+    columns, limit = tuple(request["columns"]), request["limit"]
     return dataclasses.replace(
         report,
         remaining=offered.remaining(),
@@ -303,8 +310,11 @@ def _report(context: Context, report: ScanReport, request: Mapping[str, Any]) ->
     )
 
 
-def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool) -> dict[str, Any]:
+def _reply(
+    context: Context, table: Table, planned: ScanPlan, request: PlanRequest, *, is_strict: bool
+) -> PlanAnswer:
     from lockgate.framework.store.rows.integrity import IntegrityPolicy
+    from lockgate.framework.store.scan.selection import split_sizes
 
     merging = any(split.merge for split in planned.splits)
     if merging:
@@ -314,17 +324,29 @@ def _reply(context: Context, table: Table, planned: ScanPlan, *, is_strict: bool
     if table.keys is not None:
         withheld = withheld_keys(context, encrypted_columns(table))
         scope = context.dispatcher.scopes.register(table.keys, withheld=withheld)
+    sizes = split_sizes(table, request["options"])
     return {
         "snapshot_id": planned.snapshot_id or 0,
         "rows": planned.row_count,
         "bytes": planned.total_bytes,
         "key_scope": strict(scope) if scope and is_strict else scope,
         "integrity": IntegrityPolicy(table).mode_of_all(planned.schemas.values()),
-        "merge_plan": planned.merge_plan.to_json() if merging and planned.merge_plan else None,
+        "merge_plan": _merge_plan(planned, request) if merging else None,
         "schema_id": planned.schema.id,
         "schemas": {str(number): _fields(schema) for number, schema in planned.schemas.items()},
         "splits": [_split(context, table, planned.schema, split) for split in planned.splits],
+        "split_sizes": _split_sizes(sizes),
+        "on_driver": _suits_driver(planned, sizes["source.split.driver-max-size"]),
+        "bucketing": _bucketing(planned),
+        "columns": _estimates(planned, request["columns"]) if request["estimates"] else None,
+        "metrics": {},
     }
+
+
+def _merge_plan(planned: ScanPlan, request: PlanRequest) -> dict[str, Any] | None:
+    if planned.merge_plan is None:
+        return None
+    return {**planned.merge_plan.to_json(), "keep_deletes": view_of(request["name"]) in KEEP_DELETES}
 
 
 def _check_key_columns(table: Table, planned: ScanPlan) -> None:
@@ -337,19 +359,19 @@ def _check_key_columns(table: Table, planned: ScanPlan) -> None:
             )
 
 
-def _fields(schema: TableSchema) -> list[dict[str, Any]]:
+def _fields(schema: TableSchema) -> list[FileField]:
     return [
         {
             "id": field.id,
             "name": field.name,
             "type": to_spark_type(field.type),
-            "inside": [{"path": path, "id": inner.id} for path, inner in fields_inside(field.type)],
+            "inside": [{"path": list(path), "id": inner.id} for path, inner in fields_inside(field.type)],
         }
         for field in schema.fields
     ]
 
 
-def _split(context: Context, table: Table, schema: TableSchema, split: Split) -> dict[str, Any]:
+def _split(context: Context, table: Table, schema: TableSchema, split: Split) -> SplitJson:
     types = {name: schema.field(name).type for name in schema.partition_keys}
     return {
         "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
@@ -371,8 +393,13 @@ def _split(context: Context, table: Table, schema: TableSchema, split: Split) ->
     }
 
 
-def _vector(context: Context, table: Table, vector: VectorPlace) -> dict[str, Any]:
-    return {**dataclasses.asdict(vector), "path": context.hadoop_path(table, vector.path)}
+def _vector(context: Context, table: Table, vector: VectorPlace) -> VectorJson:
+    return {
+        "path": context.hadoop_path(table, vector.path),
+        "offset": vector.offset,
+        "length": vector.length,
+        "cardinality": vector.cardinality,
+    }
 
 
 def _partition_text(partition: Mapping[str, Any]) -> str:

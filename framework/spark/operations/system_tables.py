@@ -13,6 +13,9 @@ from lockgate.errors import NotFoundError, OptionError, nearest
 from lockgate.framework.access import Action
 from lockgate.framework.plugins import SnapshotSource, plugins
 from lockgate.framework.spark.operations.context import Context, split_name
+from lockgate.framework.spark.operations.messages.common import QualifiedName, Rows
+from lockgate.framework.spark.operations.messages.scans import SystemRowsRequest
+from lockgate.framework.spark.operations.messages.tables import LoadAnswer, SystemSpec, TableSpec, ViewSpec
 from lockgate.framework.store.grants import grant
 from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 from lockgate.framework.store.scan.selection import SNAPSHOT_ID, SNAPSHOT_SOURCE, selection_of
@@ -50,13 +53,13 @@ def snapshot_source(suffix: str) -> SnapshotSource:
     return found
 
 
-def view_of(request: Mapping[str, Any]) -> str | None:
-    """Return the system table by which rows of a table are shown; None for the table itself."""
-    suffix = split_name(request["name"])[1]
+def view_of(name: str) -> str | None:
+    """Return the system table by which a name shows rows of a table; None for the table itself."""
+    suffix = split_name(name)[1]
     return suffix if suffix in ROWS else None
 
 
-def dotted_name(context: Context) -> dict[str, Any] | None:
+def dotted_name(context: Context) -> QualifiedName | None:
     """Return `lake.db.t.suffix` as `` lake.db.`t$suffix` ``, in the words of a request.
 
     None unless the name has three parts and the first two are those of a table.
@@ -67,27 +70,52 @@ def dotted_name(context: Context) -> dict[str, Any] | None:
     return {"namespace": namespace[:1], "name": f"{namespace[1]}${context.request['name']}"}
 
 
-def describe_of_warehouse(context: Context) -> dict[str, Any]:
+def loaded(
+    *,
+    missing: str | None = None,
+    system: SystemSpec | None = None,
+    table: TableSpec | None = None,
+    view: ViewSpec | None = None,
+) -> LoadAnswer:
+    """Return what a name stands for."""
+    return {"missing": missing, "named": None, "system": system, "table": table, "view": view}
+
+
+def describe_of_warehouse(context: Context) -> LoadAnswer:
     """Describe a table of the whole warehouse, such as `lake.sys.tables`."""
     try:
         columns = warehouse_columns(context.request["name"])
     except NotFoundError as error:
-        return {"missing": str(error)}
-    return {"system": True, "name": context.full_name(), "schema": to_spark_json(columns)}
+        return loaded(missing=str(error))
+    return loaded(system=_system_spec(context, columns))
 
 
-def describe_system(context: Context, table: Table, suffix: str, snapshot_id: int | None) -> dict[str, Any]:
+def _system_spec(
+    context: Context,
+    columns: Sequence[DataField],
+    *,
+    single_row: bool = False,
+    selects: Mapping[str, str] | None = None,
+) -> SystemSpec:
+    return {
+        "name": context.full_name(),
+        "schema": to_spark_json(columns),
+        "single_row": single_row,
+        "selects": dict(selects or {}),
+    }
+
+
+def describe_system(context: Context, table: Table, suffix: str, snapshot_id: int | None) -> SystemSpec:
     """Describe a system table of few rows, at a snapshot that time travel names."""
-    spec = {"system": True, "name": context.full_name()}
     if suffix in METADATA and suffix not in plugins().system_tables():
         selects = {} if snapshot_id is None else {SNAPSHOT_ID.key: str(snapshot_id)}
-        return {**spec, "schema": to_spark_json(columns_of_system(table, suffix)), "selects": selects}
+        return _system_spec(context, columns_of_system(table, suffix), selects=selects)
     made = system_table(suffix)
     single = getattr(made, "single_row", False)
-    return {**spec, "schema": to_spark_json(made.schema(context, table)), "single_row": single}
+    return _system_spec(context, made.schema(context, table), single_row=single)
 
 
-def describe_view(table: Table, suffix: str, described: Mapping[str, Any]) -> dict[str, Any]:
+def describe_view(table: Table, suffix: str, described: TableSpec) -> ViewSpec:
     """Describe a system table that shows rows of a table, which is described already."""
     check_readable(table.schema)
     fields = {field["name"]: field for field in described["schema"]["fields"]}
@@ -97,10 +125,10 @@ def describe_view(table: Table, suffix: str, described: Mapping[str, Any]) -> di
         of_table = fields.get(field["name"], {})
         field["metadata"] = {**field["metadata"], **of_table.get("metadata", {})}
         field["nullable"] = field["nullable"] or of_table.get("nullable", False)
-    return {**described, "view": suffix, "view_schema": shown}
+    return {"suffix": suffix, "schema": shown}
 
 
-def rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def rows(context: Context, request: SystemRowsRequest) -> Rows:
     """Return the rows of a system table; asked once for each execution, in a stream for each micro-batch."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         name = request["name"]
@@ -117,7 +145,7 @@ def rows(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _selected(context: Context, table: Table, request: Mapping[str, Any]) -> int | None:
+def _selected(context: Context, table: Table, request: SystemRowsRequest) -> int | None:
     options = request["options"]
     timed = any("timestamp" in key.lower() for key in options)
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
@@ -127,7 +155,7 @@ def _selected(context: Context, table: Table, request: Mapping[str, Any]) -> int
     return selected.snapshot_id
 
 
-def _answer(fields: Sequence[DataField], found: Any) -> dict[str, Any]:
+def _answer(fields: Sequence[DataField], found: Any) -> Rows:
     return {"rows": [_members_to_json(fields, row) for row in found.to_pylist()]}
 
 

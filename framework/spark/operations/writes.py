@@ -25,6 +25,16 @@ from lockgate.framework.options.table_options import (
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.common import Committed
+from lockgate.framework.spark.operations.messages.writes import (
+    BeginRequest,
+    DeleteRequest,
+    EndRequest,
+    Kinds,
+    StatisticsMode,
+    WriteRequest,
+    WriteSpec,
+)
 from lockgate.framework.spark.operations.row_marks import marked_rows, read_snapshot, rolled_back
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -50,7 +60,7 @@ _OF_SCANS = ("scan.", "incremental-between")
 _NOTHING_WITHOUT_FILES = frozenset({"append", "delete", "dynamic", "rewrite"})
 
 
-def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def begin(context: Context, request: BeginRequest) -> WriteSpec:
     """Say where and how tasks write; refuses rows that do not fit and missing keys before any task runs."""
     from lockgate.framework.store.grants import grant
     from lockgate.framework.store.schema.written_formats import written_format
@@ -69,6 +79,7 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     options = table.options
     encrypt, mask = java_options(table)
     buckets = schema.bucket_count
+    merge_plan, kinds = _merging(schema)
     return {
         "write_id": context.dispatcher.writes.begin(table),
         "location": context.hadoop_path(table, table.location),
@@ -92,7 +103,8 @@ def begin(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             "descending": options.get_option(SEQUENCE_ORDER) == "descending",
         },
         "first_sequence": _first_sequence(table),
-        **_merging(schema),
+        "merge_plan": merge_plan,
+        "kinds": kinds,
         "stats": _statistics_modes(schema),
         "encrypt": encrypt,
         "mask": mask,
@@ -131,18 +143,23 @@ def _actions(context: Context, mode: str) -> frozenset[Action]:
     return context.privileges or frozenset(implied)
 
 
-def _merging(schema: TableSchema) -> dict[str, Any]:
-    """Say which rows are written by their kinds, and how those of one key merge."""
+def _merging(schema: TableSchema) -> tuple[dict[str, Any] | None, Kinds | None]:
+    """Say how rows of one key merge, and which rows are written by their kinds."""
     from lockgate.framework.store.merge.merge import merge_plan
     from lockgate.framework.store.rows.row_kinds import kind_policy
 
     plan = merge_plan(schema)
     if plan is None:
-        return {}
-    return {"merge_plan": plan.to_json(), "kinds": kind_policy(schema).to_json()}
+        return None, None
+    kinds = kind_policy(schema)
+    return plan.to_json(), {
+        "column": kinds.column,
+        "dropped": sorted(map(int, kinds.dropped)),
+        "refused": {str(int(kind)): reason for kind, reason in kinds.refused.items()},
+    }
 
 
-def _statistics_modes(schema: TableSchema) -> dict[str, Any]:
+def _statistics_modes(schema: TableSchema) -> dict[str, StatisticsMode]:
     """Return what tasks keep of each column; a column of which nothing is kept is left out."""
     from lockgate.framework.store.rows.file_statistics import stats_modes
 
@@ -151,7 +168,7 @@ def _statistics_modes(schema: TableSchema) -> dict[str, Any]:
     }
 
 
-def _check_rows(table: Table, request: Mapping[str, Any]) -> None:
+def _check_rows(table: Table, request: BeginRequest) -> None:
     """Check the rows of a stream, which Spark does not fit to the table; those of a batch pass anyway."""
     incoming = {field["name"].lower(): field for field in request["schema"]["fields"]}
     if not incoming and request["mode"] == "delete":
@@ -216,14 +233,14 @@ def _first_sequence(table: Table) -> int:
     return max((entry.file.max_sequence_number for entry in live), default=-1) + 1
 
 
-def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def commit(context: Context, request: EndRequest) -> Committed:
     """Make the files of a write visible at once; an epoch of a stream is never committed twice."""
     # As it was when the write began: the files are of its schema, and not of a table made again in its place.
     table = context.dispatcher.writes.end(request["write_id"]) or context.table()
     messages = _messages(table, request)
     marked, emptied = marked_rows(table, request)
     messages += emptied
-    if "replacement" in request:
+    if request["replacement"] is not None:
         context.replacement().hold(messages)
         return {"snapshot_id": None}
     user, identifier = _named(request)
@@ -242,8 +259,8 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         kind="APPEND" if request["mode"] in ("append", "delete") else "OVERWRITE",
         user=user,
         identifier=identifier,
-        base_snapshot_id=request.get("base_snapshot_id"),
-        base_commit_id=request.get("base_commit_id"),
+        base_snapshot_id=request["base_snapshot_id"],
+        base_commit_id=request["base_commit_id"],
         overwrite=_overwritten(table, request, messages),
         marked=marked,
     )
@@ -253,7 +270,7 @@ def commit(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     return {"snapshot_id": snapshot.id}
 
 
-def _named(request: Mapping[str, Any]) -> tuple[str | None, int | None]:
+def _named(request: WriteRequest) -> tuple[str | None, int | None]:
     """Return by what a commit is known if it comes again: an epoch of a stream, or what the options say."""
     if request["epoch"] is not None:
         return request["query_id"], request["epoch"]
@@ -270,7 +287,7 @@ def _named(request: Mapping[str, Any]) -> tuple[str | None, int | None]:
     return user, None if text is None else int(text)
 
 
-def _check_options(request: Mapping[str, Any]) -> None:
+def _check_options(request: WriteRequest) -> None:
     """Refuse options that no write has; Spark adds its own to those of a stream, and scans have theirs."""
     own = (COMMIT_USER, COMMIT_IDENTIFIER)
     of_scans = {key.lower() for key in plugins().options("read")}
@@ -280,7 +297,7 @@ def _check_options(request: Mapping[str, Any]) -> None:
     _named(request)
 
 
-def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
+def _rewritten(table: Table, request: EndRequest) -> list[CommitMessage]:
     """Return the files that a DELETE, UPDATE or MERGE has read and written again, as deletions.
 
     Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
@@ -289,7 +306,7 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.scan.visible_files import visible_entries
 
-    if not request.get("replaced"):
+    if not request["replaced"]:
         return []
     names = frozenset(request["replaced"])
     read = [
@@ -302,12 +319,12 @@ def _rewritten(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
     return [CommitMessage.replacing([entry]) for entry in read]
 
 
-def _messages(table: Table, request: Mapping[str, Any]) -> list[CommitMessage]:
+def _messages(table: Table, request: EndRequest) -> list[CommitMessage]:
     from lockgate.framework.store.commit.message import CommitMessage
 
-    messages = [message for message in request["messages"] if "file" in message]
+    messages: list[Any] = [message for message in request["messages"] if "file" in message]
     for message in messages:
-        message["file"] |= {"stats": _kept_statistics(table, message["file"].get("stats", {}))}
+        message["file"] |= {"stats": _kept_statistics(table, message["file"]["stats"])}
     return [CommitMessage.from_json(message, table.schema) for message in messages]
 
 
@@ -321,7 +338,7 @@ def _kept_statistics(table: Table, found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def abort(context: Context, request: dict[str, Any]) -> bool:
+def abort(context: Context, request: EndRequest) -> bool:
     """Delete every file of a write that came to nothing.
 
     That includes files of tasks that ended while the job was failing, whose messages never reached the
@@ -358,9 +375,7 @@ def _buckets(table: Table) -> list[str]:
 # --- overwriting and deleting whole partitions ---------------------------------------------------
 
 
-def _overwritten(
-    table: Table, request: Mapping[str, Any], messages: Sequence[CommitMessage]
-) -> Overwrite | None:
+def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMessage]) -> Overwrite | None:
     """Say which partitions a write replaces, whatever is in them when it lands."""
     mode = request["mode"]
     if mode == "truncate":
@@ -386,12 +401,12 @@ def _whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:
     return chosen if whole and None not in predicates else None
 
 
-def can_delete(context: Context, request: dict[str, Any]) -> bool:
+def can_delete(context: Context, request: DeleteRequest) -> bool:
     """Tell whether a DELETE needs only metadata."""
     return _whole_partitions(context.table(), request["filters"]) is not None
 
 
-def delete_where(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+def delete_where(context: Context, request: DeleteRequest) -> Committed:
     """Delete whole partitions without reading a row."""
     table = context.table()
     chosen = _chosen_by(table, _whole_partitions(table, request["filters"]))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from messages import request as asked
 
 from lockgate.errors import InputError, KeyDeniedError, KeyMissingError
 from lockgate.framework.keys import EnvelopeKeyProvider, create_key_file, provider_from
@@ -66,11 +67,11 @@ def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
     table = people(catalog)
     scope = dispatcher.scopes.register(table.keys)
     assert dispatcher.scopes.register(catalog.load_table("db.people").keys) == scope, "one handle a table"
-    made: Any = dispatcher.answer("keys.create", {"scope": scope, "name": "pii"})
+    made: Any = dispatcher.answer("keys.create", asked("keys.create", {"scope": scope, "name": "pii"}))
     request = {**{key: made[key] for key in ("name", "version", "algorithm", "encrypted")}, "scope": scope}
     assert dispatcher.answer("keys.unwrap", request) == {"plain": made["plain"]}
     assert dispatcher.answer("keys.unwrap", {**request, "scope": strict(scope)}) == {"plain": made["plain"]}
-    assert dispatcher.answer("keys.unwrap", {**request, "name": "absent"}) == {"missing": True}
+    assert dispatcher.answer("keys.unwrap", {**request, "name": "absent"}) == {"plain": None}
     with pytest.raises(KeyMissingError, match="decides what is written"):
         dispatcher.answer("keys.unwrap", {**request, "name": "absent", "scope": strict(scope)})
     with pytest.raises(KeyMissingError):  # the key is held, and this version of it is not
@@ -111,7 +112,7 @@ def test_a_denied_key_is_shown_as_a_mask(kms: Any, tmp_path: Path) -> None:
             "encrypted": encrypted,
         }
         answer: Any = dispatcher.answer("keys.unwrap", request)
-        assert answer == {"missing": True} if masked else len(base64.b64decode(answer["plain"])) == 16
+        assert answer == {"plain": None} if masked else len(base64.b64decode(answer["plain"])) == 16
     with pytest.raises(KeyDeniedError, match="decides what is written"):
         dispatcher.answer("keys.unwrap", {**request, "scope": strict(scope)})
 

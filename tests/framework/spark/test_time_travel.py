@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from messages import request
 
 from lockgate.errors import NotFoundError, SnapshotNotFoundError, UnsupportedError
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
@@ -23,7 +24,7 @@ class Asker:
         self.dispatcher = Dispatcher()
         warehouse = str(folder / "warehouse")
         opened: Any = self.dispatcher.answer(
-            "catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}}
+            "catalog.open", request("catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}})
         )
         self.request = {"catalog": opened["handle"], "namespace": ["db"], "name": "t"}
         catalog = Catalog(warehouse)
@@ -33,8 +34,9 @@ class Asker:
             self.table.overwrite(pa.table({"id": [number]}))
 
     def snapshot(self, version: str) -> int:
-        loaded: Any = self.dispatcher.answer("table.load", {**self.request, "version": version})
-        return int(loaded["snapshot_id"])
+        asked = request("table.load", {**self.request, "version": version})
+        loaded: Any = self.dispatcher.answer("table.load", asked)
+        return int(loaded["table"]["snapshot_id"])
 
     def ids(self, version: str) -> list[int]:
         return self.table.read(snapshot_id=self.snapshot(version))["id"].to_pylist()  # type: ignore[no-any-return]

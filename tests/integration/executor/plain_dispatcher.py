@@ -7,6 +7,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from messages import answer
+
 from lockgate.framework.spark.bridge.protocol import decode_question, encode_answer, encode_error
 from lockgate.framework.spark.bridge.server import BridgeServer
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
@@ -59,7 +61,8 @@ class PlainDispatcher:
         try:
             question = decode_question(message)
             self.asked.append((question.operation, question.request))
-            return encode_answer(getattr(self, question.operation.replace(".", "_"))(question.request))
+            found = getattr(self, question.operation.replace(".", "_"))(question.request)
+            return encode_answer(answer(question.operation, found) if isinstance(found, dict) else found)
         except Exception as error:
             return encode_error(type(error).__name__, f"{error} {traceback.format_exc()}")
 
@@ -72,8 +75,8 @@ class PlainDispatcher:
     def table_load(self, request: dict[str, Any]) -> Any:
         table = self.tables.get(request["name"])
         if table is None:
-            return {"missing": True}
-        return {
+            return {"missing": f"no table {request['name']}"}
+        described = {
             "name": request["name"],
             "schema": table.schema,
             "partitioning": table.begin.get("partition_keys", []),
@@ -86,6 +89,7 @@ class PlainDispatcher:
             "table_id": request["name"],
             "scan_metrics": [],
         }
+        return {"table": described}
 
     def scan_filters(self, request: dict[str, Any]) -> Any:
         every = list(range(len(request["filters"])))
@@ -100,6 +104,7 @@ class PlainDispatcher:
             "key_scope": table.key_scope,
             "merge_plan": table.merge_plan,
             "schema_id": 0,
+            "integrity": "verify",
             "schemas": table.schemas or {"0": table.fields},
             "splits": table.splits,
         }
@@ -119,6 +124,9 @@ class PlainDispatcher:
             "bucket": None,
             "first_sequence": 0,
             "stats": {field["name"]: {"bounds": True, "length": 16} for field in table.fields},
+            "dictionaries": True,
+            "partition_default_name": "__DEFAULT_PARTITION__",
+            "partition_legacy_name": True,
             "encrypt": None,
             "mask": None,
             "key_scope": table.key_scope,
@@ -148,7 +156,7 @@ class PlainDispatcher:
         try:
             plain = self.keys[request["scope"]].decrypt_local_key(key, base64.b64decode(request["encrypted"]))
         except KeyMissingError:
-            return {"missing": True}
+            return {"plain": None}
         return {"plain": base64.b64encode(plain).decode()}
 
     def keys_create(self, request: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from messages import request
 
 from lockgate.errors import CommitConflictError, TableNotFoundError, UnsupportedError
 from lockgate.framework.spark.bridge import begun_writes
@@ -21,76 +22,81 @@ FIELDS = [{"name": "id", "type": "long"}, {"name": "v", "type": "string"}]
 def opened(dispatcher: Dispatcher, folder: Path) -> tuple[Catalog, dict[str, Any]]:
     """A warehouse and what every request about the table `db.t` of it holds."""
     warehouse = str(folder / "warehouse")
-    handle = dispatcher.answer("catalog.open", {"catalog": "lake", "options": {"warehouse": warehouse}})
+    opening = {"catalog": "lake", "options": {"warehouse": warehouse}}
+    handle = dispatcher.answer("catalog.open", request("catalog.open", opening))
     assert isinstance(handle, dict)
     catalog = Catalog(warehouse)
     catalog.create_namespace("db")
-    request = {"catalog": handle["handle"], "namespace": ["db"], "name": "t", "mode": "append"}
-    return catalog, {**request, "filters": [], "query_id": "q", "epoch": None, "options": {}}
+    named = {"catalog": handle["handle"], "namespace": ["db"], "name": "t", "mode": "append"}
+    return catalog, {**named, "query_id": "q"}
+
+
+def ask(dispatcher: Dispatcher, operation: str, about: dict[str, Any]) -> Any:
+    return dispatcher.answer(operation, request(operation, about))
 
 
 def test_a_key_of_coarse_times_is_refused(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
-    catalog, request = opened(dispatcher, tmp_path)
+    catalog, about = opened(dispatcher, tmp_path)
     columns = pa.schema([("at", pa.timestamp("ms")), ("v", pa.string())])
     catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("at",)))
-    request["schema"] = {"fields": [{"name": "at", "type": "timestamp_ntz"}, FIELDS[1]]}
+    about["schema"] = {"fields": [{"name": "at", "type": "timestamp_ntz"}, FIELDS[1]]}
     with pytest.raises(UnsupportedError, match="key column 'at' is a TIMESTAMP"):
-        dispatcher.answer("write.begin", request)
+        ask(dispatcher, "write.begin", about)
 
 
 def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
-    catalog, request = opened(dispatcher, tmp_path)
+    catalog, about = opened(dispatcher, tmp_path)
     catalog.create_table("db.t", SCHEMA)
-    request["schema"] = {"fields": FIELDS}
-    begun = dispatcher.answer("write.begin", request)
+    about["schema"] = {"fields": FIELDS}
+    begun = ask(dispatcher, "write.begin", about)
     assert isinstance(begun, dict)
     catalog.drop_table("db.t")
     time.sleep(0.002)
     catalog.create_table("db.t", SCHEMA)
     file = {"name": "data-gone-0.orc", "size": 1, "rows": 1}
     message = {"bucket": 0, "total_buckets": -1, "file": file}
-    end = {**request, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
+    end = {**about, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
     with pytest.raises(CommitConflictError, match="created again"):
-        dispatcher.answer("write.commit", end)
+        ask(dispatcher, "write.commit", end)
     assert catalog.load_table("db.t").latest_snapshot() is None
-    assert dispatcher.answer("write.abort", end) is True
+    assert ask(dispatcher, "write.abort", end) is True
     assert not dispatcher.writes
 
 
 def test_tasks_name_the_folders_of_partitions_as_the_table_does(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
-    catalog, request = opened(dispatcher, tmp_path)
+    catalog, about = opened(dispatcher, tmp_path)
     options = {"partition.default-name": "nothing", "partition.legacy-name": "false"}
     columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
     catalog.create_table("db.t", Schema.from_arrow(columns, partition_keys=("v",), options=options))
-    begun = dispatcher.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
+    begun = ask(dispatcher, "write.begin", {**about, "schema": {"fields": FIELDS}})
     assert isinstance(begun, dict)
     assert (begun["partition_default_name"], begun["partition_legacy_name"]) == ("nothing", False)
 
 
 def test_files_without_key_columns_are_not_merged_by_spark(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
-    catalog, request = opened(dispatcher, tmp_path)
+    catalog, about = opened(dispatcher, tmp_path)
     columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("id",)))
     schema = Path(table.location) / "schema" / "schema-0"  # as Paimon makes it
     schema.write_text(schema.read_text().replace('"bucket"', '"data-file.thin-mode": "true", "bucket"'))
-    scan = {**request, "scan_id": "s", "columns": ["id"], "options": {}, "snapshot_id": 0}
-    assert isinstance(dispatcher.answer("scan.plan", scan), dict)
+    scan = {**about, "scan_id": "s", "columns": ["id"], "options": {}, "snapshot_id": 0}
+    assert isinstance(ask(dispatcher, "scan.plan", scan), dict)
     table.append(pa.table({"id": [1], "v": ["a"]}))
     with pytest.raises(UnsupportedError, match="thin-mode"):
-        dispatcher.answer("scan.plan", {**scan, "snapshot_id": 1})
+        ask(dispatcher, "scan.plan", {**scan, "snapshot_id": 1})
 
 
 def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
-    catalog, request = opened(dispatcher, tmp_path)
+    catalog, about = opened(dispatcher, tmp_path)
     options = {"metadata.stats-mode": "none", "fields.id.stats-mode": "counts"}
     columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
     table = catalog.create_table("db.t", Schema.from_arrow(columns, options=options))
-    begun = dispatcher.answer("write.begin", {**request, "schema": {"fields": FIELDS}})
+    begun = ask(dispatcher, "write.begin", {**about, "schema": {"fields": FIELDS}})
     assert isinstance(begun, dict)
     stats = {
         "id": {"min": 7, "max": 7, "nulls": 1},
@@ -101,8 +107,8 @@ def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> N
         "total_buckets": -1,
         "file": {"name": "a.orc", "size": 1, "rows": 2, "stats": stats},
     }
-    end = {**request, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
-    dispatcher.answer("write.commit", end)
+    end = {**about, "write_id": begun["write_id"], "epoch": None, "messages": [message]}
+    ask(dispatcher, "write.commit", end)
     (entry,) = table.manifests.live_files(table.latest_snapshot())
     assert entry.file.value_stats_cols == ("id",)
     kept = entry.file.value_stats
@@ -110,18 +116,18 @@ def test_statistics_that_the_options_leave_out_are_not_kept(tmp_path: Path) -> N
 
 
 def test_writes_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """EXPLAIN of an INSERT begins one. A write that is forgotten still knows its table by the request."""
+    """EXPLAIN of an INSERT begins one. A write that is forgotten still knows its table by the about."""
     monkeypatch.setattr(begun_writes, "_REMEMBERED", 3)
     dispatcher = Dispatcher()
-    catalog, request = opened(dispatcher, tmp_path)
+    catalog, about = opened(dispatcher, tmp_path)
     table = catalog.create_table("db.t", SCHEMA)
-    request |= {"schema": {"fields": FIELDS}, "table_id": str(table.table_id), "schema_id": 0}
-    begun: list[Any] = [dispatcher.answer("write.begin", request) for _ in range(5)]
+    about |= {"schema": {"fields": FIELDS}, "table_id": str(table.table_id), "schema_id": 0}
+    begun: list[Any] = [ask(dispatcher, "write.begin", about) for _ in range(5)]
     assert len(dispatcher.writes) == 3
-    end = {**request, "write_id": begun[0]["write_id"], "messages": []}
-    assert dispatcher.answer("write.commit", end) == {"snapshot_id": None}
+    end = {**about, "write_id": begun[0]["write_id"], "messages": []}
+    assert ask(dispatcher, "write.commit", end) == {"snapshot_id": None}
     catalog.drop_table("db.t")
     time.sleep(0.002)
     catalog.create_table("db.t", SCHEMA)
     with pytest.raises(TableNotFoundError, match="created again"):
-        dispatcher.answer("write.commit", {**end, "write_id": begun[1]["write_id"]})
+        ask(dispatcher, "write.commit", {**end, "write_id": begun[1]["write_id"]})

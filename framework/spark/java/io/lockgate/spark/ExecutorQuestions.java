@@ -85,11 +85,13 @@ public final class ExecutorQuestions {
   }
 
   private static ObjectNode create(JsonNode fields) {
-    ObjectNode request = key(fields);
-    if (fields.has("version")) {
-      request.put("version", version(fields)).put("algorithm", text(fields, "algorithm", CIPHER));
-    }
-    return request;
+    ObjectNode request = key(fields).putNull("version").putNull("algorithm");
+    JsonNode version = fields.get("version");
+    return version != null && version.isNull()
+        ? request
+        : request
+            .put("version", version(fields))
+            .put("algorithm", text(fields, "algorithm", CIPHER));
   }
 
   private static ObjectNode key(JsonNode fields) {
@@ -101,7 +103,10 @@ public final class ExecutorQuestions {
   private static ObjectNode said(JsonNode fields) {
     String executor = text(fields, "executor", EXECUTOR);
     JsonNode event = fields.get("event");
-    if (event == null || !event.isObject() || !EVENTS.contains(event.path("event").asText())) {
+    if (event == null
+        || !event.isObject()
+        || !event.has("event")
+        || !EVENTS.contains(event.get("event").asText())) {
       throw new IllegalArgumentException("a process of an executor said what means nothing");
     }
     Executors.heard(executor);

@@ -5,8 +5,9 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Handled;
-import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.catalog.AppendTable;
+import io.lockgate.spark.catalog.Callers;
+import io.lockgate.spark.catalog.CatalogRequests;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.PrimaryKeyTable;
 import io.lockgate.spark.catalog.Procedures;
@@ -19,8 +20,6 @@ import io.lockgate.spark.lookup.OfferedLookups;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
-import java.util.regex.Pattern;
-import org.apache.spark.SparkConf;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -39,12 +38,9 @@ import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import scala.Tuple2;
 
 /**
  * {@code spark.sql.catalog.NAME=io.lockgate.spark.LockgateCatalog}: Spark's catalog, answered by
@@ -52,11 +48,9 @@ import scala.Tuple2;
  */
 public final class LockgateCatalog
     implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog, Handled {
-  private static final Pattern NAMES_DEFAULT_FORMAT =
-      Pattern.compile(".*\\.Data(Frame|Stream)Writer");
-  private static final Pattern TO_TABLE = Pattern.compile(".*\\.DataStreamWriter");
   private String name;
   private String handle;
+  private CatalogRequests requests;
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -64,26 +58,11 @@ public final class LockgateCatalog
     if (!LockgateExtensions.isIn(SparkSession.active())) {
       throw Bridge.failure(LockgateExtensions.MISSING);
     }
-    ObjectNode request = Bridge.object().put("catalog", name);
-    request.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
-    putStart(request, SparkSession.active().sparkContext().getConf());
+    ObjectNode request =
+        CatalogRequests.opening(name, options, SparkSession.active().sparkContext().getConf());
     // Two sessions may give one name to two warehouses, so Python tells them apart by a handle.
     this.handle = Bridge.ask("catalog.open", request).get("handle").asText();
-  }
-
-  /**
-   * The confs that the application started with, which a session cannot change: the confs of this
-   * catalog, and whether they are fixed.
-   */
-  private void putStart(ObjectNode request, SparkConf start) {
-    String prefix = "spark.sql.catalog." + name;
-    if (start.contains(prefix)) {
-      ObjectNode started = request.putObject("started");
-      for (Tuple2<String, String> conf : start.getAllWithPrefix(prefix + ".")) {
-        started.put(conf._1(), conf._2());
-      }
-    }
-    request.put("fixed", start.getBoolean("spark.lockgate.fixed-catalogs", false));
+    this.requests = new CatalogRequests(name, handle);
   }
 
   @Override
@@ -91,22 +70,10 @@ public final class LockgateCatalog
     return name;
   }
 
-  /** Returns what Python calls this catalog. */
+  /** What Python calls this catalog. */
   @Override
   public String handle() {
     return handle;
-  }
-
-  private ObjectNode in(String[] namespace) {
-    ObjectNode request = Bridge.object().put("catalog", handle).put("catalog_name", name);
-    request.set("namespace", Bridge.JSON.valueToTree(namespace));
-    return request;
-  }
-
-  private ObjectNode at(Identifier identifier) {
-    ObjectNode request = in(identifier.namespace()).put("name", identifier.name());
-    request.putObject("options");
-    return request;
   }
 
   // --- tables ---
@@ -119,7 +86,7 @@ public final class LockgateCatalog
   @Override
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
     requireNamespace(namespace);
-    JsonNode names = Bridge.ask("table.list", in(namespace));
+    JsonNode names = Bridge.ask("table.list", requests.in(namespace));
     Identifier[] out = new Identifier[names.size()];
     for (int i = 0; i < out.length; i++) {
       out[i] = Identifier.of(namespace, names.get(i).asText());
@@ -129,81 +96,65 @@ public final class LockgateCatalog
 
   @Override
   public Table loadTable(Identifier identifier) throws NoSuchTableException {
-    return load(identifier, at(identifier));
+    return load(identifier, loading(identifier));
   }
 
   @Override
   public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
-    return load(identifier, at(identifier).put("version", version));
+    return load(identifier, loading(identifier).put("version", version));
   }
 
   @Override
   public Table loadTable(Identifier identifier, long timestampMicros) throws NoSuchTableException {
-    return load(identifier, at(identifier).put("timestamp", timestampMicros));
+    return load(identifier, loading(identifier).put("timestamp", timestampMicros));
   }
 
   @Override
   public Table loadTable(Identifier identifier, Set<TableWritePrivilege> privileges)
       throws NoSuchTableException {
-    ObjectNode request = at(identifier);
+    ObjectNode request = loading(identifier);
     ArrayNode names = request.putArray("privileges");
     privileges.stream().map(TableWritePrivilege::name).sorted().forEach(names::add);
     return load(identifier, request);
   }
 
+  private ObjectNode loading(Identifier identifier) {
+    return requests.at(identifier).putNull("version").putNull("timestamp");
+  }
+
   private Table load(Identifier identifier, ObjectNode request) throws NoSuchTableException {
     JsonNode reply = Bridge.ask("table.load", request);
-    if (reply.has("missing")) {
-      if (callerAsksWhetherItExists()) {
+    if (!reply.get("missing").isNull()) {
+      if (Callers.askWhetherItExists()) {
         throw new NoSuchTableException(identifier);
       }
       // Spark would replace the message of its own exception; ours offers the nearest names.
       throw Bridge.failure(reply.get("missing").asText());
     }
-    return table(identifier, reply, request.get("privileges"));
+    return loaded(identifier, reply, request.get("privileges"));
   }
 
   /**
-   * Tells whether a missing table is no error: Spark's writers and its catalog API load a table to
-   * see if it exists.
+   * What Python described; every request about it says what the statement may do to it, if Spark
+   * said so.
    */
-  private static boolean callerAsksWhetherItExists() {
-    return StackWalker.getInstance()
-        .walk(
-            frames ->
-                frames.anyMatch(
-                    frame ->
-                        frame
-                                .getClassName()
-                                .startsWith("org.apache.spark.sql.classic.DataFrameWriter")
-                            || frame
-                                .getClassName()
-                                .startsWith("org.apache.spark.sql.classic.Catalog")
-                            || frame
-                                .getClassName()
-                                .startsWith("org.apache.spark.sql.classic.DataStreamWriter")));
+  private Table loaded(Identifier identifier, JsonNode reply, JsonNode privileges) {
+    ObjectNode request = requests.at(identifier);
+    request.set("privileges", privileges);
+    reply.get("named").properties().forEach(each -> request.set(each.getKey(), each.getValue()));
+    if (!reply.get("system").isNull()) {
+      return new SystemTable(request, reply.get("system"));
+    }
+    return reply.get("view").isNull()
+        ? table(request, reply.get("table"))
+        : new ViewTable(request, reply.get("table"), reply.get("view"));
   }
 
   private Table table(Identifier identifier, JsonNode spec) {
-    return table(identifier, spec, null);
+    return table(requests.at(identifier), spec);
   }
 
-  /**
-   * The table that Python described; every request about it says what the statement may do to it,
-   * if Spark said so.
-   */
-  private Table table(Identifier identifier, JsonNode spec, JsonNode privileges) {
-    ObjectNode request = at(identifier);
-    spec.path("named").properties().forEach(each -> request.set(each.getKey(), each.getValue()));
-    if (privileges != null) {
-      request.set("privileges", privileges);
-    }
-    if (spec.path("system").asBoolean()) {
-      return new SystemTable(request, spec);
-    }
-    if (spec.has("view")) {
-      return new ViewTable(request, spec);
-    }
+  private static Table table(ObjectNode request, JsonNode spec) {
     return spec.get("primary_key").isEmpty()
         ? new AppendTable(request, spec)
         : new PrimaryKeyTable(request, spec);
@@ -211,7 +162,7 @@ public final class LockgateCatalog
 
   @Override
   public boolean tableExists(Identifier identifier) {
-    return !Bridge.ask("table.load", at(identifier)).has("missing");
+    return Bridge.ask("table.load", loading(identifier)).get("missing").isNull();
   }
 
   @Override
@@ -220,7 +171,7 @@ public final class LockgateCatalog
   }
 
   @Override
-  @SuppressWarnings("deprecation") // Spark still calls it for some statements
+  @SuppressWarnings("deprecation")
   public Table createTable(
       Identifier identifier,
       StructType schema,
@@ -234,41 +185,9 @@ public final class LockgateCatalog
       StructType schema,
       Transform[] partitioning,
       Map<String, String> properties) {
-    ObjectNode request = definition(identifier, schema, partitioning, properties);
+    ObjectNode request = requests.definition(identifier, schema, partitioning, properties);
     return table(
-        identifier, Bridge.ask("table.create", request.put("for_stream", calledBy(TO_TABLE))));
-  }
-
-  private ObjectNode definition(
-      Identifier identifier,
-      StructType schema,
-      Transform[] partitioning,
-      Map<String, String> properties) {
-    ObjectNode request = at(identifier);
-    for (StructField field : schema.fields()) {
-      Values.storedTypeToJson(field.name(), field.dataType());
-    }
-    request.set("schema", Values.typeToJson(schema));
-    request.set("properties", Bridge.JSON.valueToTree(new HashMap<>(properties)));
-    request.put("default_format", namesDefaultFormat());
-    ArrayNode columns = request.putArray("partitioning");
-    for (Transform transform : partitioning) {
-      columns.add(partitionColumn(transform));
-    }
-    return request;
-  }
-
-  /**
-   * Tells whether `saveAsTable` or `toTable` asks, which name the session's default format where
-   * the user names none.
-   */
-  private static boolean namesDefaultFormat() {
-    return calledBy(NAMES_DEFAULT_FORMAT);
-  }
-
-  private static boolean calledBy(Pattern classes) {
-    return StackWalker.getInstance()
-        .walk(frames -> frames.anyMatch(frame -> classes.matcher(frame.getClassName()).matches()));
+        identifier, Bridge.ask("table.create", request.put("for_stream", Callers.areToTable())));
   }
 
   /** CREATE TABLE ... LIKE, which Spark before 4.3 does not ask of catalogs. */
@@ -277,7 +196,7 @@ public final class LockgateCatalog
     if (!(source instanceof LockgateTable like)) {
       return create(identifier, info.schema(), info.partitions(), properties);
     }
-    ObjectNode request = at(identifier);
+    ObjectNode request = requests.at(identifier);
     request.set("source", like.request());
     request.set("properties", Bridge.JSON.valueToTree(properties));
     return table(identifier, Bridge.ask("table.create_like", request));
@@ -303,42 +222,28 @@ public final class LockgateCatalog
   private StagedTable stage(
       Identifier identifier, TableInfo info, boolean mayCreate, boolean mayReplace) {
     ObjectNode request =
-        definition(identifier, info.schema(), info.partitions(), info.properties());
+        requests.definition(identifier, info.schema(), info.partitions(), info.properties());
     JsonNode spec =
         Bridge.ask(
             "table.stage", request.put("may_create", mayCreate).put("may_replace", mayReplace));
-    return new StagedReplacement(at(identifier), spec);
-  }
-
-  private static String partitionColumn(Transform transform) {
-    NamedReference[] references = transform.references();
-    if (!transform.name().equals("identity")
-        || references.length != 1
-        || references[0].fieldNames().length != 1) {
-      throw Bridge.failure(
-          "Partitioning by "
-              + transform.describe()
-              + " is not supported: partition by top-level columns, and set "
-              + "TBLPROPERTIES('bucket'='<count>', 'bucket-key'='<columns>') for buckets");
-    }
-    return references[0].fieldNames()[0];
+    return new StagedReplacement(requests.at(identifier), spec);
   }
 
   @Override
   public Table alterTable(Identifier identifier, TableChange... changes) {
-    ObjectNode request = at(identifier);
+    ObjectNode request = requests.at(identifier);
     TableChanges.write(changes, request.putArray("changes"));
     return table(identifier, Bridge.ask("table.alter", request));
   }
 
   @Override
   public boolean dropTable(Identifier identifier) {
-    return Bridge.ask("table.drop", at(identifier)).asBoolean();
+    return Bridge.ask("table.drop", requests.at(identifier)).asBoolean();
   }
 
   @Override
   public void renameTable(Identifier from, Identifier to) {
-    ObjectNode request = at(from);
+    ObjectNode request = requests.at(from);
     ObjectNode target = request.putObject("to").put("name", to.name());
     target.set("namespace", Bridge.JSON.valueToTree(to.namespace()));
     Bridge.ask("table.rename", request);
@@ -360,7 +265,8 @@ public final class LockgateCatalog
   }
 
   private String[][] namespaces(String[] namespace) {
-    return Bridge.JSON.convertValue(Bridge.ask("namespace.list", in(namespace)), String[][].class);
+    return Bridge.JSON.convertValue(
+        Bridge.ask("namespace.list", requests.in(namespace)), String[][].class);
   }
 
   private void requireNamespace(String[] namespace) throws NoSuchNamespaceException {
@@ -370,8 +276,8 @@ public final class LockgateCatalog
   @Override
   public Map<String, String> loadNamespaceMetadata(String[] namespace)
       throws NoSuchNamespaceException {
-    JsonNode metadata = Bridge.ask("namespace.load", in(namespace));
-    if (metadata.isNull() || metadata.isMissingNode()) {
+    JsonNode metadata = Bridge.ask("namespace.load", requests.in(namespace));
+    if (metadata.isNull()) {
       throw new NoSuchNamespaceException(namespace);
     }
     Map<String, String> out = new HashMap<>();
@@ -381,14 +287,14 @@ public final class LockgateCatalog
 
   @Override
   public void createNamespace(String[] namespace, Map<String, String> metadata) {
-    ObjectNode request = in(namespace);
+    ObjectNode request = requests.in(namespace);
     request.set("properties", Bridge.JSON.valueToTree(metadata));
     Bridge.ask("namespace.create", request);
   }
 
   @Override
   public void alterNamespace(String[] namespace, NamespaceChange... changes) {
-    ObjectNode request = in(namespace);
+    ObjectNode request = requests.in(namespace);
     ObjectNode all = request.putObject("changes");
     for (NamespaceChange change : changes) {
       if (change instanceof NamespaceChange.SetProperty set) {
@@ -402,19 +308,20 @@ public final class LockgateCatalog
 
   @Override
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    return Bridge.ask("namespace.drop", in(namespace).put("cascade", cascade)).asBoolean();
+    return Bridge.ask("namespace.drop", requests.in(namespace).put("cascade", cascade)).asBoolean();
   }
 
   // --- procedures ---
 
   @Override
   public UnboundProcedure loadProcedure(Identifier identifier) {
-    return new Procedures.Unbound(at(identifier), Bridge.ask("procedure.load", at(identifier)));
+    return new Procedures.Unbound(
+        requests.at(identifier), Bridge.ask("procedure.load", requests.at(identifier)));
   }
 
   @Override
   public Identifier[] listProcedures(String[] namespace) {
-    JsonNode procedures = Bridge.ask("procedure.list", in(namespace)).get("procedures");
+    JsonNode procedures = Bridge.ask("procedure.list", requests.in(namespace)).get("procedures");
     Identifier[] out = new Identifier[procedures.size()];
     for (int i = 0; i < out.length; i++) {
       JsonNode procedure = procedures.get(i);

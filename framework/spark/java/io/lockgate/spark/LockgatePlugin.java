@@ -79,7 +79,7 @@ public final class LockgatePlugin implements SparkPlugin {
     JsonNode error = answer.get("error");
     if (error != null) {
       throw new DriverLink.RefusedException(
-          error.path("type").asText(), error.path("message").asText());
+          error.get("type").asText(), error.get("message").asText());
     }
     return answer.get("ok");
   }

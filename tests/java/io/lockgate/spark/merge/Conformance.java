@@ -144,7 +144,15 @@ public final class Conformance {
       ObjectNode begin =
           Bridge.JSON.createObjectNode().put("write_id", "w").put("location", folder);
       ObjectNode field = begin.putArray("fields").addObject().put("name", "v").put("id", 0);
-      field.set("type", each.get("spark"));
+      field.putNull("precision").set("type", each.get("spark"));
+      begin.put("compression", "zstd").put("target_file_size", 128L << 20);
+      begin.put("dictionaries", true).put("first_sequence", 0);
+      begin.put("partition_default_name", "none").put("partition_legacy_name", true);
+      List.of("bucket", "merge_plan", "kinds", "encrypt", "mask", "key_scope")
+          .forEach(begin::putNull);
+      begin.putArray("partition_keys");
+      begin.putArray("primary_key");
+      begin.putObject("sequence").put("descending", false).putArray("columns");
       ObjectNode kept = begin.putObject("stats");
       if (!each.get("kept").isNull()) {
         kept.set("v", each.get("kept"));

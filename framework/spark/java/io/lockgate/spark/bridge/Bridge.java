@@ -85,9 +85,9 @@ public final class Bridge {
     JsonNode reply = reply(asked, operation, request);
     JsonNode error = reply.get("error");
     if (error != null) {
-      throw Failure.thrown(error.path("message").asText(), error.path("type").asText(), null);
+      throw Failure.thrown(error.get("message").asText(), error.get("type").asText(), null);
     }
-    return reply.path("ok");
+    return Shapes.checked(operation, reply.get("ok"));
   }
 
   private static JsonNode reply(PythonSide asked, String operation, ObjectNode request) {

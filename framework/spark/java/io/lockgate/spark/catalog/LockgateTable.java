@@ -74,7 +74,7 @@ public abstract class LockgateTable extends LoadedTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LockgateScanBuilder(this, request(options), false);
+    return new LockgateScanBuilder(this, scanRequest(options), false);
   }
 
   @Override

@@ -41,7 +41,8 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     // Strict: what is read here decides what is written, so a masked value must not be taken for
     // the truth.
-    return new LockgateScanBuilder(table, table.request(options).put("changes_rows", true), true);
+    return new LockgateScanBuilder(
+        table, table.scanRequest(options).put("changes_rows", true), true);
   }
 
   /**

@@ -23,7 +23,7 @@ public final class Procedures {
    * DESCRIBE PROCEDURE shows only name and description, so the description ends with the signature.
    */
   private static String describe(JsonNode spec) {
-    StringBuilder out = new StringBuilder(spec.path("description").asText(""));
+    StringBuilder out = new StringBuilder(spec.get("description").asText());
     out.append(out.length() == 0 ? "" : " ")
         .append("Signature: ")
         .append(spec.get("signature").asText());
@@ -84,12 +84,10 @@ public final class Procedures {
         DataType type = DataType.fromDDL(parameter.get("type").asText());
         ProcedureParameter.Builder builder =
             ProcedureParameter.in(parameter.get("name").asText(), type);
-        if (parameter.hasNonNull("default")) {
+        if (!parameter.get("default").isNull()) {
           builder.defaultValue(parameter.get("default").asText());
         }
-        if (parameter.hasNonNull("comment")) {
-          builder.comment(parameter.get("comment").asText());
-        }
+        builder.comment(parameter.get("comment").asText());
         out[i] = builder.build();
       }
       return out;

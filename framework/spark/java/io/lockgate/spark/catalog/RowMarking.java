@@ -31,7 +31,8 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     // Strict: what is read here decides what is written, so a masked value must not be taken for
     // the truth.
-    return new LockgateScanBuilder(table, table.request(options).put("changes_rows", true), true);
+    return new LockgateScanBuilder(
+        table, table.scanRequest(options).put("changes_rows", true), true);
   }
 
   @Override

@@ -23,10 +23,7 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
 
   private static ObjectNode staged(ObjectNode request, JsonNode spec) {
     ObjectNode out = request.deepCopy().put("name", spec.get("place").asText());
-    if (spec.has("replacement")) {
-      out.set("replacement", spec.get("replacement"));
-    }
-    return out;
+    return out.set("replacement", spec.get("replacement"));
   }
 
   /** None: under its name there still is the other table, and Spark would compare with that one. */

@@ -35,8 +35,8 @@ public final class SystemTable implements SupportsRead {
     this.request = request;
     this.name = spec.get("name").asText();
     this.schema = Values.schemaFromJson(spec.get("schema"));
-    this.single = spec.path("single_row").asBoolean();
-    this.selects = spec.path("selects");
+    this.single = spec.get("single_row").asBoolean();
+    this.selects = spec.get("selects");
   }
 
   @Override

@@ -60,10 +60,11 @@ public final class TableChanges {
   }
 
   private static void write(TableChange.ColumnPosition position, ObjectNode out) {
-    if (position instanceof TableChange.After after) {
-      out.putObject("position").put("after", after.column());
-    } else if (position != null) {
-      out.putObject("position").put("first", true);
+    if (position == null) {
+      out.putNull("position");
+    } else {
+      String before = position instanceof TableChange.After after ? after.column() : null;
+      out.putObject("position").put("after", before);
     }
   }
 }

@@ -34,10 +34,10 @@ public final class ViewTable extends LockgateTable {
   private final RowView view;
   private final StructType shown;
 
-  public ViewTable(ObjectNode request, JsonNode spec) {
+  public ViewTable(ObjectNode request, JsonNode spec, JsonNode shown) {
     super(request, spec);
-    this.view = RowView.of(spec.get("view").asText());
-    this.shown = Values.schemaFromJson(spec.get("view_schema"));
+    this.view = RowView.of(shown.get("suffix").asText());
+    this.shown = Values.schemaFromJson(shown.get("schema"));
   }
 
   @Override
@@ -97,7 +97,7 @@ public final class ViewTable extends LockgateTable {
   /** Offers Python those filters alone that are of the table's own columns. */
   private final class ViewScanBuilder extends LockgateScanBuilder {
     ViewScanBuilder(CaseInsensitiveStringMap options) {
-      super(ViewTable.this, request(options), false);
+      super(ViewTable.this, scanRequest(options), false);
       pruneColumns(shown);
     }
 

@@ -135,22 +135,27 @@ final class WriteJob {
   }
 
   void commit(Long epoch, WriterCommitMessage[] messages) {
-    end("write.commit", epoch, messages);
-  }
-
-  void abort(Long epoch, WriterCommitMessage[] messages) {
-    if (writeId != null) {
-      end("write.abort", epoch, messages);
-    }
-  }
-
-  private void end(String operation, Long epoch, WriterCommitMessage[] messages) {
-    ObjectNode request = request().put("write_id", writeId).put("epoch", epoch);
-    if (rewritten != null && operation.equals("write.commit")) {
+    ObjectNode request = end(epoch, messages);
+    if (rewritten != null) {
       request.put("base_snapshot_id", rewritten.get().snapshotId());
       request.put("base_commit_id", table.snapshotCommit());
       request.set("replaced", rewritten.get().fileNames());
     }
+    JsonNode snapshot = Bridge.ask("write.commit", request).get("snapshot_id");
+    if (!snapshot.isNull()) {
+      noteCommit(snapshot.asLong());
+    }
+  }
+
+  void abort(Long epoch, WriterCommitMessage[] messages) {
+    if (writeId != null) {
+      Bridge.ask("write.abort", end(epoch, messages));
+    }
+  }
+
+  private ObjectNode end(Long epoch, WriterCommitMessage[] messages) {
+    ObjectNode request = request().put("write_id", writeId).put("epoch", epoch);
+    request.putNull("replaced");
     if (marks) {
       request
           .put("base_snapshot_id", table.snapshotId())
@@ -164,10 +169,7 @@ final class WriteJob {
         add(files, ((FilesWritten) message).json());
       }
     }
-    JsonNode reply = Bridge.ask(operation, request);
-    if (reply != null && reply.hasNonNull("snapshot_id")) {
-      noteCommit(reply.get("snapshot_id").asLong());
-    }
+    return request;
   }
 
   /** Spark does not say which snapshot a write has made, so it is noted for the lineage. */

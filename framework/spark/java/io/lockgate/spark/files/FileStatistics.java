@@ -34,7 +34,7 @@ public final class FileStatistics {
     public static Mode of(JsonNode mode) {
       return new Mode(
           mode.get("bounds").asBoolean(),
-          mode.hasNonNull("length") ? mode.get("length").asInt() : Integer.MAX_VALUE);
+          mode.get("length").isNull() ? Integer.MAX_VALUE : mode.get("length").asInt());
     }
   }
 

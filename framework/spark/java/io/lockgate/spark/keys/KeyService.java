@@ -102,7 +102,7 @@ public final class KeyService {
         .put("algorithm", algorithm)
         .put("encrypted", wrapped);
     JsonNode reply = ask("keys.unwrap", request);
-    if (reply.path("missing").asBoolean()) {
+    if (reply.get("plain").isNull()) {
       return null;
     }
     SecretKeySpec key = new SecretKeySpec(bytes(reply, "plain"), "AES");
@@ -126,13 +126,16 @@ public final class KeyService {
    * no question.
    */
   public static Created create(String scope, String name) {
-    return create(Bridge.JSON.createObjectNode().put("scope", scope).put("name", name));
+    return create(asked(scope, name).putNull("version").putNull("algorithm"));
   }
 
   /** Makes a local key under one version of the named master key. */
   public static Created create(String scope, String name, int version, String algorithm) {
-    ObjectNode request = Bridge.JSON.createObjectNode().put("scope", scope).put("name", name);
-    return create(request.put("version", version).put("algorithm", algorithm));
+    return create(asked(scope, name).put("version", version).put("algorithm", algorithm));
+  }
+
+  private static ObjectNode asked(String scope, String name) {
+    return Bridge.JSON.createObjectNode().put("scope", scope).put("name", name);
   }
 
   private static Created create(ObjectNode request) {

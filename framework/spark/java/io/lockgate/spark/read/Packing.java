@@ -48,18 +48,18 @@ public final class Packing {
    */
   public static Packing of(
       SparkSession spark, ScanSpec spec, JsonNode plan, boolean mayKeepBuckets) {
-    JsonNode sizes = plan.path("split_sizes");
+    JsonNode sizes = plan.get("split_sizes");
     long openCost =
-        sizes.hasNonNull("open_file_cost")
-            ? sizes.get("open_file_cost").asLong()
-            : spark.sessionState().conf().filesOpenCostInBytes();
+        sizes.get("open_file_cost").isNull()
+            ? spark.sessionState().conf().filesOpenCostInBytes()
+            : sizes.get("open_file_cost").asLong();
     long most =
-        sizes.hasNonNull("target_size")
-            ? sizes.get("target_size").asLong()
-            : sparksSize(spark, plan, openCost);
+        sizes.get("target_size").isNull()
+            ? sparksSize(spark, plan, openCost)
+            : sizes.get("target_size").asLong();
     boolean bucketed =
         mayKeepBuckets
-            && plan.hasNonNull("bucketing")
+            && !plan.get("bucketing").isNull()
             && spark.sessionState().conf().v2BucketingEnabled();
     Packing packing = new Packing(spec, most, openCost, bucketed);
     return bucketed && !packing.keepsWithEase(plan, spark.sparkContext().defaultParallelism())

@@ -41,19 +41,20 @@ public final class ScanSpec implements Serializable {
     this.table = table;
     this.tableSchema = tableSchema;
     this.readSchema = readSchema;
-    this.fieldIds = fieldIds(plan.path("schemas"));
-    plan.path("schemas")
+    this.fieldIds = fieldIds(plan.get("schemas"));
+    plan.get("schemas")
         .properties()
         .forEach(schema -> types.put(Long.valueOf(schema.getKey()), typesIn(schema.getValue())));
-    this.schemaId =
-        plan.hasNonNull("schema_id") ? plan.get("schema_id").asLong() : highest(fieldIds);
-    this.mergePlan = plan.hasNonNull("merge_plan") ? MergePlan.of(plan.get("merge_plan")) : null;
-    this.keyScope = plan.hasNonNull("key_scope") ? plan.get("key_scope").asText() : null;
-    this.integrity = Integrity.of(plan.path("integrity").asText("verify"));
+    this.schemaId = plan.get("schema_id").asLong();
+    JsonNode merge = plan.get("merge_plan");
+    this.mergePlan = merge.isNull() ? null : MergePlan.of(merge);
+    this.keyScope = plan.get("key_scope").textValue();
+    this.integrity = Integrity.of(plan.get("integrity").asText());
     this.filters = filters.clone();
-    plan.path("bucketing")
-        .path("partition_columns")
-        .forEach(name -> partitionColumns.add(name.asText()));
+    JsonNode bucketing = plan.get("bucketing");
+    if (!bucketing.isNull()) {
+      bucketing.get("partition_columns").forEach(name -> partitionColumns.add(name.asText()));
+    }
   }
 
   /**
@@ -83,7 +84,7 @@ public final class ScanSpec implements Serializable {
                         String name = field.get("name").asText();
                         ids.put(name, field.get("id").asInt());
                         field
-                            .path("inside")
+                            .get("inside")
                             .forEach(
                                 inner ->
                                     ids.put(
@@ -97,9 +98,7 @@ public final class ScanSpec implements Serializable {
   private static Map<Integer, DataType> typesIn(JsonNode fields) {
     Map<Integer, DataType> types = new HashMap<>();
     for (JsonNode field : fields) {
-      if (field.hasNonNull("type")) {
-        types.put(field.get("id").asInt(), DataType.fromJson(field.get("type").toString()));
-      }
+      types.put(field.get("id").asInt(), DataType.fromJson(field.get("type").toString()));
     }
     return types;
   }
@@ -108,10 +107,6 @@ public final class ScanSpec implements Serializable {
     StringBuilder path = new StringBuilder(column);
     parts.forEach(part -> path.append(Columns.SEPARATOR).append(part.asText()));
     return path.toString();
-  }
-
-  private static long highest(Map<Long, Map<String, Integer>> schemas) {
-    return schemas.keySet().stream().mapToLong(Long::longValue).max().orElse(0);
   }
 
   /** The table's name, for messages. */
@@ -148,17 +143,17 @@ public final class ScanSpec implements Serializable {
   }
 
   private void cut(JsonNode split, long most, List<SplitSpec> pieces) {
-    Map<String, Serializable> partition = SplitSpec.partition(split.path("partition"), tableSchema);
-    int bucket = split.path("bucket").asInt();
+    Map<String, Serializable> partition = SplitSpec.partition(split.get("partition"), tableSchema);
+    int bucket = split.get("bucket").asInt();
     if (isOfFile(FileColumns.PARTITION)) {
       partition.put(
-          FileColumns.PARTITION, UTF8String.fromString(split.path("partition_text").asText()));
+          FileColumns.PARTITION, UTF8String.fromString(split.get("partition_text").asText()));
     }
     if (isOfFile(FileColumns.BUCKET)) {
       partition.put(FileColumns.BUCKET, bucket);
     }
     List<SplitSpec.DataFile> files = SplitSpec.files(split.get("files"));
-    if (split.path("merge").asBoolean()) {
+    if (split.get("merge").asBoolean()) {
       if (mergePlan == null) {
         throw new IllegalArgumentException("the plan holds files to merge but no merge_plan");
       }

@@ -65,7 +65,7 @@ public record SplitSpec(
                 new DataFile(
                     file.get("path").asText(),
                     file.get("size").asLong(),
-                    file.path("schema_id").asLong(0),
+                    file.get("schema_id").asLong(),
                     deleted(file),
                     number(file, "first_row_id"),
                     number(file, "sequence"))));
@@ -73,12 +73,12 @@ public record SplitSpec(
   }
 
   private static Long number(JsonNode file, String name) {
-    return file.hasNonNull(name) ? file.get(name).asLong() : null;
+    return file.get(name).isNull() ? null : file.get(name).asLong();
   }
 
   private static DeletedRows.Location deleted(JsonNode file) {
-    JsonNode vector = file.path("vector");
-    return !vector.isObject()
+    JsonNode vector = file.get("vector");
+    return vector.isNull()
         ? null
         : new DeletedRows.Location(
             vector.get("path").asText(),

@@ -111,7 +111,7 @@ public final class FlowCheck {
       ObjectNode ask = asked(table.request(), found);
       ask.put("made", inner instanceof StagedReplacement).put("stream", stream);
       JsonNode reply = Bridge.ask("write.flow", ask);
-      if (reply.hasNonNull("schema_id")) {
+      if (!reply.get("schema_id").isNull()) {
         table.writtenUnder(reply.get("schema_id").asLong());
       }
     }
@@ -136,7 +136,8 @@ public final class FlowCheck {
     Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
     if (!found.isEmpty()) {
       Bridge.ask(
-          "write.flow", asked(Bridge.object(), found).put("path", path).put("encrypt", encrypt));
+          "write.flow_to_files",
+          asked(Bridge.object(), found).put("path", path).put("encrypt", encrypt));
     }
   }
 

@@ -40,13 +40,13 @@ final class ColumnEstimates {
 
   private record Estimate(JsonNode estimate, DataType type) implements ColumnStatistics {
     private OptionalLong number(String name) {
-      return estimate.hasNonNull(name)
-          ? OptionalLong.of(estimate.get(name).asLong())
-          : OptionalLong.empty();
+      return estimate.get(name).isNull()
+          ? OptionalLong.empty()
+          : OptionalLong.of(estimate.get(name).asLong());
     }
 
     private Optional<Object> bound(String name) {
-      if (!estimate.hasNonNull(name)) {
+      if (estimate.get(name).isNull()) {
         return Optional.empty();
       }
       long value = estimate.get(name).asLong();

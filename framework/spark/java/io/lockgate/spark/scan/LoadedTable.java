@@ -26,10 +26,8 @@ public abstract class LoadedTable {
     this.request = request;
     // What is asked later is about this very table, under the schema that the query is analysed
     // with.
-    if (spec.hasNonNull("table_id")) {
-      request.set("table_id", spec.get("table_id"));
-      request.set("schema_id", spec.get("schema_id"));
-    }
+    request.set("table_id", spec.get("table_id"));
+    request.set("schema_id", spec.get("schema_id"));
     this.spec = spec;
     this.schema = Values.schemaFromJson(spec.get("schema"));
   }
@@ -41,8 +39,12 @@ public abstract class LoadedTable {
 
   public ObjectNode request(CaseInsensitiveStringMap options) {
     ObjectNode out = request();
-    out.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
-    return timeTravel() ? out.put("time_travel", true) : out;
+    return out.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+  }
+
+  /** A request to scan this table, to be completed. */
+  public ObjectNode scanRequest(CaseInsensitiveStringMap options) {
+    return request(options).put("time_travel", timeTravel()).put("changes_rows", false);
   }
 
   /**
@@ -55,7 +57,7 @@ public abstract class LoadedTable {
 
   private List<String> names(String property) {
     List<String> out = new ArrayList<>();
-    spec.path(property).forEach(name -> out.add(name.asText()));
+    spec.get(property).forEach(name -> out.add(name.asText()));
     return out;
   }
 
@@ -71,8 +73,8 @@ public abstract class LoadedTable {
    * Returns why a statement (DELETE, UPDATE, MERGE) would not do what it says; null where it does.
    */
   public String whyRefused(String statement) {
-    JsonNode reason = spec.path("refused_statements").path(statement);
-    return reason.isTextual() ? reason.asText() : null;
+    JsonNode reason = spec.get("refused_statements").get(statement);
+    return reason == null ? null : reason.asText();
   }
 
   public List<String> sequenceFields() {
@@ -91,24 +93,26 @@ public abstract class LoadedTable {
 
   /** Tells whether rows are deleted where they lie, by deletion vectors. */
   public boolean marksRows() {
-    return spec.path("marks_rows").asBoolean();
+    return spec.get("marks_rows").asBoolean();
   }
 
   /** The columns whose values choose the bucket; empty if the table has no fixed buckets. */
   public List<String> bucketKey() {
     List<String> out = new ArrayList<>();
-    spec.path("bucket").path("columns").forEach(name -> out.add(name.asText()));
+    if (!spec.get("bucket").isNull()) {
+      spec.get("bucket").get("columns").forEach(name -> out.add(name.asText()));
+    }
     return out;
   }
 
   /** The number of buckets, or 0 if the table has no fixed buckets. */
   public int bucketCount() {
-    return spec.path("bucket").path("count").asInt(0);
+    return spec.get("bucket").isNull() ? 0 : spec.get("bucket").get("count").asInt();
   }
 
   /** The bytes at which a writer starts a new file. */
   public long targetFileSize() {
-    return spec.path("target_file_size").asLong();
+    return spec.get("target_file_size").asLong();
   }
 
   public StructType structType() {
@@ -117,12 +121,12 @@ public abstract class LoadedTable {
 
   /** The snapshot to read: 0 is the state before the first snapshot. */
   public long snapshotId() {
-    return spec.path("snapshot_id").asLong(0);
+    return spec.get("snapshot_id").asLong();
   }
 
   /** Tells whether a query asked for this state of the table, instead of getting the newest. */
   public boolean timeTravel() {
-    return spec.path("time_travel").asBoolean();
+    return spec.get("time_travel").asBoolean();
   }
 
   /**
@@ -143,7 +147,7 @@ public abstract class LoadedTable {
    * none yet.
    */
   public String snapshotCommit() {
-    return spec.path("commit_id").asText(null);
+    return spec.get("commit_id").textValue();
   }
 
   /**
@@ -175,7 +179,7 @@ public abstract class LoadedTable {
 
   // Spark 4.1 and newer compare these two to notice that a table changed under a query.
   public String id() {
-    return spec.path("table_id").asText(null);
+    return spec.get("table_id").textValue();
   }
 
   /** The tables whose rows decide what is written here, if a query reads them. */
@@ -189,7 +193,7 @@ public abstract class LoadedTable {
 
   public Map<String, String> properties() {
     Map<String, String> out = new HashMap<>();
-    spec.path("properties")
+    spec.get("properties")
         .properties()
         .forEach(entry -> out.put(entry.getKey(), entry.getValue().asText()));
     return out;

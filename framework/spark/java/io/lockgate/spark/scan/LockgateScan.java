@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.LongLists;
 import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.TaskFilters;
 import io.lockgate.spark.files.FileColumns;
@@ -13,17 +12,12 @@ import io.lockgate.spark.read.Packing;
 import io.lockgate.spark.read.ScanSpec;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.OptionalLong;
-import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -61,8 +55,7 @@ public final class LockgateScan
   private final ObjectNode request;
   private final boolean wholeFiles;
   private boolean choosesFiles = true;
-  private Predicate[] runtime = new Predicate[0];
-  private Set<String> files;
+  private LateFilters late = LateFilters.NONE;
   private JsonNode first;
   private JsonNode plan;
   private Packing packing;
@@ -113,11 +106,9 @@ public final class LockgateScan
   public synchronized JsonNode plan() {
     if (plan == null) {
       ObjectNode ask = request.deepCopy().put("scan_id", scanId);
-      ask.set("runtime_filters", Predicates.toJson(runtime));
-      if (files != null) {
-        ask.set("files", Bridge.JSON.valueToTree(files));
-      }
-      if (ask.path("options").has(SNAPSHOT_SOURCE)) {
+      late.put(ask);
+      ask.putNull("properties");
+      if (ask.get("options").has(SNAPSHOT_SOURCE)) {
         // A plugin chooses the snapshot, for each micro-batch one.
         MicroBatch.put(ask, SparkSession.active().sparkContext());
       }
@@ -146,7 +137,7 @@ public final class LockgateScan
   public boolean timeTravel() {
     boolean named =
         request
-            .path("options")
+            .get("options")
             .propertyStream()
             .anyMatch(option -> !option.getKey().startsWith(SPLIT_OPTIONS));
     return named || table.timeTravel();
@@ -154,7 +145,7 @@ public final class LockgateScan
 
   /** From now on a missing key is an error: what is read decides what is written. */
   public synchronized void requireStrict() {
-    if (!request.path("strict").asBoolean()) {
+    if (!request.get("strict").asBoolean()) {
       request.put("strict", true);
       first = null;
       plan = null;
@@ -173,7 +164,8 @@ public final class LockgateScan
   /** Raises an error if a key is missing that the rows of this scan need to be what they seem. */
   public void requireKeys() {
     ObjectNode ask = request.deepCopy().put("scan_id", scanId).put("strict", true);
-    ask.set("runtime_filters", Predicates.toJson(new Predicate[0]));
+    LateFilters.NONE.put(ask);
+    ask.put("estimates", false).putNull("properties");
     Bridge.ask("scan.plan", ask);
   }
 
@@ -195,13 +187,12 @@ public final class LockgateScan
   public synchronized boolean fitsOnDriver() {
     boolean plain =
         !wholeFiles
-            && !request.path("strict").asBoolean()
-            && runtime.length == 0
-            && files == null
-            && !request.path("options").has(SNAPSHOT_SOURCE)
+            && !request.get("strict").asBoolean()
+            && late.equals(LateFilters.NONE)
+            && !request.get("options").has(SNAPSHOT_SOURCE)
             && SparkSession.active().sparkContext().getLocalProperty("streaming.sql.batchId")
                 == null;
-    return plain && plan().path("on_driver").asBoolean();
+    return plain && plan().get("on_driver").asBoolean();
   }
 
   /**
@@ -229,11 +220,11 @@ public final class LockgateScan
   public String description() {
     return table.name()
         + " snapshot="
-        + request.path("snapshot_id").asText()
+        + request.get("snapshot_id").asText()
         + " accepted="
         + Arrays.toString(accepted)
-        + (request.path("limit").isNull() ? "" : " limit=" + request.get("limit").asText())
-        + (request.path("order").isEmpty() ? "" : " order=" + orderText());
+        + (request.get("limit").isNull() ? "" : " limit=" + request.get("limit").asText())
+        + (request.get("order").isEmpty() ? "" : " order=" + orderText());
   }
 
   private String orderText() {
@@ -313,9 +304,10 @@ public final class LockgateScan
 
       @Override
       public Map<NamedReference, ColumnStatistics> columnStats() {
-        return view != null
+        JsonNode columns = planned.get("columns");
+        return view != null || columns.isNull()
             ? Map.of()
-            : ColumnEstimates.of(planned.path("columns"), table.structType());
+            : ColumnEstimates.of(columns, table.structType());
       }
     };
   }
@@ -338,7 +330,7 @@ public final class LockgateScan
   }
 
   public long snapshotId() {
-    return request.path("snapshot_id").asLong();
+    return request.get("snapshot_id").asLong();
   }
 
   /**
@@ -365,30 +357,8 @@ public final class LockgateScan
 
   @Override
   public synchronized void filter(Predicate[] predicates) {
-    runtime =
-        Arrays.stream(predicates)
-            .filter(predicate -> !isOfPaths(predicate))
-            .map(LongLists::shortened)
-            .toArray(Predicate[]::new);
-    files = null;
-    for (Predicate predicate : predicates) {
-      if (isOfPaths(predicate)) {
-        files = files == null ? new HashSet<>() : files;
-        for (Expression path :
-            Arrays.asList(predicate.children()).subList(1, predicate.children().length)) {
-          files.add(String.valueOf(((Literal<?>) path).value()));
-        }
-      }
-    }
+    late = LateFilters.of(predicates, wholeFiles);
     plan = null;
-  }
-
-  /** Tells whether a filter says which files have rows to change. */
-  private boolean isOfPaths(Predicate predicate) {
-    return wholeFiles
-        && predicate.name().equals("IN")
-        && predicate.children()[0] instanceof NamedReference column
-        && Arrays.equals(column.fieldNames(), new String[] {FileColumns.PATH});
   }
 
   @Override
@@ -397,8 +367,7 @@ public final class LockgateScan
         && scan.request.equals(request)
         && scan.shown.equals(shown)
         && scan.wholeFiles == wholeFiles
-        && Objects.equals(scan.files, files)
-        && Arrays.equals(scan.runtime, runtime);
+        && scan.late.equals(late);
   }
 
   @Override

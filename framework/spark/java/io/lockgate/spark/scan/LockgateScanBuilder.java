@@ -76,10 +76,10 @@ public class LockgateScanBuilder
       ask.set("filters", Predicates.toJson(accepted));
       ask.set("aggregates", Predicates.toJson(wanted.aggregateExpressions()));
       ask.set("group_by", Predicates.toJson(wanted.groupByExpressions()));
-      answer = Bridge.ask("scan.aggregates", ask);
+      answer = Bridge.ask("scan.aggregates", ask).get("found");
       aggregation = wanted;
     }
-    return answer.get("applied").asBoolean();
+    return answered();
   }
 
   @Override
@@ -88,7 +88,7 @@ public class LockgateScanBuilder
   }
 
   private boolean answered() {
-    return answer != null && answer.get("applied").asBoolean();
+    return answer != null && !answer.isNull();
   }
 
   @Override

@@ -210,10 +210,13 @@ public final class DataFileWriter {
     if (spec.keyed()) {
       key(file.putArray("min_key"), firstKey);
       key(file.putArray("max_key"), lastKey);
-      file.put("min_sequence", firstSequence)
-          .put("max_sequence", lastSequence)
-          .put("delete_rows", deletes);
+    } else {
+      file.putArray("min_key");
+      file.putArray("max_key");
     }
+    file.put("min_sequence", spec.keyed() ? firstSequence : 0)
+        .put("max_sequence", spec.keyed() ? lastSequence : 0)
+        .put("delete_rows", deletes);
     statistics(file.putObject("stats"));
     return file;
   }

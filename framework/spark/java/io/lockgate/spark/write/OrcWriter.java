@@ -59,14 +59,7 @@ public abstract class OrcWriter implements DataWriter<InternalRow> {
   }
 
   /** One partition's bucket: the values of its partition columns, its number, its folder. */
-  record Bucket(ObjectNode partition, int number, String folder) {
-    /** The name of the bucket's entry in {@code first_sequence}. */
-    String sequenceKey() {
-      ArrayNode key = JsonNodeFactory.instance.arrayNode();
-      partition.forEach(key::add);
-      return key.add(number).toString();
-    }
-  }
+  record Bucket(ObjectNode partition, int number, String folder) {}
 
   Bucket describe(InternalRow row, int offset, int number) {
     ObjectNode values = JsonNodeFactory.instance.objectNode();

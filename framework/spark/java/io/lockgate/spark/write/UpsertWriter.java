@@ -214,7 +214,7 @@ final class UpsertWriter extends OrcWriter {
       InternalRow left = fold.finish(row);
       if (bucket == null) {
         bucket = describe(row, BEFORE, row.getInt(BUCKET));
-        sequence = spec().firstSequence(bucket.sequenceKey());
+        sequence = spec().firstSequence();
       }
       if (file == null) {
         file = open(bucket);

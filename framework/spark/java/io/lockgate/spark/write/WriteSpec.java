@@ -14,8 +14,6 @@ import org.apache.spark.sql.types.DataType;
 
 /** The knowledge that all writers of one query share; built from the reply of write.begin. */
 public final class WriteSpec implements Serializable {
-  private static final long DEFAULT_FILE_SIZE = 128L << 20;
-
   /**
    * A column of the table; {@code precision} is that of a type that has one, which Spark's type may
    * not tell.
@@ -37,7 +35,6 @@ public final class WriteSpec implements Serializable {
   private final Map<Integer, String> refusedKinds = new HashMap<>();
   private final int buckets;
   private final long firstSequence;
-  private final Map<String, Long> firstSequences;
   private final Map<String, FileStatistics.Mode> statistics;
   private final String encrypt;
   private final String mask;
@@ -52,45 +49,32 @@ public final class WriteSpec implements Serializable {
     writeId = begin.get("write_id").asText();
     location = begin.get("location").asText();
     fields = fields(begin.get("fields"));
-    partition = ordinals(begin.path("partition_keys"));
-    primaryKey = ordinals(begin.path("primary_key"));
+    partition = ordinals(begin.get("partition_keys"));
+    primaryKey = ordinals(begin.get("primary_key"));
     trimmedKey = without(primaryKey, partition);
-    JsonNode bucket = begin.path("bucket");
-    bucketKey = ordinals(bucket.path("columns"));
-    buckets = bucket.path("count").asInt(-1);
-    sequence = ordinals(begin.path("sequence").path("columns"));
-    descending = begin.path("sequence").path("descending").asBoolean(false);
-    mergePlan = begin.hasNonNull("merge_plan") ? MergePlan.of(begin.get("merge_plan")) : null;
-    JsonNode kinds = begin.path("kinds");
-    kindColumn = kinds.hasNonNull("column") ? ordinal(kinds.get("column").asText()) : -1;
-    kinds.path("dropped").forEach(kind -> droppedKinds.add(kind.asInt()));
-    kinds
-        .path("refused")
-        .properties()
-        .forEach(
-            kind -> refusedKinds.put(Integer.valueOf(kind.getKey()), kind.getValue().asText()));
-    JsonNode first = begin.path("first_sequence");
-    firstSequence = first.isObject() ? 0 : first.asLong(0);
-    firstSequences = new HashMap<>();
-    if (first.isObject()) {
-      first
-          .properties()
-          .forEach(entry -> firstSequences.put(entry.getKey(), entry.getValue().asLong()));
-    }
+    JsonNode bucket = begin.get("bucket");
+    bucketKey = bucket.isNull() ? new int[0] : ordinals(bucket.get("columns"));
+    buckets = bucket.isNull() ? -1 : bucket.get("count").asInt();
+    sequence = ordinals(begin.get("sequence").get("columns"));
+    descending = begin.get("sequence").get("descending").asBoolean();
+    JsonNode plan = begin.get("merge_plan");
+    mergePlan = plan.isNull() ? null : MergePlan.of(plan);
+    kindColumn = kinds(begin.get("kinds"));
+    firstSequence = begin.get("first_sequence").asLong();
     statistics = new HashMap<>();
     begin
-        .path("stats")
+        .get("stats")
         .properties()
         .forEach(
             column -> statistics.put(column.getKey(), FileStatistics.Mode.of(column.getValue())));
     encrypt = text(begin, "encrypt");
     mask = text(begin, "mask");
     keyScope = text(begin, "key_scope");
-    dictionaries = begin.path("dictionaries").asBoolean(true);
-    compression = begin.hasNonNull("compression") ? begin.get("compression").asText() : "zstd";
-    targetFileSize = sizeOf(begin.path("target_file_size"));
-    partitionDefaultName = begin.path("partition_default_name").asText("__DEFAULT_PARTITION__");
-    partitionLegacyName = begin.path("partition_legacy_name").asBoolean(true);
+    dictionaries = begin.get("dictionaries").asBoolean();
+    compression = begin.get("compression").asText();
+    targetFileSize = begin.get("target_file_size").asLong();
+    partitionDefaultName = begin.get("partition_default_name").asText();
+    partitionLegacyName = begin.get("partition_legacy_name").asBoolean();
   }
 
   /** Builds the specification from the reply of write.begin. */
@@ -107,7 +91,7 @@ public final class WriteSpec implements Serializable {
               field.get("name").asText(),
               field.get("id").asInt(),
               type,
-              field.path("precision").asInt(0)));
+              field.get("precision").asInt()));
     }
     return all;
   }
@@ -136,14 +120,23 @@ public final class WriteSpec implements Serializable {
   }
 
   private static String text(JsonNode node, String field) {
-    return node.hasNonNull(field) && !node.get(field).asText().isEmpty()
-        ? node.get(field).asText()
-        : null;
+    String text = node.get(field).textValue();
+    return text == null || text.isEmpty() ? null : text;
   }
 
-  private static long sizeOf(JsonNode size) {
-    long bytes = size.asLong(0);
-    return bytes > 0 ? bytes : DEFAULT_FILE_SIZE;
+  /** Notes which kinds of rows are not written; answers the column of a row's kind, or -1. */
+  private int kinds(JsonNode kinds) {
+    if (kinds.isNull()) {
+      return -1;
+    }
+    kinds.get("dropped").forEach(kind -> droppedKinds.add(kind.asInt()));
+    kinds
+        .get("refused")
+        .properties()
+        .forEach(
+            kind -> refusedKinds.put(Integer.valueOf(kind.getKey()), kind.getValue().asText()));
+    String column = kinds.get("column").textValue();
+    return column == null ? -1 : ordinal(column);
   }
 
   /** Returns what the names of all files of this write start with, after "data-". */
@@ -216,12 +209,9 @@ public final class WriteSpec implements Serializable {
     return buckets;
   }
 
-  /**
-   * The first free sequence number of a bucket, named by the JSON array of its partition values and
-   * its number.
-   */
-  long firstSequence(String bucket) {
-    return firstSequences.getOrDefault(bucket, firstSequence);
+  /** The first free sequence number. */
+  long firstSequence() {
+    return firstSequence;
   }
 
   /** Returns what is kept in manifests of a column, null where that is nothing. */

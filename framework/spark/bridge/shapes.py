@@ -1,0 +1,159 @@
+"""Shapes of messages: the typed dictionaries of operations as JSON, by which both sides check messages.
+
+A shape is `"text"`, `"number"`, `"boolean"` or `"any"`, or an object with one entry: `null or`, `list` and
+`map` (of any names) hold the shape of what is inside, `keys` the shape by name, `either` several shapes.
+`io.lockgate.spark.bridge.Shapes` reads them in the connector.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, Union
+
+Shape: TypeAlias = "str | dict[str, Any]"
+
+DECLARATION = Path(__file__).resolve().parents[1] / "java" / "META-INF" / "lockgate" / "bridge-messages.json"
+
+_LEAVES: dict[Any, str] = {
+    str: "text",
+    int: "number",
+    float: "number",
+    bool: "boolean",
+    Any: "any",
+}
+
+
+class Messages(NamedTuple):
+    """The shapes of what an operation is asked, and of what it answers."""
+
+    request: Shape
+    answer: Shape
+
+
+@cache
+def messages_of(operation: Callable[..., object]) -> Messages | None:
+    """Return the shapes that the signature of an operation declares; None if it takes any dictionary."""
+    function = inspect.unwrap(operation)
+    written = getattr(function, "__annotations__", {})
+    # Others of its annotations may name what only type checkers import.
+    wanted = types.SimpleNamespace(
+        __annotations__={name: written[name] for name in ("request", "return") if name in written}
+    )
+    hints = typing.get_type_hints(wanted, globalns=getattr(function, "__globals__", {}))
+    if not typing.is_typeddict(hints.get("request")):
+        return None
+    return Messages(shape_of(hints["request"]), shape_of(hints["return"]))
+
+
+def shape_of(annotation: Any) -> Shape:
+    """Return the shape of a type; TypeError for one that no message holds."""
+    if annotation in _LEAVES:
+        return _LEAVES[annotation]
+    if typing.is_typeddict(annotation):
+        return {"keys": {name: shape_of(each) for name, each in typing.get_type_hints(annotation).items()}}
+    origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is list:
+        return {"list": shape_of(inside[0])}
+    if origin in (dict, Mapping):
+        return {"map": shape_of(inside[1])}
+    if origin is Literal:
+        return {"is": inside[0]}
+    if origin in (Union, types.UnionType):
+        return _union([each for each in inside if each is not type(None)], len(inside))
+    raise TypeError(f"a message cannot hold {annotation}")
+
+
+def _union(kinds: list[Any], count: int) -> Shape:
+    shapes = [shape_of(each) for each in kinds]
+    shape = shapes[0] if len(shapes) == 1 else {"either": shapes}
+    return shape if len(kinds) == count else {"null or": shape}
+
+
+def fault_in(shape: Shape, value: object, path: str = "") -> str | None:
+    """Return what is wrong with a message, None if it has its shape.
+
+    Names that the shape does not have are no fault: who adds one need not wait for the other side.
+    """
+    if isinstance(shape, str):
+        return None if _is_leaf(shape, value) else f"{path or 'it'} is not a {shape}"
+    ((rule, inside),) = shape.items()
+    return _RULES[rule](inside, value, path)
+
+
+def _is_leaf(shape: str, value: object) -> bool:
+    if shape == "any":
+        return True
+    if shape == "boolean":
+        return isinstance(value, bool)
+    if shape == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, str)
+
+
+def _null_or(inside: Shape, value: object, path: str) -> str | None:
+    return None if value is None else fault_in(inside, value, path)
+
+
+def _list(inside: Shape, value: object, path: str) -> str | None:
+    if not isinstance(value, list | tuple):
+        return f"{path or 'it'} is not a list"
+    return _first(fault_in(inside, each, f"{path}[]") for each in value)
+
+
+def _map(inside: Shape, value: object, path: str) -> str | None:
+    if not isinstance(value, Mapping):
+        return f"{path or 'it'} is not an object"
+    return _first(fault_in(inside, each, f"{path}.*" if path else "*") for each in value.values())
+
+
+def _keys(inside: Mapping[str, Shape], value: object, path: str) -> str | None:
+    if not isinstance(value, Mapping):
+        return f"{path or 'it'} is not an object"
+    for name, shape in inside.items():
+        below = f"{path}.{name}" if path else name
+        if name not in value:
+            return f"{below} is missing"
+        fault = fault_in(shape, value[name], below)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _either(inside: list[Shape], value: object, path: str) -> str | None:
+    faults = [fault_in(shape, value, path) for shape in inside]
+    return None if None in faults else f"{path or 'it'} has none of its forms"
+
+
+def _is(inside: str, value: object, path: str) -> str | None:
+    return None if value == inside else f"{path} is not {inside!r}"
+
+
+def _first(faults: typing.Iterator[str | None]) -> str | None:
+    return next((fault for fault in faults if fault is not None), None)
+
+
+_RULES: dict[str, Callable[[Any, object, str], str | None]] = {
+    "null or": _null_or,
+    "list": _list,
+    "map": _map,
+    "keys": _keys,
+    "either": _either,
+    "is": _is,
+}
+
+
+def declaration(operations: Mapping[str, Callable[..., object]]) -> str:
+    """Return the text of the file in the jar: a line an operation."""
+    declared = {name: messages_of(operations[name]) for name in sorted(operations)}
+    lines = [
+        f"{json.dumps(name)}: {json.dumps({'request': each.request, 'answer': each.answer})}"
+        for name, each in declared.items()
+        if each is not None
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -1,0 +1,128 @@
+package io.lockgate.spark.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.Map;
+
+/**
+ * The shapes of Python's answers, as its operations declare them: {@code
+ * lockgate.framework.spark.bridge.shapes} says what a shape is.
+ *
+ * <p>An answer is checked where it arrives, so that whatever reads it finds what it looks for.
+ */
+public final class Shapes {
+  private static final String DECLARATION = "/META-INF/lockgate/bridge-messages.json";
+  private static final JsonNode DECLARED = read();
+
+  private Shapes() {}
+
+  /** Passes an answer on; an error names the operation and what is missing in it. */
+  static JsonNode checked(String operation, JsonNode answer) {
+    JsonNode messages = DECLARED.get(operation);
+    String fault = messages == null ? null : fault(messages.get("answer"), answer, "");
+    if (fault != null) {
+      throw Failure.thrown(
+          "Python's answer to '" + operation + "' is not as declared: " + fault,
+          "BridgeError",
+          null);
+    }
+    return answer;
+  }
+
+  /** What is wrong with a message, null if it has its shape. */
+  public static String fault(JsonNode shape, JsonNode value, String path) {
+    if (shape.isTextual()) {
+      return isLeaf(shape.textValue(), value)
+          ? null
+          : named(path) + " is not a " + shape.textValue();
+    }
+    Map.Entry<String, JsonNode> rule = shape.properties().iterator().next();
+    JsonNode inside = rule.getValue();
+    return switch (rule.getKey()) {
+      case "null or" -> value.isNull() ? null : fault(inside, value, path);
+      case "list" -> inList(inside, value, path);
+      case "map" -> inMap(inside, value, path);
+      case "keys" -> inKeys(inside, value, path);
+      case "either" -> inEither(inside, value, path);
+      case "is" -> value.equals(inside) ? null : path + " is not '" + inside.textValue() + "'";
+      default -> throw new IllegalStateException("no rule of shapes: " + rule.getKey());
+    };
+  }
+
+  private static boolean isLeaf(String leaf, JsonNode value) {
+    return switch (leaf) {
+      case "any" -> true;
+      case "boolean" -> value.isBoolean();
+      case "number" -> value.isNumber();
+      default -> value.isTextual();
+    };
+  }
+
+  private static String inList(JsonNode inside, JsonNode value, String path) {
+    if (!value.isArray()) {
+      return named(path) + " is not a list";
+    }
+    for (JsonNode each : value) {
+      String fault = fault(inside, each, path + "[]");
+      if (fault != null) {
+        return fault;
+      }
+    }
+    return null;
+  }
+
+  private static String inMap(JsonNode inside, JsonNode value, String path) {
+    if (!value.isObject()) {
+      return named(path) + " is not an object";
+    }
+    for (JsonNode each : value) {
+      String fault = fault(inside, each, below(path, "*"));
+      if (fault != null) {
+        return fault;
+      }
+    }
+    return null;
+  }
+
+  private static String inKeys(JsonNode inside, JsonNode value, String path) {
+    if (!value.isObject()) {
+      return named(path) + " is not an object";
+    }
+    for (Map.Entry<String, JsonNode> key : inside.properties()) {
+      String below = below(path, key.getKey());
+      JsonNode found = value.get(key.getKey());
+      String fault = found == null ? below + " is missing" : fault(key.getValue(), found, below);
+      if (fault != null) {
+        return fault;
+      }
+    }
+    return null;
+  }
+
+  private static String inEither(JsonNode inside, JsonNode value, String path) {
+    for (JsonNode shape : inside) {
+      if (fault(shape, value, path) == null) {
+        return null;
+      }
+    }
+    return named(path) + " has none of its forms";
+  }
+
+  private static String below(String path, String name) {
+    return path.isEmpty() ? name : path + "." + name;
+  }
+
+  private static String named(String path) {
+    return path.isEmpty() ? "it" : path;
+  }
+
+  private static JsonNode read() {
+    try (InputStream in = Shapes.class.getResourceAsStream(DECLARATION)) {
+      return Bridge.JSON.readTree(in);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

@@ -1,0 +1,53 @@
+package io.lockgate.spark.scan;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.LongLists;
+import io.lockgate.spark.bridge.Predicates;
+import io.lockgate.spark.files.FileColumns;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+
+/**
+ * The filters of a scan that are known only at run time: on its columns, and on the paths of files
+ * that have rows to change; {@code files} is null where all files are read.
+ */
+record LateFilters(List<Predicate> predicates, Set<String> files) {
+  static final LateFilters NONE = new LateFilters(List.of(), null);
+
+  /** Filters on paths are told from others where whole files are written again. */
+  static LateFilters of(Predicate[] offered, boolean wholeFiles) {
+    List<Predicate> ofPaths =
+        Arrays.stream(offered).filter(each -> wholeFiles && isOfPaths(each)).toList();
+    List<Predicate> others =
+        Arrays.stream(offered)
+            .filter(each -> !ofPaths.contains(each))
+            .map(LongLists::shortened)
+            .toList();
+    return new LateFilters(others, ofPaths.isEmpty() ? null : paths(ofPaths));
+  }
+
+  private static boolean isOfPaths(Predicate predicate) {
+    return predicate.name().equals("IN")
+        && predicate.children()[0] instanceof NamedReference column
+        && Arrays.equals(column.fieldNames(), new String[] {FileColumns.PATH});
+  }
+
+  private static Set<String> paths(List<Predicate> filters) {
+    return filters.stream()
+        .flatMap(filter -> Arrays.stream(filter.children()).skip(1))
+        .map(path -> String.valueOf(((Literal<?>) path).value()))
+        .collect(Collectors.toSet());
+  }
+
+  /** Completes a request to plan a scan. */
+  void put(ObjectNode request) {
+    request.set("runtime_filters", Predicates.toJson(predicates.toArray(new Predicate[0])));
+    request.set("files", Bridge.JSON.valueToTree(files));
+  }
+}

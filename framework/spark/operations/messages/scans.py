@@ -1,0 +1,183 @@
+"""Messages on scans: filters and aggregates that are taken over, and the files that are left to read."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from lockgate.framework.spark.operations.messages.common import (
+    MicroBatch,
+    PredicateJson,
+    TableRequest,
+    TypeJson,
+    ValueJson,
+)
+
+
+class ScanRequest(TableRequest):
+    """A scan of the snapshot that was the newest when the table was loaded, or that time travel names.
+
+    `strict`: a missing key is an error. `changes_rows`: keys that are looked for are asked of no row again.
+    """
+
+    snapshot_id: int
+    time_travel: bool
+    strict: bool
+    changes_rows: bool
+
+
+class FiltersRequest(ScanRequest):
+    """Filters that Spark offers; `texts` is how it words them."""
+
+    scan_id: str
+    filters: list[PredicateJson]
+    texts: list[str]
+
+
+class FiltersAnswer(TypedDict):
+    """Filters by index: a filter may be in both lists."""
+
+    accepted: list[int]
+    remaining: list[int]
+
+
+class SortKeyJson(TypedDict):
+    """A key of ORDER BY."""
+
+    text: str
+    expression: PredicateJson
+    descending: bool
+    nulls_first: bool
+
+
+class SelectiveRequest(ScanRequest):
+    """A scan as it is built; `offered` counts the filters that Spark offered."""
+
+    filters: list[PredicateJson]
+    offered: int
+    columns: list[str]
+    limit: int | None
+    order: list[SortKeyJson]
+
+
+class PlanRequest(SelectiveRequest):
+    """A scan to plan; `files` are paths of those that have rows to change, null: all."""
+
+    scan_id: str
+    runtime_filters: list[PredicateJson]
+    files: list[str] | None
+    estimates: bool
+    properties: MicroBatch | None
+
+
+class InnerField(TypedDict):
+    """A field inside a column, by its path there."""
+
+    path: list[str]
+    id: int
+
+
+class FileField(TypedDict):
+    """A column of files."""
+
+    id: int
+    name: str
+    type: TypeJson
+    inside: list[InnerField]
+
+
+class VectorJson(TypedDict):
+    """The place of a deletion vector."""
+
+    path: str
+    offset: int
+    length: int
+    cardinality: int
+
+
+class FileJson(TypedDict):
+    """A data file."""
+
+    path: str
+    size: int
+    rows: int
+    schema_id: int
+    first_row_id: int | None
+    sequence: int | None
+    vector: VectorJson | None
+
+
+class SplitJson(TypedDict):
+    """Files of one bucket; with `merge` their rows are merged by key."""
+
+    partition: dict[str, ValueJson]
+    partition_text: str
+    bucket: int
+    merge: bool
+    files: list[FileJson]
+
+
+class SplitSizes(TypedDict):
+    """Sizes that tasks are packed by, null where Spark's confs say."""
+
+    target_size: int | None
+    open_file_cost: int | None
+
+
+class BucketingJson(TypedDict):
+    """How all files of the snapshot were divided into buckets."""
+
+    column: str
+    count: int
+    partition_columns: list[str]
+
+
+class PlanAnswer(TypedDict):
+    """The files to read, and all that readers must know.
+
+    `columns` are estimates for an optimizer that counts costs, null where it does not ask.
+    """
+
+    snapshot_id: int
+    rows: int
+    bytes: int
+    key_scope: str | None
+    integrity: str
+    merge_plan: dict[str, Any] | None
+    schema_id: int
+    schemas: dict[str, list[FileField]]
+    splits: list[SplitJson]
+    split_sizes: SplitSizes
+    on_driver: bool
+    bucketing: BucketingJson | None
+    columns: dict[str, dict[str, int | None]] | None
+    metrics: dict[str, int]
+
+
+class AggregatesRequest(ScanRequest):
+    """Aggregates that a query asks for; `filters` are those that were accepted."""
+
+    scan_id: str
+    filters: list[PredicateJson]
+    aggregates: list[PredicateJson]
+    group_by: list[PredicateJson]
+
+
+class AggregatesFound(TypedDict):
+    """Rows that answer all aggregates of a query."""
+
+    snapshot_id: int
+    schema: TypeJson
+    rows: list[list[Any]]
+    metrics: dict[str, int]
+
+
+class AggregatesAnswer(TypedDict):
+    """The answer from metadata, null if Spark must compute the aggregates."""
+
+    found: AggregatesFound | None
+
+
+class SystemRowsRequest(TableRequest):
+    """The rows of a system table that are wanted."""
+
+    properties: MicroBatch

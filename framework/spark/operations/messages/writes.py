@@ -1,0 +1,170 @@
+"""Messages on writes: begun, committed or aborted, and what they would store in the clear."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypedDict, final
+
+from lockgate.framework.spark.operations.messages.common import (
+    Buckets,
+    PredicateJson,
+    TableRequest,
+    TypeJson,
+    ValueJson,
+)
+
+
+class WriteRequest(TableRequest):
+    """A write of a query, or of one `epoch` of a stream.
+
+    `filters` say which partitions an overwrite replaces. `base_snapshot_id` and `base_commit_id` tell the
+    snapshot that its rows were computed from, null if they were not computed from the table.
+    """
+
+    mode: str
+    query_id: str
+    epoch: int | None
+    filters: list[PredicateJson]
+    snapshot_id: int
+    base_snapshot_id: int | None
+    base_commit_id: str | None
+
+
+class BeginRequest(WriteRequest):
+    """A write that begins; `schema` is that of the rows."""
+
+    schema: TypeJson
+
+
+class WrittenField(TypedDict):
+    """A column of the table."""
+
+    id: int
+    name: str
+    type: TypeJson
+    nullable: bool
+    key: bool
+    precision: int | None
+
+
+class Sequence(TypedDict):
+    """The columns that say which row of a key is newest."""
+
+    columns: list[str]
+    descending: bool
+
+
+class StatisticsMode(TypedDict):
+    """What is kept of a column in manifests; `length` null: texts are kept whole."""
+
+    bounds: bool
+    length: int | None
+
+
+class Kinds(TypedDict):
+    """The rows that are admitted by their kinds; `column` holds the kind, null: rows are insertions."""
+
+    column: str | None
+    dropped: list[int]
+    refused: dict[str, str]
+
+
+class WriteSpec(TypedDict):
+    """Where and how tasks write."""
+
+    write_id: str
+    location: str
+    schema_id: int
+    fields: list[WrittenField]
+    partition_keys: list[str]
+    primary_key: list[str]
+    bucket: Buckets | None
+    sequence: Sequence
+    first_sequence: int
+    merge_plan: dict[str, Any] | None
+    kinds: Kinds | None
+    stats: dict[str, StatisticsMode]
+    encrypt: str | None
+    mask: str | None
+    key_scope: str | None
+    dictionaries: bool
+    compression: str
+    target_file_size: int
+    partition_default_name: str
+    partition_legacy_name: bool
+
+
+class WrittenFile(TypedDict):
+    """A file that a task wrote; without a primary key, bounds of it are empty and sequence numbers 0."""
+
+    name: str
+    size: int
+    rows: int
+    min_key: list[Any]
+    max_key: list[Any]
+    min_sequence: int
+    max_sequence: int
+    delete_rows: int
+    stats: dict[str, Any]
+
+
+@final
+class FileMessage(TypedDict):
+    """A file of one bucket."""
+
+    file: WrittenFile
+    partition: dict[str, ValueJson]
+    bucket: int
+    total_buckets: int
+
+
+@final
+class MarkMessage(TypedDict):
+    """Rows to delete where they lie: `positions` is a bitmap in base64."""
+
+    marked: str
+    positions: str
+
+
+Message: TypeAlias = FileMessage | MarkMessage
+
+
+class EndRequest(WriteRequest):
+    """A write that ends; `replaced` are names of files that were read and written again, null: none."""
+
+    write_id: str
+    replaced: list[str] | None
+    messages: list[Message]
+
+
+class FlowRequest(TableRequest):
+    """A query that writes values of encrypted columns into a table.
+
+    `columns` maps its output columns to the marks of those that the values come from; `query` is the id of a
+    stream. `made`: the statement makes the table.
+    """
+
+    columns: dict[str, list[Any]]
+    query: str | None
+    made: bool
+    stream: bool
+
+
+class FlowAnswer(TypedDict):
+    """The schema to write under, if the table is now encrypted alike."""
+
+    schema_id: int | None
+
+
+class FilesFlowRequest(TypedDict):
+    """A query that writes values of encrypted columns elsewhere; `encrypt` is ORC's option for files."""
+
+    path: str
+    encrypt: str | None
+    columns: dict[str, list[Any]]
+    query: str | None
+
+
+class DeleteRequest(TableRequest):
+    """A DELETE by filters."""
+
+    filters: list[PredicateJson]

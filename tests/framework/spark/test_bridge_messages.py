@@ -1,0 +1,148 @@
+"""Messages of the bridge: declared once, and checked where they arrive."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+import pytest
+from messages import empty, request
+
+from lockgate.errors import BridgeError
+from lockgate.framework.plugins import BridgeContext
+from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
+from lockgate.framework.spark.bridge import shapes
+from lockgate.framework.spark.bridge.dispatcher import Dispatcher, declared_operations
+
+ROOT = Path(__file__).resolve().parents[3]
+FAULTS = json.loads((ROOT / "tests/fixtures/bridge_messages/faults.json").read_text())["cases"]
+CONNECTOR = ROOT / "framework/spark/java/io/lockgate/spark"
+
+# What is read by `path`, which hides a missing key, and is no message of the bridge.
+NOT_OF_THE_BRIDGE = {
+    "MergePlan.java": "the merge plan, whose vectors leave out what has its default",
+    "CacheState.java": "a file of a cache",
+    "States.java": "a file of a cache, which may be of another version",
+    "OwnerProcesses.java": "a line of a process, which may have been killed in the middle of it",
+}
+
+
+def test_the_jar_knows_what_operations_declare() -> None:
+    """To write the file anew: `shapes.DECLARATION.write_text(shapes.declaration(declared_operations()))`."""
+    assert shapes.DECLARATION.read_text() == shapes.declaration(declared_operations())
+
+
+def test_every_operation_of_the_connector_declares_its_messages() -> None:
+    assert set(dispatcher_module._OWN) <= set(declared_operations())
+
+
+@pytest.mark.parametrize("case", FAULTS, ids=lambda case: json.dumps(case["shape"])[:60])
+def test_faults(case: dict[str, Any]) -> None:
+    assert shapes.fault_in(case["shape"], case["value"]) == case["fault"]
+
+
+@pytest.mark.parametrize("operation", sorted(declared_operations()))
+def test_a_question_without_one_of_its_keys_is_refused(operation: str) -> None:
+    declared = shapes.messages_of(declared_operations()[operation])
+    assert declared is not None
+    assert isinstance(declared.request, dict)
+    whole = empty(declared.request)
+    for key in declared.request["keys"]:
+        asked = {name: value for name, value in whole.items() if name != key}
+        with pytest.raises(
+            BridgeError, match=f"'{re.escape(operation)}' is not as declared: {key} is missing"
+        ):
+            Dispatcher().answer(operation, asked)
+
+
+def test_a_question_with_a_value_of_another_kind_is_refused() -> None:
+    asked = request("namespace.drop", {"namespace": ["db"], "cascade": True})
+    with pytest.raises(BridgeError, match=r"'namespace\.drop' is not as declared: cascade is not a boolean"):
+        Dispatcher().answer("namespace.drop", {**asked, "cascade": "yes"})
+    with pytest.raises(BridgeError, match=r"namespace\[\] is not a text"):
+        Dispatcher().answer("namespace.drop", {**asked, "namespace": [1]})
+
+
+class Named(TypedDict):
+    kind: Literal["named"]
+    name: str | None
+
+
+class Asked(TypedDict):
+    parts: list[Named | list[int]]
+    counts: dict[str, int]
+    value: Any
+
+
+def answer_of_a_plugin(context: BridgeContext, request: Asked) -> bool:
+    return True
+
+
+def any_answer(context: BridgeContext, request: dict[str, Any]) -> object:
+    return None
+
+
+def test_shapes_of_types() -> None:
+    named = {"keys": {"kind": {"is": "named"}, "name": {"null or": "text"}}}
+    assert shapes.messages_of(answer_of_a_plugin) == (
+        {
+            "keys": {
+                "parts": {"list": {"either": [named, {"list": "number"}]}},
+                "counts": {"map": "number"},
+                "value": "any",
+            }
+        },
+        "boolean",
+    )
+    assert shapes.messages_of(any_answer) is None
+    with pytest.raises(TypeError, match="cannot hold"):
+        shapes.shape_of(set[int])
+
+
+# --- the connector's side ------------------------------------------------------------------------
+
+
+def names_in(shape: Any) -> Iterator[str]:
+    if isinstance(shape, dict):
+        ((rule, inside),) = shape.items()
+        if rule == "keys":
+            for name, each in inside.items():
+                yield name
+                yield from names_in(each)
+        elif rule == "either":
+            for each in inside:
+                yield from names_in(each)
+        elif rule != "is":
+            yield from names_in(inside)
+
+
+def test_the_connector_names_each_key_that_is_declared() -> None:
+    """What no class sends or reads would be a key that nobody needs, or one that is spelt otherwise."""
+    code = "\n".join(path.read_text() for path in CONNECTOR.rglob("*.java"))
+    literals = set(re.findall(r'"([a-z_]+)"', code))
+    unused = {
+        f"{operation}: {name}"
+        for operation, handler in declared_operations().items()
+        if operation not in ASKED_BY_PYTHON
+        for shape in shapes.messages_of(handler) or ()
+        for name in names_in(shape)
+        if name not in literals
+    }
+    assert not unused
+
+
+# Asked of a dispatcher by its own process.
+ASKED_BY_PYTHON = {"bridge.hello", "keys.names"}
+
+
+def test_nothing_in_the_connector_hides_a_missing_key() -> None:
+    hiding = re.compile(r'\.path\("|\.hasNonNull\(|\.asText\("|\.as(?:Int|Long|Boolean)\([^)]|optBoolean')
+    found = {
+        path.name: hiding.findall(path.read_text())
+        for path in CONNECTOR.rglob("*.java")
+        if "lineage" not in path.parts and path.name not in NOT_OF_THE_BRIDGE
+    }
+    assert {name: hits for name, hits in found.items() if hits} == {}

@@ -1,0 +1,147 @@
+"""Messages that the connector sends and gets, over statements of every kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from lockgate.framework.lineage.lake_methods import wait_for_records
+from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
+from lockgate.framework.spark.bridge.dispatcher import declared_operations
+from lockgate.framework.spark.bridge.shapes import messages_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+Named = Callable[[str], str]
+
+# Asked of a dispatcher by its own process, by clusters, after failures, or for keys that this JVM did not make.
+NOT_ASKED = {"bridge.hello", "keys.names", "lookup.said", "write.abort", "table.abort_staged", "keys.unwrap"}
+
+
+def more_than(shape: Any, value: Any, path: str = "") -> list[str]:
+    """Return the keys of a message that its shape does not have."""
+    if isinstance(shape, str) or value is None:
+        return []
+    ((rule, inside),) = shape.items()
+    if rule == "null or":
+        return more_than(inside, value, path)
+    if rule == "list":
+        return [found for each in value for found in more_than(inside, each, f"{path}[]")]
+    if rule == "map":
+        return [found for each in value.values() for found in more_than(inside, each, f"{path}.*")]
+    if rule == "either":
+        return min((more_than(each, value, path) for each in inside), key=len)
+    if rule == "keys":
+        below = [found for name in inside for found in more_than(inside[name], value[name], f"{path}.{name}")]
+        return [f"{path}.{name}" for name in value if name not in inside] + below
+    return []
+
+
+@pytest.fixture
+def messages(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[Any, Any]]]:
+    """All questions and answers of the test, by operation."""
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    answer = dispatcher_module.Dispatcher._answer
+
+    def noted(self: Any, question: Any) -> object:
+        answered = answer(self, question)
+        pair = (question.request, json.loads(json.dumps(answered)))
+        found.setdefault(question.operation, []).append(pair)
+        return answered
+
+    monkeypatch.setattr(dispatcher_module.Dispatcher, "_answer", noted)
+    return found
+
+
+def test_messages_hold_what_is_declared(
+    lake: Lake, spark: SparkSession, table: Named, messages: dict[str, list[tuple[Any, Any]]]
+) -> None:
+    make_and_change_tables(spark, table)
+    write_and_read(lake, spark, table)
+    wait_for_records(spark)
+    declared = declared_operations()
+    assert set(declared) - set(messages) - NOT_ASKED == set()
+    more = set()
+    for operation, pairs in messages.items():
+        shapes = messages_of(declared[operation]) if operation in declared else None
+        for pair in pairs if shapes else ():
+            for shape, message in zip(shapes or (), pair, strict=True):
+                more |= {f"{operation}: {path}" for path in more_than(shape, message)}
+    assert more == set()
+
+
+def make_and_change_tables(spark: SparkSession, table: Named) -> None:
+    name, other = table("made"), table("other")
+    database = name.rpartition(".")[0]
+    spark.sql(f"CREATE TABLE {name} (id INT, day DATE, s STRING) PARTITIONED BY (day)")
+    spark.sql(f"CREATE TABLE {other} LIKE {name}")
+    spark.sql(f"DROP TABLE {other}")
+    for change in (
+        "ADD COLUMN n INT COMMENT 'n' FIRST",
+        "ADD COLUMN after INT AFTER n",
+        "ALTER COLUMN n TYPE BIGINT",
+        "ALTER COLUMN n COMMENT 'number'",
+        "ALTER COLUMN n SET DEFAULT 3",
+        "ALTER COLUMN n AFTER id",
+        "RENAME COLUMN after TO later",
+        "DROP COLUMN later",
+        "SET TBLPROPERTIES ('target-file-size' = '1 mb')",
+        "UNSET TBLPROPERTIES ('target-file-size')",
+    ):
+        spark.sql(f"ALTER TABLE {name} {change}")
+    spark.sql(f"ALTER TABLE {name} RENAME TO {other.removeprefix('lake.')}")
+    spark.sql(f"CREATE OR REPLACE TABLE {other} AS SELECT 1 AS id, DATE'2024-01-01' AS day")
+    spark.sql(f"CREATE TABLE {name} AS SELECT 1 AS id")
+    spark.sql(f"SHOW TABLES IN {database}").collect()
+    spark.sql("SHOW NAMESPACES IN lake").collect()
+    spark.sql("CREATE DATABASE lake.bridge_messages COMMENT 'c'")
+    spark.sql("ALTER DATABASE lake.bridge_messages SET DBPROPERTIES ('a' = 'b')")
+    spark.sql("DROP DATABASE lake.bridge_messages")
+    with pytest.raises(AnalysisException, match="absent"):
+        spark.table(table("absent"))
+    spark.newSession().sql(f"SELECT * FROM {name}").collect()
+
+
+def write_and_read(lake: Lake, spark: SparkSession, table: Named) -> None:
+    rows, keyed, secret, left = table("rows"), table("keyed"), table("secret"), table("left")
+    spark.sql(f"CREATE TABLE {rows} (id INT, day DATE, s STRING) PARTITIONED BY (day)")
+    spark.sql(f"INSERT INTO {rows} VALUES (1, DATE'2024-01-01', 'a'), (2, DATE'2024-01-02', 'b')")
+    spark.sql(f"INSERT OVERWRITE {rows} VALUES (3, DATE'2024-01-03', 'c')")
+    assert spark.sql(f"SELECT count(*), max(day) FROM {rows}").first() is not None
+    spark.sql(f"SELECT s FROM {rows} WHERE id > 1 AND day > DATE'2024-01-01' ORDER BY id LIMIT 1").collect()
+    spark.sql(f"SELECT * FROM {rows} VERSION AS OF 1").collect()
+    spark.sql(f"SELECT * FROM {rows} TIMESTAMP AS OF current_timestamp()").collect()
+    spark.sql(f"SELECT * FROM {rows}.snapshots").collect()
+    spark.sql(f"SELECT * FROM {rows}.audit_log").collect()
+    spark.sql("SELECT * FROM lake.sys.tables").collect()
+    spark.sql(f"SHOW PARTITIONS {rows}").collect()
+    spark.sql(f"INSERT INTO {rows} VALUES (4, DATE'2024-01-04', 'd')")
+    spark.sql(f"ALTER TABLE {rows} DROP PARTITION (day = DATE'2024-01-04')")
+    spark.sql(f"UPDATE {rows} SET s = 'd' WHERE id = 3")
+    spark.sql(f"DELETE FROM {rows} WHERE day = DATE'2024-01-03'")
+    options = "'primary-key' = 'id', 'bucket' = '2'"
+    spark.sql(f"CREATE TABLE {keyed} (id INT NOT NULL, v STRING) TBLPROPERTIES ({options})")
+    spark.sql(f"INSERT INTO {keyed} VALUES (1, 'a'), (2, 'b')")
+    spark.sql(f"INSERT INTO {keyed} VALUES (1, 'c')")
+    spark.sql(
+        f"MERGE INTO {keyed} t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'x'"
+    )
+    spark.sql(f"SELECT * FROM {rows} r JOIN {keyed} k ON r.id = k.id WHERE k.v = 'x'").collect()
+    marked = table("marked")
+    spark.sql(f"CREATE TABLE {marked} (id INT) TBLPROPERTIES ('deletion-vectors.enabled' = 'true')")
+    spark.sql(f"INSERT INTO {marked} SELECT id FROM range(10)")
+    spark.sql(f"DELETE FROM {marked} WHERE id = 3")
+    assert spark.table(marked).count() == 9
+    spark.sql(f"CREATE TABLE {secret} (id INT, ssn STRING) TBLPROPERTIES ('orc.encrypt' = 'pii:ssn')")
+    spark.sql(f"INSERT INTO {secret} VALUES (1, '123')")
+    spark.sql(f"CREATE TABLE {left} AS SELECT ssn FROM {secret}")
+    spark.table(secret).write.format("noop").mode("overwrite").save()
+    spark.sql("SHOW PROCEDURES IN lake.sys").collect()
+    spark.sql(f"CALL lake.sys.compact(table => '{keyed.removeprefix('lake.')}')")
