@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Named = Callable[[str], str]
 
-# Asked of a dispatcher by its own process, by clusters, after failures, or for keys that this JVM did not make.
+# Asked by the own process, by clusters, after failures, or for keys that this JVM did not make.
 NOT_ASKED = {"bridge.hello", "keys.names", "lookup.said", "write.abort", "table.abort_staged", "keys.unwrap"}
 
 

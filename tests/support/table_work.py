@@ -150,7 +150,9 @@ WORK = {
     "fast forward": Work(forward, on_table(lambda table: table.fast_forward("b"))),
     "rollback": Work(plain, on_table(roll_back)),
     "rollback as latest": Work(
-        plain, lambda catalog: call(ProcedureContext(catalog), "rollback_to_as_latest", "db.t", tag="second")
+        plain,
+        lambda catalog: call(ProcedureContext(catalog), "rollback_to_as_latest", "db.t", tag="second"),
+        again=False,
     ),
     "alter": Work(
         plain,
