@@ -1,11 +1,13 @@
-"""Words that readers stumble over, refused in the documentation and in the text of all sources."""
+"""Words that readers stumble over: refused in documentation, text and names; what a docstring begins with."""
 
 from __future__ import annotations
 
 import ast
 import re
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,42 @@ REFUSED = {
     r"needless": "not needed",
 }
 PATTERN = re.compile("|".join(rf"\b(?:{words})\b" for words in REFUSED), re.IGNORECASE)
+# Names that stood for several ideas each, and nouns of the field that say which is meant.
+RENAMED = {
+    "known": "names, columns, options, or what else is known",
+    "place": "index, position, path, location",
+    "standing": "status",
+    "told": "message, counts, or what else is said",
+    "hear": "receive, listener",
+    "_hear": "_receive, _listener",
+}
+# A function's docstring begins with a verb. A property's may begin with a noun, as an attribute's does.
+QUESTIONS = frozenset(["Whether", "What", "How", "Where", "Which", "Why", "Who", "Whom", "Whose", "When"])
+NOUNS = QUESTIONS | frozenset(
+    [
+        "The",
+        "A",
+        "An",
+        "Every",
+        "Each",
+        "All",
+        "One",
+        "Two",
+        "These",
+        "Those",
+        "Both",
+        "No",
+        "Nothing",
+        "Nobody",
+    ]
+)
+JAVADOC = re.compile(r"/\*\*\s+(?:\* )?(?:Whether|What|How|Where|Which|Why|Who|Whom|Whose|When) ")
+JAVA_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+SILENCED = re.compile(r"#\s*(?:type: ignore|noqa|mypy:|ruff: noqa)|@SuppressWarnings")
+# A reason stands behind what is silenced, or in the line above.
+WITH_REASON = re.compile(
+    r"(?:# type: ignore\[[\w,-]+\]\s+#\s*|# noqa: [A-Z0-9, ]+ - |@SuppressWarnings\(.*\) // )\w"
+)
 CLAUSE = re.compile(r"(?:What|Which|Whose|Whom|Who|Where|How|When|Having|From .* to) ")
 TITLE = re.compile(r"^#+ (?:What is known|Which |Whom |Whose |From .* to )", re.MULTILINE)
 
@@ -41,12 +79,17 @@ def refused(text: str) -> list[str]:
     return [match[0] for match in PATTERN.finditer(text)]
 
 
+@cache
+def tokens_of(path: Path) -> list[tuple[int, str]]:
+    """Return the tokens of a module: their types and texts."""
+    with tokenize.open(path) as source:
+        return [(token.type, token.string) for token in tokenize.generate_tokens(source.readline)]
+
+
 def python_text(path: Path) -> str:
     """Return the docstrings, messages and comments of a module; a phrase may go on in the next line."""
-    with tokenize.open(path) as source:
-        tokens = list(tokenize.generate_tokens(source.readline))
     text = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1))
-    return joined(token.string.strip('#f"') for token in tokens if token.type in text)
+    return joined(string.strip('#f"') for type_, string in tokens_of(path) if type_ in text)
 
 
 def java_text(path: Path) -> str:
@@ -99,6 +142,117 @@ def test_options_and_arguments_have_no_words_that_are_read_twice() -> None:
         texts += [procedure.description, *(parameter.doc for parameter in procedure.parameters)]
     assert len(texts) > 60
     assert refused("\n".join(texts)) == []
+
+
+def sources(folder: str) -> list[Path]:
+    """Return the Python sources of a folder, without those that links lead to."""
+    top = ROOT / folder
+    return [path for path in sorted(top.rglob("*.py")) if path.resolve().is_relative_to(top)]
+
+
+def java_sources() -> list[Path]:
+    return sorted((ROOT / "framework" / "spark" / "java").rglob("*.java"))
+
+
+def python_names(path: Path) -> set[str]:
+    """Return what a module calls its variables, parameters, attributes and functions."""
+    return {string for type_, string in tokens_of(path) if type_ == tokenize.NAME}
+
+
+def java_names(path: Path) -> set[str]:
+    return set(JAVA_NAME.findall(JAVA_TEXT.sub(" ", path.read_text())))
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "benchmarks"])
+def test_names_are_nouns_of_the_field(folder: str) -> None:
+    found = {str(path.relative_to(ROOT)): python_names(path) & RENAMED.keys() for path in sources(folder)}
+    assert found
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_names_in_java_are_nouns_of_the_field() -> None:
+    found = {path.name: java_names(path) & RENAMED.keys() for path in java_sources()}
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+def types_called_kinds(path: Path) -> list[str]:
+    """Return the functions of a module that call a data type `kind`: kinds are of rows, streams, commits."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+        for each in [*node.args.args, *node.args.kwonlyargs]
+        if each.arg == "kind" and each.annotation and ast.unparse(each.annotation).endswith("DataType")
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_data_types_are_not_called_kinds(folder: str) -> None:
+    found = {str(path.relative_to(ROOT)): types_called_kinds(path) for path in sources(folder)}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def openings(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the functions of a module whose docstring begins with no verb, with the word it begins with.
+
+    Tests of suites for plugins are left out: what they say is what holds.
+    """
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("test_"):
+            first, *_ = [*(ast.get_docstring(node) or "").split(), ""]
+            decorators = " ".join(map(ast.unparse, node.decorator_list))
+            if first in (QUESTIONS if "property" in decorators else NOUNS):
+                yield node.name, first
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_docstrings_of_functions_begin_with_a_verb(folder: str) -> None:
+    found = {str(path.relative_to(ROOT)): list(openings(path)) for path in sources(folder)}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_comments_of_java_do_not_begin_with_a_question() -> None:
+    found = {path.name: JAVADOC.findall(path.read_text()) for path in java_sources()}
+    assert {name: texts for name, texts in found.items() if texts} == {}
+
+
+def silenced(path: Path) -> list[str]:
+    """Return the lines that silence a check and do not say why, neither there nor in the line above."""
+    lines = ["", *path.read_text().splitlines()]
+    return [
+        line.strip()
+        for before, line in pairwise(lines)
+        if SILENCED.search(line)
+        and not WITH_REASON.search(line)
+        and not before.lstrip().startswith(("# ", "// "))
+    ]
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "benchmarks", "examples"])
+def test_a_check_is_silenced_for_a_reason(folder: str) -> None:
+    found = {str(path.relative_to(ROOT)): silenced(path) for path in [*sources(folder), ROOT / "dev"]}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def test_a_check_of_java_is_silenced_for_a_reason() -> None:
+    found = {path.name: silenced(path) for path in java_sources()}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_names_openings_and_silenced_checks_are_found(tmp_path: Path) -> None:
+    python, java = tmp_path / "a.py", tmp_path / "A.java"
+    python.write_text(
+        'def one(known):\n    """What it is."""\n    return known.place  # type: ignore[attr-defined]\n'
+        '@property\ndef two(a):\n    """The known place."""\n    return a  # noqa: B023\n'
+        "    # Why it is so.\n    return a  # noqa: B023\n    return a  # type: ignore[misc]  # see above\n"
+    )
+    java.write_text('// a known place\n@SuppressWarnings("unchecked")\nint told = of("place");\n')
+    assert python_names(python) & RENAMED.keys() == {"known", "place"}
+    assert java_names(java) & RENAMED.keys() == {"told"}
+    assert list(openings(python)) == [("one", "What")]
+    assert silenced(python) == ["return known.place  # type: ignore[attr-defined]", "return a  # noqa: B023"]
+    java.write_text('@SuppressWarnings("unchecked")\n@SuppressWarnings("unchecked") // of one type\n')
+    assert silenced(java) == ['@SuppressWarnings("unchecked")']
 
 
 @pytest.mark.parametrize("text", ["written anew", "tables of before", "Whoever reads", "is told by a clock"])

@@ -41,7 +41,7 @@ class SqlDecision:
 
     @property
     def is_restricted(self) -> bool:
-        """Whether anything is refused or hidden."""
+        """Say whether anything is refused or hidden."""
         return bool(self.apply_for or self.denied or self.masks) or self.row_filter is not None
 
 

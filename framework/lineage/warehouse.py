@@ -71,8 +71,8 @@ def catalog_at(address: str) -> Catalog:
     """Return the catalog of a warehouse by its address: the last that this process has opened, if any."""
     from lockgate.framework.store.catalog import Catalog
 
-    known = _at(address)
-    return known[-1].catalog if known else Catalog(address)
+    entry = _at(address)
+    return entry[-1].catalog if entry else Catalog(address)
 
 
 def flush_at(address: str) -> None:
@@ -83,4 +83,4 @@ def flush_at(address: str) -> None:
 
 def _at(address: str) -> list[WarehouseLineage]:
     with _lock:
-        return [each for (known, *_), each in _known.items() if known == address]
+        return [each for (entry, *_), each in _known.items() if entry == address]

@@ -135,8 +135,8 @@ class FileCollectorConformance:
         collector = self.collector()
         assert isinstance(collector, FileCollector), f"{collector!r} lacks name, columns or begin()"
         assert collector.name
-        known = self.table().schema.field_names
-        assert set(collector.columns or ()) <= set(known), f"the table has the columns {', '.join(known)}"
+        listed = self.table().schema.field_names
+        assert set(collector.columns or ()) <= set(listed), f"the table has the columns {', '.join(listed)}"
 
     def test_pieces_do_not_matter(self) -> None:
         """Rows come in pieces of any size, and the output is the same."""

@@ -66,10 +66,10 @@ def refuse(context: Context, request: Said) -> None:
 def _lacks(target: Target, relation: Said, found: SqlDecision) -> list[str]:
     """Return what would have to be granted for a relation, of which some columns are used."""
     lacks = [*found.apply_for]
-    known = {column["name"] for column in relation["columns"]}
+    columns = {column["name"] for column in relation["columns"]}
     for column in relation["used"]:
         lacks += found.denied.get(column, ())
-        if column not in known and found.is_restricted:
+        if column not in columns and found.is_restricted:
             lacks.append(f"column {column} of {target}, which takes SELECT without row filter and masks")
     return lacks
 

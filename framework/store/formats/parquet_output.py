@@ -102,11 +102,11 @@ class ParquetOutput:
         self._writer.close()
 
 
-def _has_nanoseconds(kind: pa.DataType) -> bool:
+def _has_nanoseconds(data_type: pa.DataType) -> bool:
     """Say whether Paimon has timestamps of 96 bits for a type; Arrow then writes all of a file like that."""
-    if pa.types.is_timestamp(kind):
-        return bool(kind.unit == "ns")
-    return any(_has_nanoseconds(kind.field(place).type) for place in range(kind.num_fields))
+    if pa.types.is_timestamp(data_type):
+        return bool(data_type.unit == "ns")
+    return any(_has_nanoseconds(data_type.field(index).type) for index in range(data_type.num_fields))
 
 
 def with_field_ids(schema: pa.Schema, field_ids: Mapping[str, int]) -> pa.Schema:
@@ -124,19 +124,19 @@ def _with_id(field: pa.Field, number: int) -> pa.Field:
 
 
 def _inner(
-    kind: pa.DataType, number: int, depth: int, path: Sequence[str], field_ids: Mapping[str, int]
+    data_type: pa.DataType, number: int, depth: int, path: Sequence[str], field_ids: Mapping[str, int]
 ) -> pa.DataType:
     """Number what is inside a type; `number` is the id of the column or field that it is of."""
-    if pa.types.is_struct(kind):
-        return pa.struct([_numbered(field, (*path, field.name), field_ids) for field in kind])
-    place = number * _DEEPEST + depth + 1
+    if pa.types.is_struct(data_type):
+        return pa.struct([_numbered(field, (*path, field.name), field_ids) for field in data_type])
+    index = number * _DEEPEST + depth + 1
 
     def part(field: pa.Field, sign: int) -> pa.Field:
         made = field.with_type(_inner(field.type, number, depth + 1, path, field_ids))
-        return _with_id(made, _INNER_ID_BASE + sign * place)
+        return _with_id(made, _INNER_ID_BASE + sign * index)
 
-    if pa.types.is_list(kind):
-        return pa.list_(part(kind.value_field, 1))
-    if pa.types.is_map(kind):
-        return pa.map_(part(kind.key_field, -1), part(kind.item_field, 1))
-    return kind
+    if pa.types.is_list(data_type):
+        return pa.list_(part(data_type.value_field, 1))
+    if pa.types.is_map(data_type):
+        return pa.map_(part(data_type.key_field, -1), part(data_type.item_field, 1))
+    return data_type

@@ -151,7 +151,7 @@ class TableSchema:
 
     @property
     def has_dynamic_buckets(self) -> bool:
-        """Whether the bucket of a key is looked up in an index, and new ones are made as they fill."""
+        """Say whether the bucket of a key is looked up in an index, and new ones are made as they fill."""
         return self.has_primary_key and self.bucket_count == -1
 
     @cached_property
