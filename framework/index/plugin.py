@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options as options_of_tables
 from lockgate.framework.plugins import FileCollector, FilePruner, SystemTable, hookimpl
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @hookimpl
 def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
     """Ask indexes of tables that have some, unless `file-index.read.enabled` says no."""
-    if not _has_options(table) or not table.options.get_option(known.FILE_INDEX_READ):
+    if not _has_options(table) or not table.options.get_option(options_of_tables.FILE_INDEX_READ):
         return []
     from lockgate.framework.index.pruner import ByFileIndex
 

@@ -38,8 +38,8 @@ def completed(shape: Shape, given: Any) -> Any:
         return {name: completed(inside, each) for name, each in given.items()}
     if rule == "keys":
         missing = {name: empty(each) for name, each in inside.items() if name not in given}
-        known = {name: completed(each, given[name]) for name, each in inside.items() if name in given}
-        return {**given, **known, **missing}
+        present = {name: completed(each, given[name]) for name, each in inside.items() if name in given}
+        return {**given, **present, **missing}
     if rule == "either":
         return next(completed(each, given) for each in inside if given.keys() & each["keys"].keys())
     return given

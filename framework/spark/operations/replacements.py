@@ -29,7 +29,7 @@ def stage_table(context: Context, request: StageRequest) -> StagedSpec:
         staging = staged_identifier(target) if can_move(catalog) else target
         return {
             **describe(context, catalog.create_table(staging, schema), 0),
-            "place": staging.name,
+            "staging": staging.name,
             "replacement": None,
         }
     if not request["may_replace"]:
@@ -37,7 +37,7 @@ def stage_table(context: Context, request: StageRequest) -> StagedSpec:
     replacement = catalog.replace_table(target, schema)
     handle = str(uuid.uuid4())
     context.dispatcher.replacements[handle] = replacement
-    return {**describe(context, replacement, 0), "place": target.name, "replacement": handle}
+    return {**describe(context, replacement, 0), "staging": target.name, "replacement": handle}
 
 
 def commit_staged(context: Context, request: CommitStagedRequest) -> bool:

@@ -128,10 +128,10 @@ def indexed(table: TableHandle, messages: Sequence[CommitMessage]) -> list[Commi
     makers = [each for each in plugins().file_collectors(table) if makes_index(each[1])]
     if not makers:
         return list(messages)
-    known = {file.file_name for message in messages for file in message.deleted}
+    removed = {file.file_name for message in messages for file in message.deleted}
 
     def complete(message: CommitMessage, file: DataFileMeta) -> DataFileMeta:
-        if has_index(file) or file.file_name in known or file.schema_id != table.schema.id:
+        if has_index(file) or file.file_name in removed or file.schema_id != table.schema.id:
             return file
         (index,) = _read(table, message, file, FileCollections(table, makers[:1])).values()
         return with_index(table, message.partition, message.bucket, file, index)

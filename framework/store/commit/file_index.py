@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockgate.framework.options import table_options as known
+from lockgate.framework.options import table_options as options_of_tables
 from lockgate.framework.store.codec.file_index import is_index
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 
@@ -29,7 +29,7 @@ def with_index(
     A name is never used again: readers of older snapshots still open what it named.
     """
     others = tuple(name for name in file.extra_files if not is_index(name))
-    if len(index) <= table.options.get_option(known.FILE_INDEX_THRESHOLD):
+    if len(index) <= table.options.get_option(options_of_tables.FILE_INDEX_THRESHOLD):
         return dataclasses.replace(file, embedded_index=index, extra_files=others)
     name = _next_name(file)
     folder = table.paths.data_file(partition, bucket, file).rpartition("/")[0]

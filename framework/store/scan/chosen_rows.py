@@ -79,7 +79,7 @@ class LiveRows:
             return None
         ends = np.cumsum([0, *self._source.stripe_rows])
         places = zip(range(len(ends)), ends[:-1].tolist(), ends[1:].tolist(), strict=False)
-        found = [place for place in places if self._chosen[place[1] : place[2]].any()]
+        found = [each for each in places if self._chosen[each[1] : each[2]].any()]
         self._chosen = np.concatenate([self._chosen[a:b] for _, a, b in found]) if found else self._chosen[:0]
         return found
 

@@ -111,12 +111,12 @@ def _split(name: str) -> tuple[str, str | None]:
 
 def _wanted(name: str, kind: str, given: Mapping[str, str]) -> WantedIndex:
     column, key = _split(name)
-    known = INDEX_KINDS[kind].parameters
+    parameters = INDEX_KINDS[kind].parameters
     parsed = {}
     for parameter, text in given.items():
         option = f"{_PREFIX}{kind}.{name}.{parameter}"
-        if parameter not in known:
-            raise OptionError(f"option {option!r} is not known{nearest(parameter, list(known))}")
+        if parameter not in parameters:
+            raise OptionError(f"option {option!r} is not known{nearest(parameter, list(parameters))}")
         try:
             parsed[parameter] = _PARSERS[parameter](text)
         except ValueError as error:

@@ -43,9 +43,9 @@ class TableSpec(TypedDict):
 
 
 class StagedSpec(TableSpec):
-    """A table in the making: its `place` until then, and the handle of a replacement."""
+    """A table in the making: its name until then, `staging`, and the handle of a replacement."""
 
-    place: str
+    staging: str
     replacement: str | None
 
 
@@ -133,7 +133,7 @@ class RenameRequest(TableRequest):
 
 
 class Position(TypedDict):
-    """The place of a column: behind another one, or with null the first."""
+    """The position of a column: behind another one, or with null the first."""
 
     after: str | None
 

@@ -70,7 +70,7 @@ public final class LockgateCatalog
     return name;
   }
 
-  /** What Python calls this catalog. */
+  /** The name by which Python finds this catalog. */
   @Override
   public String handle() {
     return handle;
@@ -135,8 +135,8 @@ public final class LockgateCatalog
   }
 
   /**
-   * What Python described; every request about it says what the statement may do to it, if Spark
-   * said so.
+   * The table that Python described; every request about it says what the statement may do to it,
+   * if Spark said so.
    */
   private Table loaded(Identifier identifier, JsonNode reply, JsonNode privileges) {
     ObjectNode request = requests.at(identifier);
@@ -171,7 +171,7 @@ public final class LockgateCatalog
   }
 
   @Override
-  @SuppressWarnings("deprecation")
+  @SuppressWarnings("deprecation") // Spark still calls it for some statements
   public Table createTable(
       Identifier identifier,
       StructType schema,

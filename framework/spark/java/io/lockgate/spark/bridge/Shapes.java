@@ -31,7 +31,7 @@ public final class Shapes {
     return answer;
   }
 
-  /** What is wrong with a message, null if it has its shape. */
+  /** Tells what is wrong with a message, null if it has its shape. */
   public static String fault(JsonNode shape, JsonNode value, String path) {
     if (shape.isTextual()) {
       return isLeaf(shape.textValue(), value)

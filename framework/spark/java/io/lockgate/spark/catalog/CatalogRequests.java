@@ -34,8 +34,8 @@ public final class CatalogRequests {
   }
 
   /**
-   * What the application started with, which a session cannot change: the confs of this catalog,
-   * and whether they are fixed.
+   * The confs that the application started with, which a session cannot change: those of this
+   * catalog, and whether they are fixed.
    */
   private static void putStart(ObjectNode request, String name, SparkConf start) {
     String prefix = "spark.sql.catalog." + name;

@@ -22,7 +22,7 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
   }
 
   private static ObjectNode staged(ObjectNode request, JsonNode spec) {
-    ObjectNode out = request.deepCopy().put("name", spec.get("place").asText());
+    ObjectNode out = request.deepCopy().put("name", spec.get("staging").asText());
     return out.set("replacement", spec.get("replacement"));
   }
 
