@@ -77,17 +77,20 @@ public final class Bridge {
 
   /** Ask Python; an error it answers is thrown as an AnalysisException with its message. */
   public static JsonNode ask(String operation, ObjectNode request) {
-    PythonSide asked = python;
-    if (asked == null) {
-      throw failure(
-          "Lockgate is not attached to this Spark session: call lockgate.attach(spark) first");
-    }
-    JsonNode reply = reply(asked, operation, request);
+    JsonNode reply = reply(answering(), operation, request);
     JsonNode error = reply.get("error");
     if (error != null) {
       throw Failure.thrown(error.get("message").asText(), error.get("type").asText(), null);
     }
     return Shapes.checked(operation, reply.get("ok"));
+  }
+
+  /** The Python that answers; where none is in front of this JVM, it is started. */
+  private static PythonSide answering() {
+    if (python == null || PythonChild.isGone()) {
+      PythonChild.await();
+    }
+    return python;
   }
 
   private static JsonNode reply(PythonSide asked, String operation, ObjectNode request) {
