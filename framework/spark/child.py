@@ -1,8 +1,8 @@
 """The driver's Python as the child of a JVM that has none in front: spark-sql, a Thrift or Connect server.
 
-The JVM starts `python -m lockgate.framework.spark.child` (`PythonChild` of the connector) with the port and the
-secret of Spark's own gateway in its environment. One line on standard output, `ready`, says that it answers.
-Standard input is the lease: it ends with the JVM, and so does this process.
+The JVM starts `python -m lockgate.framework.spark.child` (`PythonChild` of the connector) with the port and
+the secret of Spark's own gateway in its environment. One line on standard output, `ready`, says that it
+answers. Standard input is the lease: it ends with the JVM, and so does this process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +42,7 @@ def _running_session() -> SparkSession:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    gateway = launch_gateway()
+    gateway: Any = cast("Any", launch_gateway)()
     # The gateway has them; no program that this one starts needs them.
     for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
         os.environ.pop(name, None)

@@ -122,7 +122,8 @@ final class PythonChild {
 
   /** Only confs of the application count, so that no session chooses what runs on the driver. */
   private static String pythonOf(SparkConf conf) {
-    for (String key : new String[] {PYTHON, "spark.pyspark.driver.python", "spark.pyspark.python"}) {
+    for (String key :
+        new String[] {PYTHON, "spark.pyspark.driver.python", "spark.pyspark.python"}) {
       if (conf.contains(key)) {
         return conf.get(key);
       }
@@ -143,8 +144,7 @@ final class PythonChild {
         PythonUtils.mergePythonPaths(
             CollectionConverters.asScala(
                     Arrays.asList(
-                        environment.getOrDefault("PYTHONPATH", ""),
-                        PythonUtils.sparkPythonPath()))
+                        environment.getOrDefault("PYTHONPATH", ""), PythonUtils.sparkPythonPath()))
                 .toSeq()));
     return builder;
   }

@@ -24,12 +24,14 @@ final class Users {
   private Users() {}
 
   /**
-   * Spark's own answer to {@code current_user()}, unless the active session acts for another user.
+   * The user whom the active session acts for, else the one whose client made it by Spark Connect,
+   * else Spark's own answer to {@code current_user()}.
    */
   static String current() {
     Option<SparkSession> active = SparkSession.getActiveSession();
     String acting = active.isEmpty() ? null : acting(active.get());
-    return acting == null ? CurrentUserContext.getCurrentUser() : acting;
+    String named = acting != null || active.isEmpty() ? acting : ConnectUsers.of(active.get());
+    return named == null ? CurrentUserContext.getCurrentUser() : named;
   }
 
   /**

@@ -1,0 +1,123 @@
+"""A Spark Connect server and two users of Spark's own remote client, each in sessions of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping
+
+import psutil
+import pytest
+from doors import Server, client, wait_for
+
+pytestmark = pytest.mark.cluster
+
+CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+SESSIONS = """
+    import sys
+    from pyspark.sql import SparkSession
+
+    def session(user):
+        return SparkSession.builder.remote(f"sc://127.0.0.1:{sys.argv[1]}/;user_id={user}").create()
+
+    alice, bob = session("alice"), session("bob")
+"""
+
+
+@pytest.fixture(scope="module")
+def server(start: Callable[[str, Mapping[str, str]], Server]) -> Server:
+    return start(
+        CLASS,
+        {"spark.connect.grpc.binding.port": "{port}", "spark.connect.grpc.binding.address": "127.0.0.1"},
+    )
+
+
+def test_two_users(server: Server) -> None:
+    printed = client(
+        SESSIONS
+        + """
+    from concurrent.futures import ThreadPoolExecutor
+
+    alice.sql("CREATE NAMESPACE lake.db")
+    for name in ("t", "salaries"):
+        alice.sql(f"CREATE TABLE lake.db.{name} (id BIGINT NOT NULL, name STRING)"
+                  " TBLPROPERTIES ('primary-key'='id', 'bucket'='1')")
+        alice.sql(f"INSERT INTO lake.db.{name} VALUES (1, 'a'), (2, 'b')")
+    bob.createDataFrame([(2, "x")], "id bigint, name string").writeTo("lake.db.t").append()
+
+    def asked(user):
+        rows = user.table("lake.db.t").orderBy("id").collect()
+        try:
+            return rows, user.table("lake.db.salaries").collect()
+        except Exception as error:
+            return rows, str(error)
+
+    with ThreadPoolExecutor(2) as pool:
+        for rows, salaries in pool.map(asked, [alice, bob] * 3):
+            print([tuple(row) for row in rows], salaries)
+    print("compacted", alice.sql("CALL lake.sys.compact('db.t')").collect()[0].rows_after)
+    """,
+        server.port,
+    ).splitlines()
+    assert len(printed) == 7
+    for by_alice, by_bob in zip(printed[:6:2], printed[1:6:2], strict=True):
+        assert by_alice.startswith("[(1, 'a'), (2, 'x')] [Row(id=1, name='a')")
+        assert by_bob.startswith("[(1, 'a'), (2, 'x')] ")
+        assert "bob may not read salaries" in by_bob
+    assert printed[6] == "compacted 2"
+    users = {line.split()[0] for line in server.asked.read_text().splitlines()}
+    assert users == {"alice", "bob"}
+
+
+def test_a_python_that_dies_is_started_again(server: Server) -> None:
+    dead = server.child()
+    dead.kill()
+    dead.wait(20)
+    printed = client(
+        SESSIONS
+        + """
+    print(alice.table("lake.db.t").count())
+    """,
+        server.port,
+    )
+    assert printed == "2\n"
+    assert server.child().pid != dead.pid
+
+
+def test_a_write_in_flight_fails_plainly(server: Server) -> None:
+    dead = server.child()
+    before = server.tasks()
+
+    def kill_while_a_task_runs() -> None:
+        wait_for(lambda: server.tasks() > before, "task")
+        dead.kill()
+
+    killer = threading.Thread(target=kill_while_a_task_runs)
+    killer.start()
+    printed = client(
+        SESSIONS
+        + """
+    slow = "coalesce(java_method('java.lang.Thread', 'sleep', 9000L), 'late')"
+    try:
+        alice.sql(f"INSERT INTO lake.db.t SELECT id + 100, {slow} FROM range(0, 1, 1, 1)")
+        print("written")
+    except Exception as error:
+        print("failed", str(error).splitlines()[0])
+    print(alice.table("lake.db.t").count())
+    alice.sql("INSERT INTO lake.db.t VALUES (3, 'c')")
+    print(alice.table("lake.db.t").count())
+    """,
+        server.port,
+    ).splitlines()
+    killer.join()
+    assert printed[0].startswith("failed"), printed
+    assert printed[1:] == ["2", "3"]
+
+
+def test_python_ends_with_a_server_that_is_killed(server: Server) -> None:
+    """The last test of this file: nothing of the server is left."""
+    child = server.child()
+    os.kill(server.process.pid, signal.SIGKILL)
+    _gone, alive = psutil.wait_procs([child], timeout=30)
+    assert not alive

@@ -1,0 +1,66 @@
+"""`spark-sql`, the program: its JVM starts Python itself, and Python ends with it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+from doors import SPARK_HOME, confs, environment
+
+pytestmark = pytest.mark.cluster
+
+STATEMENTS = """
+CREATE NAMESPACE lake.db;
+CREATE TABLE lake.db.t (id BIGINT NOT NULL, name STRING) TBLPROPERTIES ('primary-key'='id', 'bucket'='1');
+INSERT INTO lake.db.t VALUES (1, 'a'), (2, 'b');
+INSERT INTO lake.db.t VALUES (2, 'c');
+SELECT id, name FROM lake.db.t ORDER BY id;
+DELETE FROM lake.db.t WHERE id = 1;
+CALL lake.sys.compact('db.t');
+SELECT count(*), 'rows' FROM lake.db.t;
+"""
+
+
+def spark_sql(folder: Path, statements: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [str(SPARK_HOME / "bin" / "spark-sql"), *confs(folder / "lake", **more), "-e", statements]
+    return subprocess.run(
+        command, env=environment(), cwd=folder, capture_output=True, text=True, check=False, timeout=500
+    )
+
+
+def answering() -> set[int]:
+    return {
+        each.pid
+        for each in psutil.process_iter(["cmdline"])
+        if "lockgate.framework.spark.child" in (each.info["cmdline"] or [])
+    }
+
+
+def test_statements(tmp_path: Path) -> None:
+    before = answering()
+    done = spark_sql(tmp_path, STATEMENTS)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["1\ta", "2\tc"]
+    assert lines[-1] == "1\trows"
+    psutil.wait_procs(
+        [psutil.Process(pid) for pid in answering() - before if psutil.pid_exists(pid)], timeout=20
+    )
+    assert answering() <= before
+
+
+@pytest.mark.parametrize(
+    ("confs", "expected"),
+    [
+        ({"spark.lockgate.python": "/bin/false"}, ["'/bin/false', ended", "-m pip install lockgate=="]),
+        ({"spark.lockgate.python": "/no/python"}, ["cannot be started", "spark.lockgate.python"]),
+        ({"spark.lockgate.python.start": "never"}, ["not attached", "spark.lockgate.python.start=never"]),
+    ],
+)
+def test_a_python_that_cannot_answer(tmp_path: Path, confs: dict[str, str], expected: list[str]) -> None:
+    done = spark_sql(tmp_path, "SHOW NAMESPACES IN lake", **confs)
+    assert done.returncode != 0
+    for each in expected:
+        assert each in done.stderr, done.stderr[-3000:]
