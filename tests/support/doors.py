@@ -92,13 +92,28 @@ class Server:
         return self.log.read_text(errors="replace").count("Running task")
 
 
+# The remote client's threads can keep a program that has ended; it leaves them behind.
+PROGRAM = """
+import os, sys, traceback
+
+code = 0
+try:
+    exec(sys.argv.pop(1), {"sys": sys})
+except BaseException:
+    traceback.print_exc()
+    code = 1
+sys.stdout.flush()
+os._exit(code)
+"""
+
+
 def client(code: str, *arguments: object) -> str:
     """Run a program of Connect's own client, which has neither Spark nor Lockgate; return what it prints."""
     python = os.environ.get("LOCKGATE_CLIENT_PYTHON")
     if python is None:
         pytest.skip("needs Spark's remote client in an environment of its own: ./dev test --cluster makes it")
     done = subprocess.run(
-        [python, "-W", "ignore", "-c", textwrap.dedent(code), *map(str, arguments)],
+        [python, "-W", "ignore", "-c", PROGRAM, textwrap.dedent(code), *map(str, arguments)],
         env=environment(),
         capture_output=True,
         text=True,
