@@ -51,7 +51,7 @@ def test_two_users(server: Server) -> None:
         try:
             return rows, user.table("lake.db.salaries").collect()
         except Exception as error:
-            return rows, str(error)
+            return rows, str(error).splitlines()[0]
 
     with ThreadPoolExecutor(2) as pool:
         for rows, salaries in pool.map(asked, [alice, bob] * 3):

@@ -26,29 +26,33 @@ SELECT count(*), 'rows' FROM lake.db.t;
 def spark_sql(folder: Path, statements: str, **more: str) -> subprocess.CompletedProcess[str]:
     command = [str(SPARK_HOME / "bin" / "spark-sql"), *confs(folder / "lake", **more), "-e", statements]
     return subprocess.run(
-        command, env=environment(), cwd=folder, capture_output=True, text=True, check=False, timeout=500
+        command,
+        env=environment(LOCKGATE_TEST=str(folder)),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
     )
 
 
-def answering() -> set[int]:
-    return {
-        each.pid
-        for each in psutil.process_iter(["cmdline"])
-        if "lockgate.framework.spark.child" in (each.info["cmdline"] or [])
-    }
+def left_of(folder: Path) -> list[psutil.Process]:
+    """Return the processes that still run with the environment of a test."""
+    return [
+        each
+        for each in psutil.process_iter(["environ"])
+        if (each.info["environ"] or {}).get("LOCKGATE_TEST") == str(folder)
+    ]
 
 
 def test_statements(tmp_path: Path) -> None:
-    before = answering()
     done = spark_sql(tmp_path, STATEMENTS)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = done.stdout.splitlines()
     assert lines[:2] == ["1\ta", "2\tc"]
     assert lines[-1] == "1\trows"
-    psutil.wait_procs(
-        [psutil.Process(pid) for pid in answering() - before if psutil.pid_exists(pid)], timeout=20
-    )
-    assert answering() <= before
+    _gone, alive = psutil.wait_procs(left_of(tmp_path), timeout=30)
+    assert not alive
 
 
 @pytest.mark.parametrize(
