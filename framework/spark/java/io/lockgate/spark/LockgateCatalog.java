@@ -49,7 +49,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class LockgateCatalog
     implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog, FunctionCatalog, Handled {
   private String name;
-  private String handle;
   private CatalogRequests requests;
 
   @Override
@@ -58,11 +57,8 @@ public final class LockgateCatalog
     if (!LockgateExtensions.isIn(SparkSession.active())) {
       throw Bridge.failure(LockgateExtensions.MISSING);
     }
-    ObjectNode request =
-        CatalogRequests.opening(name, options, SparkSession.active().sparkContext().getConf());
-    // Two sessions may give one name to two warehouses, so Python tells them apart by a handle.
-    this.handle = Bridge.ask("catalog.open", request).get("handle").asText();
-    this.requests = new CatalogRequests(name, handle);
+    this.requests =
+        new CatalogRequests(name, options, SparkSession.active().sparkContext().getConf());
   }
 
   @Override
@@ -73,7 +69,7 @@ public final class LockgateCatalog
   /** The name by which Python finds this catalog. */
   @Override
   public String handle() {
-    return handle;
+    return requests.handle();
   }
 
   // --- tables ---

@@ -58,6 +58,11 @@ public final class Bridge {
     return python;
   }
 
+  /** Tells whether questions go to this Python, and it has not ended. */
+  public static boolean isAnsweredBy(PythonSide side) {
+    return side != null && python == side && !PythonChild.isGone();
+  }
+
   /** Tells whether Python has made itself known. */
   public static boolean isAttached() {
     return python != null;

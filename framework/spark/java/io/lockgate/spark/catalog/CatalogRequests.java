@@ -3,6 +3,7 @@ package io.lockgate.spark.catalog;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.bridge.PythonSide;
 import io.lockgate.spark.bridge.Values;
 import java.util.HashMap;
 import java.util.Map;
@@ -18,19 +19,29 @@ import scala.Tuple2;
 /** The requests of one catalog to Python: how it is opened, and what in it they are about. */
 public final class CatalogRequests {
   private final String name;
-  private final String handle;
+  private final ObjectNode opening;
+  private String handle;
+  private PythonSide openedBy;
 
-  public CatalogRequests(String name, String handle) {
+  /** Opens a catalog by the confs of a session. */
+  public CatalogRequests(String name, CaseInsensitiveStringMap options, SparkConf start) {
     this.name = name;
-    this.handle = handle;
+    this.opening = Bridge.object().put("catalog", name);
+    opening.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    putStart(opening, name, start);
+    handle();
   }
 
-  /** A request to open a catalog by the confs of a session. */
-  public static ObjectNode opening(String name, CaseInsensitiveStringMap options, SparkConf start) {
-    ObjectNode request = Bridge.object().put("catalog", name);
-    request.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
-    putStart(request, name, start);
-    return request;
+  /**
+   * The name by which Python finds this catalog, for two sessions may give one name to two
+   * warehouses. A Python that was started again opens it first.
+   */
+  public synchronized String handle() {
+    if (!Bridge.isAnsweredBy(openedBy)) {
+      handle = Bridge.ask("catalog.open", opening).get("handle").asText();
+      openedBy = Bridge.python();
+    }
+    return handle;
   }
 
   /**
@@ -51,7 +62,7 @@ public final class CatalogRequests {
 
   /** A request about a namespace. */
   public ObjectNode in(String[] namespace) {
-    ObjectNode request = Bridge.object().put("catalog", handle).put("catalog_name", name);
+    ObjectNode request = Bridge.object().put("catalog", handle()).put("catalog_name", name);
     request.set("namespace", Bridge.JSON.valueToTree(namespace));
     return request;
   }
