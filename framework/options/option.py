@@ -124,3 +124,11 @@ class Option(Generic[T]):
             return self.parse(text)
         except ValueError as error:
             raise OptionError(f"option {self.key!r} cannot be {text!r}: {error}") from None
+
+
+def parse_share(text: str) -> float:
+    """Parse a share from 0 to 1; ValueError for any other text."""
+    share = float(text)
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share is from 0 to 1, not {text}")
+    return share

@@ -21,18 +21,11 @@ from lockgate.framework.options.option import (
     parse_by_level,
     parse_duration,
     parse_names,
+    parse_share,
     parse_size,
     parse_some_size,
     parse_whole,
 )
-
-
-def _share(text: str) -> float:
-    share = float(text)
-    if not 0 <= share <= 1:
-        raise ValueError(f"a share is from 0 to 1, not {text}")
-    return share
-
 
 _NO_NAMES: tuple[str, ...] = ()
 _NO_LEVELS: Mapping[int, str] = {}
@@ -305,7 +298,7 @@ VECTORS_FILE_SIZE = Option(
 )
 DELETE_RATIO = Option(
     "compaction.delete-ratio-threshold",
-    _share,
+    parse_share,
     0.2,
     "share of marked rows above which a minor compaction rewrites a file of any size",
 )

@@ -32,8 +32,9 @@ from lockgate.framework.plugins.events import (
     TableChanged,
 )
 from lockgate.framework.plugins.hookspecs import hookimpl
-from lockgate.framework.plugins.manager import PluginManager, plugins, publish, register
+from lockgate.framework.plugins.manager import PluginManager
 from lockgate.framework.plugins.observers import EventCounts
+from lockgate.framework.plugins.process import plugins, publish, register
 from lockgate.framework.plugins.session_confs import answering_session, session_conf
 from lockgate.framework.plugins.session_options import check_session_options, session_option
 

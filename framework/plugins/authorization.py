@@ -24,7 +24,7 @@ from lockgate.framework.access import (
     Target,
 )
 from lockgate.framework.plugins.events import Denied
-from lockgate.framework.plugins.manager import plugins, publish
+from lockgate.framework.plugins.process import plugins, publish
 
 _acting: ContextVar[Caller | Principal | None] = ContextVar("lockgate_acting", default=None)
 

@@ -21,7 +21,6 @@ from lockgate.framework.access import (
     combined_sql,
 )
 from lockgate.framework.options.option import Option
-from lockgate.framework.options.table_options import declare_by
 from lockgate.framework.plugins import checks, hookspecs
 from lockgate.framework.plugins.attribution import Attribution, HookError, attributed
 from lockgate.framework.plugins.contracts import (
@@ -386,41 +385,3 @@ def _installed() -> list[tuple[EntryPoint, str]]:
             if entry_point.group == ENTRY_POINT_GROUP:
                 found.setdefault((name, entry_point.name, entry_point.value), (entry_point, name))
     return [found[key] for key in sorted(found)]
-
-
-_process_lock = threading.Lock()
-_process_manager: PluginManager | None = None
-
-
-def plugins() -> PluginManager:
-    """Return the process's plugin manager; the first call loads the installed entry points.
-
-    Raises `PluginError` naming the plugin that cannot be loaded; the next call tries again.
-    """
-    global _process_manager
-    with _process_lock:
-        if _process_manager is None:
-            manager = PluginManager()
-            manager.load_entry_points()
-            _process_manager = manager
-        return _process_manager
-
-
-declare_by(lambda: plugins().options("table"))
-
-
-def publish(event: Event) -> None:
-    """Let the plugins of this process observe `event`; never waits and never raises.
-
-    Plugins that cannot be loaded are not reported here: the code that needs what they add raises the error.
-    """
-    try:
-        manager = plugins()
-    except PluginError:
-        return
-    manager.event(event)
-
-
-def register(plugin: object, name: str) -> None:
-    """Add a plugin to the process's manager without installing it."""
-    plugins().register(plugin, name)

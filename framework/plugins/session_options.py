@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockgate.errors import OptionError
 from lockgate.framework.options.option import Option, T
-from lockgate.framework.plugins.manager import plugins
+from lockgate.framework.plugins.process import plugins
 from lockgate.framework.plugins.session_confs import session_conf
 
 

@@ -2,22 +2,21 @@
 
 ::
 
-    LAYOUT.json          what is cached (`spec.CacheLayout`), with the versions of the formats
+    LAYOUT.json          what is cached, with the versions of the formats
     KEYS.json            of an encrypted cache its key, wrapped under the table's keys (`cache_key`)
     keys/<name>.sock     where the owners hand the key to the readers of this user (`key_server`)
     LOCK                 held by the one process that writes
     CURRENT              the snapshot that readers without a wish of their own get
     PRIMARY              names the database that is brought forward from snapshot to snapshot
-    generations/<id>/    the state at snapshot <id>: never changed, renamed into place complete; which
-    snapshot
-                         of that number it is, its fingerprint says (`mark_of`)
+    generations/<id>/    the state at snapshot <id>, never changed; its fingerprint says which of the
+                         snapshots of that number it is (`mark_of`)
     PLACE                a name of the folder, by which those who share it know each other
     owners/<name>        locked by the executor of an application that runs its owner (`standby`)
     wanted/<id>[-<mark>] snapshots that a process without the lock asks for
     readers/<name>       what a driver still needs, touched while it lives
     reports/<name>       where that driver's lookup stands, for the shell (`caches`)
 
-A folder belongs to one user and is closed to others; every opener of a state checks that (`check`).
+A folder belongs to one user and is closed to others; every opener of a state checks that.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ class GenerationInfo:
     """The facts about one cached state.
 
     `changes` counts the rows written to reach it, `full_load` says that the table was read whole; `bytes` are
-    those of its files, shared with the generation before where unchanged. `storage` says how it is kept:
-    `full` or `memory` (`backends.Storage`).
+    those of its files, shared with the one before where unchanged. `storage` is a `backends.Storage`.
     """
 
     snapshot_id: int

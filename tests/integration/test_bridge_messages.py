@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from lockgate.framework.lineage.lake_methods import wait_for_records
 from lockgate.framework.spark.bridge import dispatcher as dispatcher_module
 from lockgate.framework.spark.bridge.dispatcher import declared_operations
-from lockgate.framework.spark.bridge.shapes import messages_of
+from lockgate.framework.spark.bridge.shapes import fault_in, messages_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Named = Callable[[str], str]
 
-# Asked by the own process, by clusters, after failures, or for keys that this JVM did not make.
+# Asked by its own process, by clusters, after failures, or for keys that this JVM did not make.
 NOT_ASKED = {"bridge.hello", "keys.names", "lookup.said", "write.abort", "table.abort_staged", "keys.unwrap"}
 
 
@@ -37,7 +37,7 @@ def more_than(shape: Any, value: Any, path: str = "") -> list[str]:
     if rule == "map":
         return [found for each in value.values() for found in more_than(inside, each, f"{path}.*")]
     if rule == "either":
-        return min((more_than(each, value, path) for each in inside), key=len)
+        return more_than(next(each for each in inside if fault_in(each, value) is None), value, path)
     if rule == "keys":
         below = [found for name in inside for found in more_than(inside[name], value[name], f"{path}.{name}")]
         return [f"{path}.{name}" for name in value if name not in inside] + below

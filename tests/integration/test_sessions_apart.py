@@ -197,8 +197,9 @@ def test_executors_are_answered_about_keys(mine: Lake, executor: Callable[..., d
     fields = {"scope": scope_of(mine), **UNWRAP}
     assert list(executor({"question": "keys.unwrap", "fields": fields})["ok"]) == ["plain"]
     missing = {"question": "keys.unwrap", "fields": {**fields, "name": "gone"}}
-    assert executor(missing) == {"ok": {"missing": True}}
-    made = executor({"question": "keys.create", "fields": {"scope": fields["scope"], "name": "pii"}})
+    assert executor(missing) == {"ok": {"plain": None}}
+    wanted = {"scope": fields["scope"], "name": "pii", "version": None, "algorithm": None}
+    made = executor({"question": "keys.create", "fields": wanted})
     assert made["ok"]["name"] == "pii"
     unknown = {"question": "keys.unwrap", "fields": {**fields, "scope": "keys-" + "0" * 32}}
     assert executor(unknown)["error"]["type"] == "NotFoundError"

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import UnsupportedError
 from lockgate.framework.access import Action
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.common import Rows
+from lockgate.framework.spark.operations.messages.common import Committed, Rows
 from lockgate.framework.spark.operations.messages.tables import DropPartitionsRequest, ListPartitionsRequest
+from lockgate.framework.spark.operations.messages.writes import DeleteRequest
+from lockgate.framework.store.pruning.pruners import PartitionPruner
 from lockgate.framework.types import value_from_json, value_to_json
+from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.commit.commit_request import Overwrite
+    from lockgate.framework.store.table import Table
 
 
 def list_partitions(context: Context, request: ListPartitionsRequest) -> Rows:
@@ -55,4 +65,41 @@ def drop_partitions(context: Context, request: DropPartitionsRequest) -> bool:
     return True
 
 
-OPERATIONS = {"partition.list": list_partitions, "partition.drop": drop_partitions}
+# --- deleting by filters ------------------------------------------------------------------------
+
+
+def chosen_by(table: Table, predicate: Predicate | None) -> Overwrite:
+    """Return the choice of partitions by a predicate; UnsupportedError if it does not select whole ones."""
+    if predicate is None:
+        raise UnsupportedError(f"table {table.identifier}: this does not select whole partitions")
+    return PartitionPruner(table.schema, predicate).keeps_partition
+
+
+def whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:
+    """Return the predicate that `filters` make if it selects whole partitions, else None."""
+    predicates = [from_json(item) for item in filters]
+    chosen = all_of(*(item for item in predicates if item is not None))
+    whole = isinstance(chosen, AlwaysTrue) or reads_only(chosen, table.schema.partition_keys)
+    return chosen if whole and None not in predicates else None
+
+
+def can_delete(context: Context, request: DeleteRequest) -> bool:
+    """Tell whether a DELETE needs only metadata."""
+    return whole_partitions(context.table(), request["filters"]) is not None
+
+
+def delete_where(context: Context, request: DeleteRequest) -> Committed:
+    """Delete whole partitions without reading a row."""
+    table = context.table()
+    chosen = chosen_by(table, whole_partitions(table, request["filters"]))
+    if table.latest_snapshot() is None:
+        return {"snapshot_id": None}
+    return {"snapshot_id": table.commit([], kind="OVERWRITE", overwrite=chosen).id}
+
+
+OPERATIONS = {
+    "partition.list": list_partitions,
+    "partition.drop": drop_partitions,
+    "delete.can": can_delete,
+    "delete.where": delete_where,
+}

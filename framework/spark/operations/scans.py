@@ -5,34 +5,29 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
 from lockgate.framework.access import ALLOWED, Decision
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.file_formats import check_formats
+from lockgate.framework.spark.operations.data_files import check_formats, fields_of, split_message
 from lockgate.framework.spark.operations.governance import check_grant, withheld_keys
 from lockgate.framework.spark.operations.messages.scans import (
     BucketingJson,
-    FileField,
     FiltersAnswer,
     FiltersRequest,
     PlanAnswer,
     PlanRequest,
     ScanRequest,
     SelectiveRequest,
-    SplitJson,
     SplitSizes,
-    VectorJson,
 )
 from lockgate.framework.spark.operations.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
-from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.store.visibility import encrypted_columns, masked_columns, require_keys, usable_keys
-from lockgate.framework.types import to_spark_type, value_to_json
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -47,14 +42,10 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.manifests.manifest import VectorPlace
-    from lockgate.framework.store.pruning.split import Split
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Selection
-    from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 
-_ESCAPED = str.maketrans({"%": "%25", "/": "%2F", "=": "%3D"})
 # Paimon's: data files keep keys in their value columns only.
 _THIN_MODE = "data-file.thin-mode"
 
@@ -173,7 +164,7 @@ def _plan(
     selected = selected_by(context, table, request, properties)
     snapshot_id = None if selected.between else selected.snapshot_id
     order, limit = _order(table, request), request["limit"]
-    granted = _granted(context, table, all_of(predicate, late), cast("Mapping[str, Any]", request))
+    granted = _granted(context, table, all_of(predicate, late), request)
     if request["order"] and not order:
         limit = None  # sorted by something that no column's statistics order: every row may come first
     wanted = ReadRequest(
@@ -333,8 +324,8 @@ def _reply(
         "integrity": IntegrityPolicy(table).mode_of_all(planned.schemas.values()),
         "merge_plan": _merge_plan(planned, request) if merging else None,
         "schema_id": planned.schema.id,
-        "schemas": {str(number): _fields(schema) for number, schema in planned.schemas.items()},
-        "splits": [_split(context, table, planned.schema, split) for split in planned.splits],
+        "schemas": {str(number): fields_of(schema) for number, schema in planned.schemas.items()},
+        "splits": [split_message(context, table, planned.schema, split) for split in planned.splits],
         "split_sizes": _split_sizes(sizes),
         "on_driver": _suits_driver(planned, sizes["source.split.driver-max-size"]),
         "bucketing": _bucketing(planned),
@@ -357,62 +348,6 @@ def _check_key_columns(table: Table, planned: ScanPlan) -> None:
                 f"table {table.identifier} has option {_THIN_MODE!r} = 'true': Spark cannot merge its files; "
                 "Table.read() in Python can"
             )
-
-
-def _fields(schema: TableSchema) -> list[FileField]:
-    return [
-        {
-            "id": field.id,
-            "name": field.name,
-            "type": to_spark_type(field.type),
-            "inside": [{"path": list(path), "id": inner.id} for path, inner in fields_inside(field.type)],
-        }
-        for field in schema.fields
-    ]
-
-
-def _split(context: Context, table: Table, schema: TableSchema, split: Split) -> SplitJson:
-    types = {name: schema.field(name).type for name in schema.partition_keys}
-    return {
-        "partition": {name: value_to_json(types[name], value) for name, value in split.partition.items()},
-        "partition_text": _partition_text(split.partition),
-        "bucket": split.bucket,
-        "merge": split.merge,
-        "files": [
-            {
-                "path": context.hadoop_path(table, path),
-                "size": file.file_size,
-                "rows": file.row_count,
-                "schema_id": file.schema_id,
-                "first_row_id": file.first_row_id,
-                "sequence": file.max_sequence_number,
-                "vector": None if vector is None else _vector(context, table, vector),
-            }
-            for file, path, vector in zip(split.files, split.paths, split.vectors, strict=True)
-        ],
-    }
-
-
-def _vector(context: Context, table: Table, vector: VectorPlace) -> VectorJson:
-    return {
-        "path": context.hadoop_path(table, vector.path),
-        "offset": vector.offset,
-        "length": vector.length,
-        "cardinality": vector.cardinality,
-    }
-
-
-def _partition_text(partition: Mapping[str, Any]) -> str:
-    """Spell a partition as `day=2024-02-29/hour=3`; in names and texts `%`, `/` and `=` are escaped."""
-    return "/".join(f"{name.translate(_ESCAPED)}={_value_text(value)}" for name, value in partition.items())
-
-
-def _value_text(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.hex() if isinstance(value, bytes) else str(value).translate(_ESCAPED)
 
 
 OPERATIONS = {

@@ -28,20 +28,18 @@ from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.common import Committed
 from lockgate.framework.spark.operations.messages.writes import (
     BeginRequest,
-    DeleteRequest,
     EndRequest,
     Kinds,
     StatisticsMode,
     WriteRequest,
     WriteSpec,
 )
+from lockgate.framework.spark.operations.partitions import chosen_by, whole_partitions
 from lockgate.framework.spark.operations.row_marks import marked_rows, read_snapshot, rolled_back
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
-from lockgate.framework.store.pruning.pruners import PartitionPruner
 from lockgate.framework.store.visibility import require_write_keys
 from lockgate.framework.types import from_spark_type, to_spark_type
-from lockgate.pushdown import AlwaysTrue, Predicate, all_of, from_json, reads_only
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
@@ -372,7 +370,7 @@ def _buckets(table: Table) -> list[str]:
     ]
 
 
-# --- overwriting and deleting whole partitions ---------------------------------------------------
+# --- overwriting whole partitions ----------------------------------------------------------------
 
 
 def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMessage]) -> Overwrite | None:
@@ -381,44 +379,14 @@ def _overwritten(table: Table, request: EndRequest, messages: Sequence[CommitMes
     if mode == "truncate":
         return {}
     if mode == "overwrite":
-        return _chosen_by(table, _whole_partitions(table, request["filters"]))
+        return chosen_by(table, whole_partitions(table, request["filters"]))
     if mode == "dynamic":
         return {message.partition for message in messages}.__contains__
     return None
-
-
-def _chosen_by(table: Table, predicate: Predicate | None) -> Overwrite:
-    if predicate is None:
-        raise UnsupportedError(f"table {table.identifier}: this does not select whole partitions")
-    return PartitionPruner(table.schema, predicate).keeps_partition
-
-
-def _whole_partitions(table: Table, filters: list[Any]) -> Predicate | None:
-    """Return the predicate that `filters` make if it selects whole partitions, else None."""
-    predicates = [from_json(item) for item in filters]
-    chosen = all_of(*(item for item in predicates if item is not None))
-    whole = isinstance(chosen, AlwaysTrue) or reads_only(chosen, table.schema.partition_keys)
-    return chosen if whole and None not in predicates else None
-
-
-def can_delete(context: Context, request: DeleteRequest) -> bool:
-    """Tell whether a DELETE needs only metadata."""
-    return _whole_partitions(context.table(), request["filters"]) is not None
-
-
-def delete_where(context: Context, request: DeleteRequest) -> Committed:
-    """Delete whole partitions without reading a row."""
-    table = context.table()
-    chosen = _chosen_by(table, _whole_partitions(table, request["filters"]))
-    if table.latest_snapshot() is None:
-        return {"snapshot_id": None}
-    return {"snapshot_id": table.commit([], kind="OVERWRITE", overwrite=chosen).id}
 
 
 OPERATIONS = {
     "write.begin": begin,
     "write.commit": commit,
     "write.abort": abort,
-    "delete.can": can_delete,
-    "delete.where": delete_where,
 }

@@ -18,7 +18,7 @@ KEY = bytes(range(16))
 
 def ask(dispatcher: Dispatcher, session: str | None, options: dict[str, str], **start: Any) -> str:
     """Open the catalog `x` as the session of a name does; returns its handle."""
-    request = {"catalog": "x", "options": options, "fixed": False, "started": None, **start}
+    request = {"catalog": "x", "options": options, "started": None, "fixed": False, **start}
     question = Question("catalog.open", request, "ada", None, session)
     return str(dispatcher._answer(question)["handle"])  # type: ignore[index]
 

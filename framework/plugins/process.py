@@ -1,0 +1,47 @@
+"""The plugins of this process: one manager, made when it is asked for."""
+
+from __future__ import annotations
+
+import threading
+
+from lockgate.errors import PluginError
+from lockgate.framework.options.table_options import declare_by
+from lockgate.framework.plugins.events import Event
+from lockgate.framework.plugins.manager import PluginManager
+
+_process_lock = threading.Lock()
+_process_manager: PluginManager | None = None
+
+
+def plugins() -> PluginManager:
+    """Return the process's plugin manager; the first call loads the installed entry points.
+
+    Raises `PluginError` naming the plugin that cannot be loaded; the next call tries again.
+    """
+    global _process_manager
+    with _process_lock:
+        if _process_manager is None:
+            manager = PluginManager()
+            manager.load_entry_points()
+            _process_manager = manager
+        return _process_manager
+
+
+declare_by(lambda: plugins().options("table"))
+
+
+def publish(event: Event) -> None:
+    """Let the plugins of this process observe `event`; never waits and never raises.
+
+    Plugins that cannot be loaded are not reported here: the code that needs what they add raises the error.
+    """
+    try:
+        manager = plugins()
+    except PluginError:
+        return
+    manager.event(event)
+
+
+def register(plugin: object, name: str) -> None:
+    """Add a plugin to the process's manager without installing it."""
+    plugins().register(plugin, name)
