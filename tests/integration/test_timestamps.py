@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lockgate import Lake
 
 JOB = Path(__file__).parent / "executor" / "timestamps_job.py"
+SUPPORT = Path(__file__).parents[1] / "support"
 ZONES = ["America/New_York", "UTC", "Asia/Shanghai"]
 EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -60,7 +61,7 @@ def _run(zone: str, folder: Path, written: list[str]) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(SUPPORT)},
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-4000:]
