@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, frozenset[str
 
     def seeing(name: str, handler: Any) -> Any:
         def handle(context: Context, request: dict[str, Any]) -> object:
-            seen.append((name, context.principal.user, frozenset(map(str, context.privileges))))
+            seen.append((name, context.principal.user, frozenset(request.get("privileges", ()))))
             return handler(context, request)
 
         return handle
