@@ -42,8 +42,8 @@ class WarehouseLineage:
             yield database
 
 
-_Key = tuple[str, frozenset[tuple[str, str]], "Principal | None"]
-"""The address of a warehouse, the options of its file system, which may hold credentials, and who asks."""
+_Key = tuple[str, type, frozenset[tuple[str, str]], "Principal | None"]
+"""Address of a warehouse, class and options of its file system, which may hold credentials, and who asks."""
 
 _lock = threading.Lock()
 _known: dict[_Key, WarehouseLineage] = {}
@@ -60,7 +60,8 @@ def lineage_of(catalog: Catalog, application: str | None = None) -> WarehouseLin
     In one process there is one for each warehouse, way to its store and principal: nothing is read or written
     with the credentials of another catalog.
     """
-    key = (address_of(catalog), frozenset(catalog.file_system_options.items()), catalog.principal)
+    way = (type(catalog.file_system), frozenset(catalog.file_system_options.items()))
+    key = (address_of(catalog), *way, catalog.principal)
     with _lock:
         if key not in _known:
             _known[key] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
