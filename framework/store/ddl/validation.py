@@ -329,12 +329,12 @@ def check_encryption(schema: TableSchema) -> None:
         if column in schema.sequence_fields:
             raise InputError(
                 f"column {column!r} cannot be encrypted, because {table_options.SEQUENCE_FIELD.key!r} names "
-                "it: anyone who has no key for it could not tell which rows are the newest"
+                "it: without the key nobody could tell which rows are the newest"
             )
         if column in ordering_columns(schema):
             raise InputError(
                 f"column {column!r} cannot be encrypted, because it orders a sequence group or says the "
-                "kind of rows: anyone who has no key for it could not tell which rows are the newest"
+                "kind of rows: without the key nobody could tell which rows are the newest"
             )
     reason = why_not_java(encryption, schema.fields)
     if reason:

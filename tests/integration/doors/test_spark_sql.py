@@ -46,6 +46,9 @@ def left_of(folder: Path) -> list[psutil.Process]:
 
 
 def test_statements(tmp_path: Path) -> None:
+    """In a folder with a module of the same name, which a neighbour may have put there."""
+    (tmp_path / "lockgate").mkdir()
+    (tmp_path / "lockgate" / "__init__.py").write_text("raise SystemExit('the wrong module')")
     done = spark_sql(tmp_path, STATEMENTS)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = done.stdout.splitlines()
