@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import NotFoundError
+from lockgate.framework.lineage.messages import DatasetJson, RecordRequest
 from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
@@ -59,11 +60,11 @@ class _Counts:
 counts = _Counts()
 
 
-def record(context: BridgeContext, request: dict[str, Any]) -> object:
-    """Answer `lineage.record`: note one statement in each warehouse that it reads or writes."""
-    inputs = [_named(context, each) for each in request.get("inputs", ())]
-    commits = [_named(context, each) for each in request["run"].get("commits", ())]
-    target = None if request.get("target") is None else _named(context, request["target"])
+def record(context: BridgeContext, request: RecordRequest) -> bool:
+    """Answer `lineage.record`: note one statement in each warehouse that it reads or writes, if any."""
+    inputs = [_named(context, each) for each in request["inputs"]]
+    commits = [_named(context, each) for each in request["run"]["commits"]]
+    target = None if request["target"] is None else _named(context, request["target"])
     if target is not None:
         target = _with_id(target)
     if target is None and not inputs and commits:
@@ -78,8 +79,8 @@ def record(context: BridgeContext, request: dict[str, Any]) -> object:
     run = _run(context, request, target, inputs, commits)
     for address, catalog in warehouses.items():
         shape = _shape(request, target, inputs, address)
-        lineage_of(catalog, request.get("application")).journal.add(Record(shape, run))
-    return {"warehouses": len(warehouses)}
+        lineage_of(catalog, request["application"]).journal.add(Record(shape, run))
+    return bool(warehouses)
 
 
 def _with_id(target: _Named) -> _Named:
@@ -92,28 +93,26 @@ def _with_id(target: _Named) -> _Named:
     return replace(target, id=str(target.catalog.load_table(name).table_id))
 
 
-def _shape(
-    request: Mapping[str, Any], target: _Named | None, inputs: Sequence[_Named], address: str
-) -> Shape:
+def _shape(request: RecordRequest, target: _Named | None, inputs: Sequence[_Named], address: str) -> Shape:
     carried = {number for number, each in enumerate(inputs) if target is not None and _same(each, target)}
     changes = request["kind"] in ("MERGE", "UPDATE", "DELETE")
     edges = [
         (str(column), int(number), str(source), int(kinds))
-        for column, number, source, kinds in request.get("edges", ())
+        for column, number, source, kinds in request["edges"]
         # Rows that a statement carries over come from where they are.
         if not (changes and number in carried and column == source and kinds & ~64 == 1)
     ]
     return Shape(
-        kind=str(request["kind"]),
+        kind=request["kind"],
         target=None if target is None else target.seen_from(address),
         inputs=tuple(each.seen_from(address) for each in inputs),
         edges=tuple(sorted(set(edges))),
-        rows=tuple(sorted({(int(a), str(b), int(c)) for a, b, c in request.get("rows", ())})),
-        columns=tuple(map(str, request.get("columns", ()))),
-        views=tuple(map(str, request.get("views", ()))),
-        opaque=tuple(map(str, request.get("opaque", ()))),
-        cut=bool(request.get("cut", False)),
-        name=str(request["run"].get("stream") or ""),
+        rows=tuple(sorted({(int(a), str(b), int(c)) for a, b, c in request["rows"]})),
+        columns=tuple(request["columns"]),
+        views=tuple(request["views"]),
+        opaque=tuple(request["opaque"]),
+        cut=request["cut"],
+        name=request["run"]["stream"] or "",
     )
 
 
@@ -125,7 +124,7 @@ def _same(one: _Named, other: _Named) -> bool:
 
 def _run(
     context: BridgeContext,
-    request: Mapping[str, Any],
+    request: RecordRequest,
     target: _Named | None,
     inputs: Sequence[_Named],
     commits: Sequence[_Named],
@@ -137,51 +136,49 @@ def _run(
         if each.version is not None
         and (target is None or each.parts == target.parts or each.parts[-1].startswith("__lockgate_staged_"))
     ]
-    sql = run.get("sql") or ""
-    how = sql if run.get("literals") == "keep" else mask_literals(sql[:_LONGEST])
-    why = {"job": run.get("description"), "reason": run.get("reason"), "stream": run.get("stream")}
+    sql = run["sql"] or ""
+    how = sql if run["literals"] == "keep" else mask_literals(sql[:_LONGEST])
+    why = {"job": run["description"], "reason": run["reason"], "stream": run["stream"]}
     # Spark describes a job by the text of the statement, or where in a program it began.
-    if run.get("literals") != "keep" and why["job"]:
-        why["job"] = mask_literals(str(why["job"])[:500])
-    count = int(run.get("count", 1))
+    if run["literals"] != "keep" and why["job"]:
+        why["job"] = mask_literals(why["job"][:500])
+    count, error = run["count"], run["error"]
     return Run(
-        started=int(run["started"]),
-        ended=int(run["ended"]),
+        started=run["started"],
+        ended=run["ended"],
         count=count,
-        failed=count if run.get("error") and count == 1 else int(bool(run.get("error"))),
+        failed=count if error and count == 1 else int(bool(error)),
         how=how[:_LONGEST],
         reads={number: each.version for number, each in enumerate(inputs) if each.version is not None},
         written=max(written, default=None),
         first_written=min(written) if len(written) > 1 else None,
-        error=run.get("error"),
-        where={"application": str(request.get("application", "")), "host": socket.gethostname()},
+        error=error,
+        where={"application": request["application"], "host": socket.gethostname()},
         who={"user": context.principal.user},
-        which={"lockgate": VERSION, "spark": str(request.get("spark", ""))},
-        why={key: str(value) for key, value in why.items() if value},
+        which={"lockgate": VERSION, "spark": request["spark"]},
+        why={key: value for key, value in why.items() if value},
     )
 
 
-def _named(context: BridgeContext, found: Mapping[str, Any]) -> _Named:
-    version = found.get("version")
-    catalog = _catalog(context, found.get("handle"))
+def _named(context: BridgeContext, found: DatasetJson) -> _Named:
     if found["type"] == "named":
-        return _declared(context, str(found["name"]))
-    parts = tuple(map(str, found["parts"])) if "parts" in found else (str(found["name"]),)
+        return _declared(context, found["parts"][0])
+    catalog = _catalog(context, found["handle"])
     return _Named(
-        type=str(found["type"]),
-        parts=parts,
-        catalog_name="" if catalog is not None else str(found.get("catalog") or ""),
-        id=str(found.get("id") or ""),
-        version=None if version is None else int(version),
+        type=found["type"],
+        parts=tuple(found["parts"]),
+        catalog_name="" if catalog is not None else found["catalog"] or "",
+        id=found["id"] or "",
+        version=found["version"],
         catalog=catalog,
     )
 
 
-def _catalog(context: BridgeContext, handle: object) -> Catalog | None:
+def _catalog(context: BridgeContext, handle: str | None) -> Catalog | None:
     if not handle:
         return None
     try:
-        return context.catalog(str(handle))
+        return context.catalog(handle)
     except NotFoundError:
         return None
 

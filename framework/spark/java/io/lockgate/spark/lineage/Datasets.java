@@ -109,51 +109,61 @@ final class Datasets {
     return plan instanceof NamedRelation named ? path(named.name()) : null;
   }
 
+  /** A dataset with all that its message declares. */
+  private static ObjectNode dataset(String type, String catalog, String handle) {
+    ObjectNode out = Bridge.object().put("type", type).put("catalog", catalog);
+    out.putArray("parts");
+    return out.put("handle", handle).putNull("id").putNull("version");
+  }
+
+  private static ArrayNode parts(ObjectNode dataset) {
+    return (ArrayNode) dataset.get("parts");
+  }
+
   static ObjectNode named(CatalogPlugin catalog, Identifier identifier) {
-    ObjectNode out = Bridge.object().put("type", "table").put("catalog", catalog.name());
-    if (catalog instanceof Handled handled) {
-      out.put("handle", handled.handle());
-    }
-    ArrayNode parts = out.putArray("parts");
-    List.of(identifier.namespace()).forEach(parts::add);
-    parts.add(identifier.name());
+    String handle = catalog instanceof Handled handled ? handled.handle() : null;
+    ObjectNode out = dataset("table", catalog.name(), handle);
+    List.of(identifier.namespace()).forEach(parts(out)::add);
+    parts(out).add(identifier.name());
     return out;
   }
 
   static ObjectNode named(TableIdentifier identifier) {
-    ObjectNode out = Bridge.object().put("type", "table");
-    out.put(
-        "catalog", identifier.catalog().isDefined() ? identifier.catalog().get() : "spark_catalog");
-    ArrayNode parts = out.putArray("parts");
+    String catalog =
+        identifier.catalog().isDefined() ? identifier.catalog().get() : "spark_catalog";
+    ObjectNode out = dataset("table", catalog, null);
     if (identifier.database().isDefined()) {
-      parts.add(identifier.database().get());
+      parts(out).add(identifier.database().get());
     }
-    parts.add(identifier.table());
+    parts(out).add(identifier.table());
     return out;
   }
 
   /** A dataset as programs name it: {@code catalog.database.table}, or a path. */
   static ObjectNode named(String text) {
-    return Bridge.object().put("type", "named").put("name", text);
+    return alone("named", text);
   }
 
   static ObjectNode path(String path) {
     // Spark's own texts of file streams, such as FileStreamSource[file:/in].
     String plain = path.replaceFirst("^File\\w+\\[(.*)\\]$", "$1");
-    return Bridge.object().put("type", "file").put("name", plain);
+    return alone("file", plain);
+  }
+
+  private static ObjectNode alone(String type, String name) {
+    ObjectNode out = dataset(type, null, null);
+    parts(out).add(name);
+    return out;
   }
 
   /** A table that a program wrote to in its own way: the request that Python was asked by. */
   static ObjectNode committed(JsonNode request) {
     ObjectNode out =
-        Bridge.object()
-            .put("type", "table")
-            .put("catalog", request.path("catalog_name").asText(""))
-            .put("handle", request.path("catalog").asText());
-    ArrayNode parts = out.putArray("parts");
-    request.path("namespace").forEach(parts::add);
-    parts.add(request.path("name").asText());
-    return out.put("id", request.path("table_id").asText(""));
+        dataset("table", request.get("catalog_name").asText(), request.get("catalog").asText());
+    request.get("namespace").forEach(parts(out)::add);
+    parts(out).add(request.get("name").asText());
+    out.set("id", request.get("table_id"));
+    return out;
   }
 
   private static ObjectNode table(

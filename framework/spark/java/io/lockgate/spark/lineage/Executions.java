@@ -82,7 +82,7 @@ final class Executions {
     ObjectNode run = run(execution, nested);
     LogicalPlan analysed = analysed(execution);
     if (analysed == null) {
-      recorder.accept(session(execution), Bridge.object().put("kind", "FAILED").set("run", run));
+      recorder.accept(session(execution), Lines.failed().set("run", run));
       return;
     }
     if (execution.fetchesResult()) {
@@ -141,7 +141,9 @@ final class Executions {
             .put("description", execution.description())
             .put("reason", execution.confs().get("spark.lockgate.lineage.reason"))
             .put("literals", execution.confs().get("spark.lockgate.lineage.literals"))
-            .put("error", execution.error());
+            .put("error", execution.error())
+            .putNull("stream")
+            .put("count", 1);
     ArrayNode commits = run.putArray("commits");
     for (ObjectNode each : execution.commits()) {
       commits.addObject().setAll(commit(each));
@@ -155,7 +157,7 @@ final class Executions {
   }
 
   private static ObjectNode commit(ObjectNode request) {
-    return Datasets.committed(request).put("version", request.path("snapshot_id").asLong());
+    return Datasets.committed(request).put("version", request.get("snapshot_id").asLong());
   }
 
   // --- streams ---
@@ -191,8 +193,8 @@ final class Executions {
   }
 
   private static void add(Stream stream, ObjectNode run, IncrementalExecution plans) {
-    run.put("stream", plans.queryId().toString()).put("batch", plans.currentBatchId());
-    run.remove("description"); // the numbers of the batch
+    run.put("stream", plans.queryId().toString());
+    run.putNull("description"); // the numbers of the batch
     if (stream.batches > 0) {
       run.set("started", stream.run.get("started"));
       ArrayNode commits = (ArrayNode) run.get("commits");
@@ -200,7 +202,7 @@ final class Executions {
       if (!before.isEmpty()) {
         commits.insert(0, before.get(0));
       }
-      if (stream.run.hasNonNull("error")) {
+      if (!stream.run.get("error").isNull()) {
         run.set("error", stream.run.get("error"));
       }
     }

@@ -199,10 +199,10 @@ public final class LineageListener extends SparkListener {
       dropped.incrementAndGet();
       return;
     }
-    if (line.path("cut").asBoolean()) {
+    if (line.get("cut").asBoolean()) {
       cut.incrementAndGet();
     }
-    if (!line.path("opaque").isEmpty()) {
+    if (!line.get("opaque").isEmpty()) {
       opaque.incrementAndGet();
     }
     line.put("application", context.applicationId()).put("spark", context.version());

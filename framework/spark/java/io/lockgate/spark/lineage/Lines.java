@@ -18,7 +18,7 @@ final class Lines {
 
   /** The lineage of a statement; {@code origins} are plans that rows in it were computed by. */
   static ObjectNode of(Statement statement, List<LogicalPlan> origins) {
-    ObjectNode out = Bridge.object().put("kind", statement.kind());
+    ObjectNode out = line(statement.kind());
     out.set("target", statement.target());
     if (statement.query() == null) {
       return out;
@@ -28,10 +28,26 @@ final class Lines {
     } catch (PlanLineage.CutException tooLarge) {
       Sources sources = new Sources();
       leaves(statement.query(), sources);
-      sources.writeTo(out.putArray("inputs"));
-      statement.columns().forEach(out.putArray("columns")::add);
+      sources.writeTo(list(out, "inputs"));
+      statement.columns().forEach(list(out, "columns")::add);
       return out.put("cut", true);
     }
+  }
+
+  /** The line of a statement that could not be analysed. */
+  static ObjectNode failed() {
+    return line("FAILED");
+  }
+
+  /** A line with all that its message declares, but for the run. */
+  private static ObjectNode line(String kind) {
+    ObjectNode out = Bridge.object().put("kind", kind).putNull("target").put("cut", false);
+    List.of("inputs", "columns", "edges", "rows", "views", "opaque").forEach(out::putArray);
+    return out;
+  }
+
+  private static ArrayNode list(ObjectNode line, String name) {
+    return (ArrayNode) line.get(name);
   }
 
   private static void leaves(LogicalPlan plan, Sources sources) {
@@ -47,8 +63,8 @@ final class Lines {
     PlanLineage walk = new PlanLineage();
     origins.forEach(walk::explain);
     Scope scope = walk.walk(statement.query(), Map.of());
-    ArrayNode edges = out.putArray("edges");
-    ArrayNode columns = out.putArray("columns");
+    ArrayNode edges = list(out, "edges");
+    ArrayNode columns = list(out, "columns");
     for (int i = 0; i < Math.min(statement.columns().size(), scope.order.size()); i++) {
       String name = statement.columns().get(i);
       if (!ADDED.contains(name)) {
@@ -56,11 +72,10 @@ final class Lines {
         write(edges, name, scope.at(i), walk.sources());
       }
     }
-    ArrayNode rows = out.putArray("rows");
-    write(rows, null, scope.rows, walk.sources());
-    walk.sources().writeTo(out.putArray("inputs"));
-    walk.views().forEach(out.putArray("views")::add);
-    walk.opaque().forEach(out.putArray("opaque")::add);
+    write(list(out, "rows"), null, scope.rows, walk.sources());
+    walk.sources().writeTo(list(out, "inputs"));
+    walk.views().forEach(list(out, "views")::add);
+    walk.opaque().forEach(list(out, "opaque")::add);
     return out;
   }
 

@@ -218,7 +218,7 @@ record Statement(
     ObjectNode target = Datasets.target(table);
     List<String> parts = CollectionConverters.asJava(rename.newName());
     ObjectNode made = target.deepCopy();
-    made.remove("version");
+    made.putNull("version");
     // The new name may leave out the database, and may begin with the catalog.
     int given = parts.size();
     String database = target.get("parts").get(0).asText();

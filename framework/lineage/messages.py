@@ -1,0 +1,55 @@
+"""Messages of the bridge on lineage: a statement that has ended, and the datasets that it named."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class DatasetJson(TypedDict):
+    """A dataset as a plan names it.
+
+    `parts` are those of its name, or its path alone. `catalog` is a name; `handle` is given for catalogs of
+    ours. The type `named` is a program's own text, of which Python makes the parts.
+    """
+
+    type: str
+    parts: list[str]
+    catalog: str | None
+    handle: str | None
+    id: str | None
+    version: int | None
+
+
+class RunJson(TypedDict):
+    """One execution of a statement, or `count` batches of a stream; times are milliseconds since 1970."""
+
+    started: int
+    ended: int
+    count: int
+    sql: str | None
+    description: str | None
+    reason: str | None
+    literals: str | None
+    error: str | None
+    stream: str | None
+    commits: list[DatasetJson]
+
+
+class RecordRequest(TypedDict):
+    """A statement: an edge is [column, number of an input, its column, kinds]; `rows` lack the first.
+
+    `cut`: the plan was too large to walk, so it has inputs and columns, but no edges.
+    """
+
+    application: str
+    spark: str
+    kind: str
+    target: DatasetJson | None
+    inputs: list[DatasetJson]
+    columns: list[str]
+    edges: list[list[Any]]
+    rows: list[list[Any]]
+    views: list[str]
+    opaque: list[str]
+    cut: bool
+    run: RunJson
