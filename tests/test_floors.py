@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from house import ALL, BESIDE, FLOORS, ROOMS, ROOT, imports_of, module_of, part_of, sources
+from house import BESIDE, FLOORS, ROOMS, ROOT, all_imports, imports_of, module_of, part_of, sources
 
 # The contract of plugins names types of all floors, for annotations only.
 ANNOTATIONS_ONLY = {"framework.plugins"}
@@ -37,7 +37,7 @@ def floor_of(part: str) -> int:
 
 def test_no_import_leads_upward() -> None:
     wrong = []
-    for path, each in ALL:
+    for path, each in all_imports():
         if not each.module.startswith("lockgate"):
             continue
         here, there = part_of(module_of(path)), part_of(each.module)
@@ -57,7 +57,7 @@ def test_the_package_of_the_framework_imports_nothing() -> None:
 
 def test_no_circle_between_modules() -> None:
     graph: dict[str, set[str]] = {}
-    for path, each in ALL:
+    for path, each in all_imports():
         if each.at_top and each.runs and each.module.startswith("lockgate"):
             graph.setdefault(module_of(path), set()).add(each.module)
     # A package is entered on the way to each of its modules; what it loads lazily is not at the top.
@@ -81,7 +81,7 @@ def test_no_circle_between_modules() -> None:
 def test_heavy_packages_stay_in_their_parts(package: str, homes: set[str]) -> None:
     wrong = [
         f"{each.path}:{each.line}"
-        for _, each in ALL
+        for _, each in all_imports()
         if each.module.split(".")[0] == package
         and each.runs
         and not any(each.path == home or each.path.startswith(f"{home}/") for home in homes)
@@ -103,7 +103,7 @@ def room_of(module: str) -> tuple[str, str] | None:
 def arrows_between_rooms() -> dict[str, dict[tuple[str, str], list[str]]]:
     """Return, by part, which room imports which, with the lines that do; annotations load nothing."""
     found: dict[str, dict[tuple[str, str], list[str]]] = {}
-    for path, each in ALL:
+    for path, each in all_imports():
         here, there = room_of(module_of(path)), room_of(each.module)
         if here and there and each.runs and here[0] == there[0] and here[1] != there[1]:
             arrows = found.setdefault(here[0], {})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from house import ALL, FLOORS, ROOMS, ROOT, module_of, part_of
+from house import FLOORS, ROOMS, ROOT, all_imports, module_of, part_of
 
 PICTURE = ROOT / "docs" / "architecture.svg"
 # All doors are one box, and what stands on the lowest floors is used by everybody: lines to it say nothing.
@@ -96,7 +96,7 @@ def storeys() -> list[list[Box]]:
 def uses() -> dict[str, set[str]]:
     """Which box uses which, without what follows from others."""
     found: dict[str, set[str]] = {}
-    for path, each in ALL:
+    for path, each in all_imports():
         part = part_of(module_of(path))
         # Doors load by name what they import only for annotations.
         if not each.module.startswith("lockgate") or not (each.runs or part in ("", *DOORS)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +76,10 @@ ROOMS = {
 }
 
 
+# What holds statements; all else that a syntax tree consists of holds no imports.
+STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
 @dataclass(frozen=True)
 class Import:
     """One imported module, where it stands, and whether it runs."""
@@ -115,12 +120,11 @@ def is_package(path: Path) -> bool:
 
 def imports_of(path: Path) -> Iterator[Import]:
     tree = ast.parse(path.read_text(), str(path))
-    yield from walk(tree, path, runs=True, at_top=True)
+    yield from walk(tree, str(path.relative_to(ROOT)), runs=True, at_top=True)
 
 
-def walk(node: ast.AST, path: Path, *, runs: bool, at_top: bool) -> Iterator[Import]:
+def walk(node: ast.AST, where: str, *, runs: bool, at_top: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
-        where = str(path.relative_to(ROOT))
         if isinstance(child, ast.Import):
             for alias in child.names:
                 yield Import(where, child.lineno, alias.name, runs, at_top)
@@ -130,12 +134,12 @@ def walk(node: ast.AST, path: Path, *, runs: bool, at_top: bool) -> Iterator[Imp
                 yield Import(where, child.lineno, resolved(child.module or "", alias.name), runs, at_top)
         elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
             for statement in child.body:
-                yield from walk(ast.Module([statement], []), path, runs=False, at_top=at_top)
+                yield from walk(ast.Module([statement], []), where, runs=False, at_top=at_top)
             for statement in child.orelse:
-                yield from walk(ast.Module([statement], []), path, runs=runs, at_top=at_top)
-        else:
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from walk(child, path, runs=runs, at_top=at_top and not inside)
+                yield from walk(ast.Module([statement], []), where, runs=runs, at_top=at_top)
+        elif isinstance(child, STATEMENTS):
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from walk(child, where, runs=runs, at_top=at_top and not inside)
 
 
 def resolved(module: str, name: str) -> str:
@@ -148,4 +152,7 @@ def resolved(module: str, name: str) -> str:
     return module
 
 
-ALL = [(path, each) for path in sources() for each in imports_of(path)]
+@cache
+def all_imports() -> list[tuple[Path, Import]]:
+    """Return the imports of all sources."""
+    return [(path, each) for path in sources() for each in imports_of(path)]
