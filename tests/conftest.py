@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from pathlib import Path
@@ -52,6 +53,12 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
         chosen = [each for each in items if each.get_closest_marker("cluster")]
         count = len([each for each in chosen if not each.get_closest_marker("slow")])
         items[0].config.stash[LEFT_OUT] = items[0].config.stash.get(LEFT_OUT, 0) + count
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of garbage collections: they are a quarter of a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
