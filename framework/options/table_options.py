@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from lockgate.errors import OptionError, nearest
+from lockgate.framework.options import changelog_options
 from lockgate.framework.options.carried_options import ORC_KEYS, is_carried, is_of_column
 from lockgate.framework.options.option import (
     Option,
@@ -266,12 +267,6 @@ PARTITION_LEGACY_NAME = Option(
     True,
     "partition folders show dates as days since 1970, as Paimon does",
 )
-CHANGELOG_PRODUCER = Option(
-    "changelog-producer",
-    str.lower,
-    "none",
-    "how changes are stored separately from data; only none is written",
-)
 DELETION_VECTORS = Option(
     "deletion-vectors.enabled",
     parse_bool,
@@ -320,7 +315,9 @@ FILE_INDEX_READ = Option(
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 
 KNOWN: dict[str, Option[Any]] = {
-    option.key: option for option in (*globals().values(), *IGNORE_DELETES) if isinstance(option, Option)
+    option.key: option
+    for option in (*globals().values(), *vars(changelog_options).values(), *IGNORE_DELETES)
+    if isinstance(option, Option)
 }
 
 _declared: list[Callable[[], Mapping[str, Option[Any]]]] = []

@@ -25,6 +25,7 @@ from lockgate.framework.plugins import TableChanged, plugins, publish
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.ddl.alter import altered
 from lockgate.framework.store.ddl.announced import announce_columns, announce_table
+from lockgate.framework.store.ddl.changelog_switch import check_changelog_switch
 from lockgate.framework.store.ddl.named_keys import check_named_keys
 from lockgate.framework.store.ddl.readded import judged
 from lockgate.framework.store.ddl.schema_changes import SchemaChange
@@ -289,6 +290,7 @@ class Catalog:
             table = self.load_table(identifier)
             grant(table, Action.ALTER)
             changed = altered(table.schema, changes, has_rows=table.latest_snapshot() is not None)
+            check_changelog_switch(table, changed)
             if not announced:
                 announce_columns(self, table, changes)
                 announced = True

@@ -118,6 +118,7 @@ def begin(context: Context, request: BeginRequest) -> WriteSpec:
 
 def _check_format(schema: TableSchema) -> None:
     """Refuse tables whose new files are not ORC, or have dynamic buckets: Spark's tasks write neither."""
+    from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, INPUT, LOOKUP
     from lockgate.framework.store.schema.written_formats import ORC, written_format
 
     if schema.has_dynamic_buckets:
@@ -125,6 +126,12 @@ def _check_format(schema: TableSchema) -> None:
             f"Spark writes no rows into tables with dynamic buckets ('bucket' = {schema.bucket_count}) of "
             "this catalog: write by Python, catalog.load_table(...).append(rows), or make a table with a "
             "fixed number of buckets"
+        )
+    if schema.changelog_producer == INPUT:
+        raise UnsupportedFormatError(
+            f"Spark writes no changelog of producer {INPUT!r}, which streams of this table read "
+            f"({CHANGELOG_PRODUCER.key!r}): write by Python, catalog.load_table(...).append(rows), or make a "
+            f"table with {LOOKUP!r}, whose changelog 'compact' writes"
         )
     written = written_format(schema.table_options).name
     if written != ORC:

@@ -360,6 +360,8 @@ class _Attempts:
         shown = any(entry is not kept for entry, kept in zip(changes, hidden, strict=True))
         scrub = shown or self.request.kind is CommitKind.COMPACT
         delta_list, delta_size = self._files.delta_list(hidden)
+        recorded = self.request.changelog
+        changelog_list, changelog_size = self._files.changelog_list(plain.all_without(recorded))
         afresh = head is None or self._starts_afresh(head)
         base = [] if head is None or afresh else self.table.manifests.manifests(head)
         base_list, base_size = self._files.base_list(
@@ -374,6 +376,9 @@ class _Attempts:
             base_manifest_list_size=base_size,
             delta_manifest_list=delta_list,
             delta_manifest_list_size=delta_size,
+            changelog_manifest_list=changelog_list,
+            changelog_manifest_list_size=changelog_size,
+            changelog_record_count=sum(entry.file.row_count for entry in recorded) if recorded else None,
             commit_user=self.request.user,
             commit_identifier=self.request.identifier,
             commit_kind=self.request.kind,

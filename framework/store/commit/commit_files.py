@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
@@ -22,6 +23,16 @@ class IndexChanges(Protocol):
         """Write what is new; return the index manifest, if one is left, and paths of new files."""
 
 
+@dataclass(frozen=True)
+class _OwnList:
+    """A list of entries that the commit itself brings, with their manifest."""
+
+    entries: tuple[ManifestEntry, ...]
+    manifest: ManifestFileMeta | None
+    name: str
+    size: int
+
+
 class CommitFiles:
     """Files that the attempts of a commit write; nothing refers to them before the snapshot is written."""
 
@@ -29,7 +40,7 @@ class CommitFiles:
         self.table = table
         # What was written, to be deleted if it comes to nothing.
         self._written: list[str] = []
-        self._delta: tuple[tuple[ManifestEntry, ...], ManifestFileMeta | None, str, int] | None = None
+        self._own: dict[str, _OwnList] = {}
         self._merged: MergedManifests | None = None
         self._index: list[str] = []
 
@@ -64,14 +75,22 @@ class CommitFiles:
 
     def delta_list(self, changes: tuple[ManifestEntry, ...]) -> tuple[str, int]:
         """Write the list of the commit's own changes, unless an attempt before has; its name and bytes."""
-        if self._delta is None or self._delta[0] != changes:
-            meta = self.table.manifests.write_manifest(changes) if changes else None
+        return self._own_list("delta", changes)
+
+    def changelog_list(self, changelog: tuple[ManifestEntry, ...]) -> tuple[str | None, int | None]:
+        """Write the list of the commit's changelog, if it has one; its name and bytes."""
+        return self._own_list("changelog", changelog) if changelog else (None, None)
+
+    def _own_list(self, what: str, entries: tuple[ManifestEntry, ...]) -> tuple[str, int]:
+        before = self._own.get(what)
+        if before is None or before.entries != entries:
+            meta = self.table.manifests.write_manifest(entries) if entries else None
             if meta is not None:
                 self._written.append(meta.file_name)
             name, size = self.table.manifests.write_list([meta] if meta else [])
             self._written.append(name)
-            self._delta = (changes, meta, name, size)
-        return self._delta[2], self._delta[3]
+            before = self._own[what] = _OwnList(entries, meta, name, size)
+        return before.name, before.size
 
     def _merged_base(
         self, base: list[ManifestFileMeta], plain: PlainStatistics, scrub: bool, everything: bool
@@ -88,9 +107,9 @@ class CommitFiles:
 
     def drop_unused(self, snapshot: Snapshot) -> None:
         """Delete what earlier attempts wrote and the snapshot does not use."""
-        used = {snapshot.base_manifest_list, snapshot.delta_manifest_list}
-        if self._delta is not None and self._delta[1] is not None:
-            used.add(self._delta[1].file_name)
+        used = {snapshot.base_manifest_list}
+        for own in self._own.values():
+            used |= {own.name, *([] if own.manifest is None else [own.manifest.file_name])}
         if self._merged is not None:
             used.update(meta.file_name for meta in self._merged.manifests)
         self.clean_up([name for name in self._written if name not in used])

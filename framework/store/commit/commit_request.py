@@ -41,6 +41,7 @@ class CommitRequest:
 
     `collected` is what file collectors made of each added file, by name of the file and of the collector.
     `hashes` are those of the keys that are written, by partition and bucket, of tables with dynamic buckets.
+    `changelog` are the files that tell what became of keys.
     """
 
     kind: CommitKind
@@ -55,6 +56,7 @@ class CommitRequest:
     marked: tuple[MarkedRows, ...] = ()
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: Mapping[tuple[Partition, int], bytes] = field(default_factory=dict, hash=False)
+    changelog: tuple[ManifestEntry, ...] = ()
 
     @property
     def deletes(self) -> bool:
@@ -89,7 +91,12 @@ def request_of(
     if identifier is not None and user is None:
         raise InputError("a commit with an identifier needs the user that it counts for")
     changes = [*_entries(messages, FileKind.DELETE), *_entries(messages, FileKind.ADD)]
-    for entry in changes:  # an executor may have said anything
+    changelog = [
+        ManifestEntry(FileKind.ADD, message.partition, message.bucket, message.total_buckets, file)
+        for message in messages
+        for file in message.changelog
+    ]
+    for entry in (*changes, *changelog):  # an executor may have said anything
         table.paths.check_entry(entry)
     deletes = overwrite is not None or any(entry.kind is FileKind.DELETE for entry in changes)
     if commit_kind is CommitKind.APPEND and (deletes or marked):
@@ -106,6 +113,7 @@ def request_of(
         hashes={
             (message.partition, message.bucket): message.hashes for message in messages if message.hashes
         },
+        changelog=tuple(changelog),
     )
 
 

@@ -23,7 +23,8 @@ class CommitMessage:
 
     `vectors` are those by which deleted files were read, by name of the file. `collected` is what collectors
     made of added files, by name of the file and of the collector (see `file_collectors`). `hashes` are those
-    of the keys in added files, where buckets are dynamic (see `hash_index`).
+    of the keys in added files, where buckets are dynamic (see `hash_index`). `changelog` are files that tell
+    what became of keys (see `write.changelog`).
     """
 
     partition: tuple[Any, ...]
@@ -34,6 +35,7 @@ class CommitMessage:
     vectors: Mapping[str, VectorPlace] = field(default_factory=dict, hash=False)
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: bytes = b""
+    changelog: tuple[DataFileMeta, ...] = ()
 
     @classmethod
     def replacing(
@@ -41,6 +43,7 @@ class CommitMessage:
         entries: Sequence[ManifestEntry],
         added: Sequence[DataFileMeta] = (),
         collected: Mapping[str, Mapping[str, bytes]] = MappingProxyType({}),
+        changelog: Sequence[DataFileMeta] = (),
     ) -> CommitMessage:
         """Return what puts `added` in the place of files of one bucket, as they were read."""
         return cls(
@@ -51,6 +54,7 @@ class CommitMessage:
             tuple(entry.file for entry in entries),
             {entry.file.file_name: entry.vector for entry in entries if entry.vector is not None},
             collected,
+            changelog=tuple(changelog),
         )
 
     def to_json(self, schema: TableSchema) -> dict[str, Any]:
@@ -68,6 +72,7 @@ class CommitMessage:
                 for file, made in self.collected.items()
             },
             "hashes": base64.b64encode(self.hashes).decode(),
+            "changelog": [_file_to_json(file, schema) for file in self.changelog],
         }
 
     @classmethod
@@ -90,6 +95,7 @@ class CommitMessage:
                     for file, made in json.get("collected", {}).items()
                 },
                 hashes=base64.b64decode(json.get("hashes", "")),
+                changelog=tuple(_file_from_json(file, schema) for file in json.get("changelog", ())),
             )
         except KeyError as missing:
             raise InputError(f"a commit message lacks {missing}") from None

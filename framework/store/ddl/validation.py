@@ -15,6 +15,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.options import table_options
+from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, LOOKUP, NO_CHANGELOG
 from lockgate.framework.options.option import Option
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.store.merge.merge import why_no_sequence
@@ -100,7 +101,7 @@ def check_schema(schema: TableSchema) -> None:
     _check_keys(schema.fields, schema.partition_keys, schema.primary_keys)
     _check_folder_names(schema)
     check_formats(options)
-    _only(options, table_options.CHANGELOG_PRODUCER, "none")
+    _check_changelog(schema)
     _only(options, table_options.BUCKET_FUNCTION, "default")
     for option in (table_options.ROW_TRACKING, table_options.DATA_EVOLUTION):
         if options.get_option(option):
@@ -116,6 +117,20 @@ def check_schema(schema: TableSchema) -> None:
     _check_statistics(schema)
     check_encryption(schema)
     _check_indexes(schema)
+
+
+def _check_changelog(schema: TableSchema) -> None:
+    """Refuse producers that the table has no changes for."""
+    producer = schema.table_options.get_option(CHANGELOG_PRODUCER)
+    if producer == NO_CHANGELOG:
+        return
+    if not schema.has_primary_key:
+        raise OptionError(f"option {CHANGELOG_PRODUCER.key!r} = {producer!r} needs a primary key")
+    if schema.table_options.get_option(table_options.MERGE_ENGINE) == "first-row" and producer != LOOKUP:
+        raise OptionError(
+            f"option {CHANGELOG_PRODUCER.key!r} = {producer!r} does not go with merge engine 'first-row', "
+            f"only {NO_CHANGELOG!r} and {LOOKUP!r} do: later rows of a key change nothing"
+        )
 
 
 def _check_indexes(schema: TableSchema) -> None:

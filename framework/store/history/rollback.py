@@ -124,6 +124,11 @@ class _Rollback:
                     added += manifests.live_files(snapshot)
                 self._data |= data_files_of(self.table, added)
                 self._metadata |= metadata_files_of(self.table, snapshot)
+            with suppress(CorruptFileError):
+                recorded = manifests.changelog_manifests(snapshot)
+                self._data |= data_files_of(
+                    self.table, (entry for meta in recorded for entry in manifests.read_manifest(meta))
+                )
         for snapshot in self._tags.values():
             if snapshot not in self._removed:
                 with suppress(CorruptFileError):

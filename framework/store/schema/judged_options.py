@@ -143,7 +143,8 @@ _REFUSED["batch-scan-mode"] = Judgement(
 # say which.
 _HONOURED = """
     aggregation.remove-record-on-delete
-    bucket bucket-function.type bucket-key changelog-producer commit.max-retries commit.max-retry-wait
+    bucket bucket-function.type bucket-key changelog-producer changelog-producer.*
+    commit.max-retries commit.max-retry-wait
     compaction.delete-ratio-threshold deletion-vector.index-file.target-size deletion-vectors.bitmap64
     commit.min-retry-wait commit.timeout consumer.expiration-time data-file.thin-mode
     deduplicate.ignore-delete fields.default-aggregate-function file.compression file.format
@@ -212,7 +213,7 @@ _HARMLESS: dict[str, str] = {
         incremental-between-scan-mode incremental-between-tag-to-snapshot path
     """,
     "says more of another option, and nothing without it": """
-        changelog-producer.* chain-table.chain-partition-keys
+        chain-table.chain-partition-keys
         chain-table.split.key-range-enabled data-evolution.* deletion-vector.* deletion-vectors.*
         delete.force-produce-changelog dynamic-bucket.* force-lookup lookup-compact
         lookup-compact.max-interval lookup-wait postpone.* record-level.*

@@ -24,6 +24,7 @@ from lockgate.errors import (
 )
 from lockgate.framework.io.limits import most_json, too_large
 from lockgate.framework.options import table_options
+from lockgate.framework.options.changelog_options import CHANGELOG_PRODUCER, NO_CHANGELOG
 from lockgate.framework.options.table_options import TableOptions
 from lockgate.framework.types import (
     DataField,
@@ -143,6 +144,11 @@ class TableSchema:
         option.
         """
         return self.options.get(table_options.DELETION_VECTORS.key, "").strip().lower() == "true"
+
+    @cached_property
+    def changelog_producer(self) -> str:
+        """Return how changes of keys are stored in files of their own; `none` for tables without a key."""
+        return self.table_options.get_option(CHANGELOG_PRODUCER) if self.has_primary_key else NO_CHANGELOG
 
     @cached_property
     def bucket_count(self) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 from lockgate.errors import OptionError, UnsupportedError, UnsupportedFormatError
 from lockgate.framework.options.table_options import (
     BUCKET_FUNCTION,
-    CHANGELOG_PRODUCER,
     MANIFEST_FORMAT,
 )
 from lockgate.framework.store.schema.judged_options import Judgement, Verdict, refused
@@ -82,15 +81,12 @@ def check_writable(schema: TableSchema) -> None:
         check_formats(options)
     except OptionError as error:
         raise UnsupportedFormatError(f"the table cannot be written: {error}") from None
-    wanted = {BUCKET_FUNCTION: "default"}
-    if schema.has_primary_key:
-        wanted |= {CHANGELOG_PRODUCER: "none"}
-    for choice, supported in wanted.items():
-        value = options.get_option(choice)
-        if value.lower() != supported:
-            raise UnsupportedFormatError(
-                f"writing tables with {choice.key!r} = {value!r} is not supported, only with {supported!r}"
-            )
+    function = options.get_option(BUCKET_FUNCTION)
+    if function.lower() != BUCKET_FUNCTION.default:
+        raise UnsupportedFormatError(
+            f"writing tables with {BUCKET_FUNCTION.key!r} = {function!r} is not supported, only with "
+            f"{BUCKET_FUNCTION.default!r}"
+        )
     if schema.has_primary_key and schema.bucket_count < -1:
         raise UnsupportedFormatError(
             f"writing tables with postponed buckets (bucket = {schema.bucket_count}) is not supported, only "

@@ -26,7 +26,9 @@ def abort_messages(table: TableHandle, messages: Sequence[CommitMessage]) -> Non
     except (LockgateError, OSError):
         return
     for message in messages:
-        for file in message.added:
+        if message.changelog and any(file.file_name in live for file in message.added):
+            continue
+        for file in (*message.added, *message.changelog):
             if file.file_name not in live:
                 where = (message.partition, message.bucket, file)
                 with suppress(OSError, UnsafePathError):

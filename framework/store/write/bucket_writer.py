@@ -42,8 +42,8 @@ class BucketWriter:
 
     Rows have the columns of `file_schema`: for key tables with `_KEY_*`, `_SEQUENCE_NUMBER` and
     `_VALUE_KIND`, sorted by key over all calls of `write`. For append tables, `first_sequence` is the number
-    of the first row. `collected` is what collectors made of each file. Used as a context manager, an error
-    deletes what was written.
+    of the first row. `collected` is what collectors made of each file; they see no file of a `changelog`,
+    whose rows no query reads. Used as a context manager, an error deletes what was written.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class BucketWriter:
         level: int = 0,
         file_source: FileSource = FileSource.APPEND,
         first_sequence: int = 0,
+        changelog: bool = False,
     ) -> None:
         check_key_types(table.schema)
         self._table = table
@@ -63,6 +64,7 @@ class BucketWriter:
         self._level = level
         self._source = file_source
         self._sequence = first_sequence
+        self._changelog = changelog
         self._schema = file_schema(table.schema)
         self._target = table.schema.table_options.get_option(table_options.TARGET_FILE_SIZE)
         self._current: _OneFile | None = None
@@ -117,10 +119,11 @@ class BucketWriter:
 
     def _open(self) -> _OneFile:
         written = written_format(self._table.schema.table_options, self._level)
-        name = new_data_file_name(len(self._done), suffix=f".{written.name}")
+        prefix = "changelog-" if self._changelog else "data-"
+        name = new_data_file_name(len(self._done), prefix=prefix, suffix=f".{written.name}")
         path = self._path(DataFileMeta(name, 0, 0, schema_id=self._table.schema.id))
         stripe_size = min(_STRIPE_SIZE, max(self._target // 2, _LEAST_STRIPE_SIZE))
-        return _OneFile(self._table, path, name, written, stripe_size)
+        return _OneFile(self._table, path, name, written, stripe_size, collects=not self._changelog)
 
     def _finish(self) -> None:
         assert self._current is not None
@@ -182,7 +185,14 @@ class _OneFile:
     """One data file in the making."""
 
     def __init__(
-        self, table: TableHandle, path: str, name: str, written: WrittenFormat, stripe_size: int
+        self,
+        table: TableHandle,
+        path: str,
+        name: str,
+        written: WrittenFormat,
+        stripe_size: int,
+        *,
+        collects: bool,
     ) -> None:
         schema = table.schema
         self._schema = schema
@@ -198,7 +208,7 @@ class _OneFile:
         self._key_values = FileStatistics(
             kinds, {key: modes.get(key, kept) for key in schema.trimmed_primary_keys} if self._keys else {}
         )
-        self._collections = collections_of(table)
+        self._collections = collections_of(table) if collects else None
         self.collected: dict[str, bytes] = {}
         self.index: bytes | None = None
         self._rows = 0

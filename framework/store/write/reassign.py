@@ -57,7 +57,8 @@ def _moved(
     """Write the rows of messages again, by the newest index; what was written for that before goes."""
     names = [*table.schema.field_names, VALUE_KIND]
     reader = FileReader(table, table.schema, strict=True)
-    files = [(message, file) for message in first for file in message.added]
+    # Where there is a changelog, it has the rows as they came.
+    files = [(message, file) for message in first for file in message.changelog or message.added]
     # Of rows of one key, which lie in one bucket, the later has the greater number.
     files.sort(key=lambda each: each[1].min_sequence_number)
     parts = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedError
+from lockgate.framework.options.changelog_options import INPUT
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.merge.group_codes import Codes, group_codes, groups, last_of_each
@@ -63,7 +65,9 @@ def write_files(
     be written, KeyMissingError if a key to encrypt with is missing.
     """
     check_rows_writable(table.schema)
-    writer = _make_writer(table)
+    # As in Paimon, an overwrite tells nothing of the rows that it takes away, so nor of those that it brings.
+    records = table.schema.changelog_producer == INPUT and overwrite is None
+    writer = _KeyWriter(table, records=records) if table.schema.has_primary_key else _AppendWriter(table)
     try:
         for rows, row_kinds in _buffers(table.schema, data, kinds, stored):
             _check_overwrite(table.schema, rows, overwrite)
@@ -187,10 +191,6 @@ def _check_overwrite(schema: TableSchema, rows: pa.Table, overwrite: Mapping[str
             raise InputError(f"rows of other partitions than {name} = {value!r}, which is overwritten")
 
 
-def _make_writer(table: TableHandle) -> _KeyWriter | _AppendWriter:
-    return _KeyWriter(table) if table.schema.has_primary_key else _AppendWriter(table)
-
-
 class _Writer:
     """The common part of writing to both kinds of table: splitting rows, and counting sequence numbers."""
 
@@ -251,15 +251,17 @@ class _Writer:
 
 
 class _KeyWriter(_Writer):
-    """Key tables: each buffer becomes one sorted run a bucket."""
+    """Key tables: each buffer becomes one sorted run a bucket; `records` if its rows make a changelog."""
 
-    def __init__(self, table: TableHandle) -> None:
+    def __init__(self, table: TableHandle, *, records: bool) -> None:
         super().__init__(table)
+        self._records = records
         self._keys = [KEY_PREFIX + name for name in table.schema.trimmed_primary_keys]
         plan = merge_plan(table.schema)
         assert plan is not None, "a key table has a merge plan"
         self._plan = plan
         self._done: dict[Where, list[DataFileMeta]] = {}
+        self._changelogs: dict[Where, list[DataFileMeta]] = {}
 
     def write(self, rows: pa.Table, kinds: pa.Array | None) -> None:
         """Write one buffer."""
@@ -267,7 +269,7 @@ class _KeyWriter(_Writer):
             kinds = pa.nulls(rows.num_rows, pa.int8()).fill_null(0)
         codes, count = group_codes([rows[name] for name in self._schema.primary_keys], rows.num_rows)
         newest = pa.array(last_of_each(codes, count, self._by_age(rows, codes, count)))
-        merges = len(newest) < rows.num_rows and self._plan.engine != DEDUPLICATE
+        merges = len(newest) < rows.num_rows and (self._records or self._plan.engine != DEDUPLICATE)
         if len(newest) < rows.num_rows and not merges:
             rows, kinds = rows.take(newest), kinds.take(newest)
         for where, positions in self._split(rows):
@@ -275,12 +277,19 @@ class _KeyWriter(_Writer):
             chosen = pa.array(positions)
             numbers = pa.array(np.arange(first, first + len(positions), dtype=np.int64))
             laid_out = with_system_columns(self._schema, rows.take(chosen), numbers, kinds.take(chosen))
+            if self._records:
+                self._write_run(where, laid_out, self._changelogs, changelog=True)
             if merges:
                 laid_out = merge_tables(self._plan, [laid_out], keep_deletes=True)
-            with BucketWriter(self._table, *where) as writer:
-                writer.write(sort_by_key(laid_out, self._keys))
-                self._done.setdefault(where, []).extend(writer.close())
-                self._collected |= writer.collected
+            self._write_run(where, laid_out, self._done)
+
+    def _write_run(
+        self, where: Where, rows: pa.Table, done: dict[Where, list[DataFileMeta]], *, changelog: bool = False
+    ) -> None:
+        with BucketWriter(self._table, *where, changelog=changelog) as writer:
+            writer.write(sort_by_key(rows, self._keys))
+            done.setdefault(where, []).extend(writer.close())
+            self._collected |= writer.collected
 
     def _by_age(self, rows: pa.Table, codes: Codes, count: int) -> Codes | None:
         fields = self._schema.sequence_fields
@@ -288,7 +297,14 @@ class _KeyWriter(_Writer):
 
     def close(self) -> list[CommitMessage]:
         """Say what to commit."""
-        return [self._message(where, files) for where, files in self._done.items()]
+        places = dict.fromkeys((*self._done, *self._changelogs))
+        return [
+            replace(
+                self._message(where, self._done.get(where, [])),
+                changelog=tuple(self._changelogs.get(where, ())),
+            )
+            for where in places
+        ]
 
     def abort(self) -> None:
         """Delete what was written."""

@@ -14,6 +14,7 @@ from lockgate.framework.store.pruning.split import Section
 from lockgate.framework.store.rows.rows import file_schema
 from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.write.bucket_writer import BucketWriter
+from lockgate.framework.store.write.changelog import changed_rows, inserted_rows, is_unrecorded
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ def rewrite(table: Table, job: BucketJob) -> CommitMessage:
     In memory at a time: one stripe, or the files of one section whose rows must be merged.
     """
     old = job.entries
+    changelog = BucketWriter(
+        table, job.partition, job.bucket, level=job.level, file_source=FileSource.APPEND, changelog=True
+    )
     writer = BucketWriter(
         table,
         job.partition,
@@ -53,14 +57,17 @@ def rewrite(table: Table, job: BucketJob) -> CommitMessage:
         file_source=FileSource.COMPACT,
         first_sequence=min(entry.file.min_sequence_number for entry in old),
     )
-    with writer:
-        for part in _rows(table, job):
+    with writer, changelog:
+        for part, changes in _rows(table, job):
             writer.write(part)
+            changelog.write(changes)
         added = writer.close()
-    return CommitMessage.replacing(old, added, writer.collected)
+        recorded = changelog.close()
+    return CommitMessage.replacing(old, added, writer.collected, recorded)
 
 
-def _rows(table: Table, job: BucketJob) -> Iterator[pa.Table]:
+def _rows(table: Table, job: BucketJob) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield the rows that stay, and what became of the keys that the table's changelog is to tell of."""
     reader = FileReader(table, table.schema, strict=True)
     plan = merge_plan(table.schema)
     names = file_schema(table.schema).names
@@ -70,20 +77,31 @@ def _rows(table: Table, job: BucketJob) -> Iterator[pa.Table]:
             yield _merged(table, reader, section, plan, names)
             continue
         for entry in section.entries:
-            yield from reader.parts(
-                _path(table, entry), entry.file, names, _values(table, entry), entry.vector
-            )
+            path, values = _path(table, entry), _values(table, entry)
+            for part in reader.parts(path, entry.file, names, values, entry.vector):
+                if plan is not None and is_unrecorded(table.schema, entry):
+                    yield part, inserted_rows(part, plan)
+                else:
+                    yield part, part.slice(0, 0)
 
 
 def _merged(
     table: Table, reader: FileReader, section: Section, plan: MergePlan, names: list[str]
-) -> pa.Table:
+) -> tuple[pa.Table, pa.Table]:
     """Merge a section; deletions can go, because the job holds every file with older rows of their keys."""
     parts = [
         reader.whole(_path(table, entry), entry.file, names, _values(table, entry), entry.vector)
         for entry in section.entries
     ]
-    return merge_tables(plan, parts, ordered=True).select(names)
+    after = merge_tables(plan, parts, ordered=True).select(names)
+    recorded = [is_unrecorded(table.schema, entry) for entry in section.entries]
+    if not any(recorded):
+        return after, after.slice(0, 0)
+    none = after.schema.empty_table()
+    new = [part for part, is_new in zip(parts, recorded, strict=True) if is_new]
+    old = [part for part, is_new in zip(parts, recorded, strict=True) if not is_new]
+    before = merge_tables(plan, old).select(names) if old else none
+    return after, changed_rows(table.schema, plan, before, after, pa.concat_tables(new))
 
 
 def _path(table: Table, entry: ManifestEntry) -> str:

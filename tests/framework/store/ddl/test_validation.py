@@ -68,7 +68,7 @@ def test_an_append_table_has_no_buckets_by_default(catalog: Catalog) -> None:
             "every value in the clear",
         ),
         ({"primary-key": "id", "deletion-vectors.enabled": "true"}, OptionError, "would show twice"),
-        ({"changelog-producer": "input"}, OptionError, "only 'none'"),
+        ({"changelog-producer": "input"}, OptionError, "needs a primary key"),
         ({"sequence.field": "id"}, OptionError, "'sequence.field' needs a primary key"),
         ({"primary-key": "id", "sequence.field": "dtt"}, OptionError, "no column 'dtt'; did you mean 'dt'"),
         ({"primary-key": "id", "sequence.field": "tags"}, OptionError, "'tags' of type ARRAY.*no order"),
