@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,10 +17,16 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import LockgateError
+from lockgate.framework.io import LocalFileSystem
+from lockgate.framework.lineage import Dataset, Record, Run, Shape
+from lockgate.framework.lineage.store.journal import Journal
+from lockgate.framework.lineage.store.segments import Segments
 from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.commit.hash_index import hash_entries, read_hashes
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.history.orphans import remove_orphan_files
 from lockgate.framework.store.schema.schema import now_millis
+from lockgate.pushdown import col
 
 BYTES = 1 << 20
 
@@ -40,10 +47,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.binary())])
 
 
-def make(folder: Path) -> Table:
+def make(folder: Path, **options: str) -> Table:
     catalog = Catalog(str(folder / "lake"))
     catalog.create_namespace("db")
-    return catalog.create_table("db.t", Schema.from_arrow(SCHEMA, primary_keys=["id"]))
+    return catalog.create_table("db.t", Schema.from_arrow(SCHEMA, primary_keys=["id"], options=options))
 
 
 def rows(start: int, count: int, size: int) -> pa.Table:
@@ -58,6 +65,14 @@ def clean(table: Table) -> None:
     while now_millis() == older:
         time.sleep(0.001)
     remove_orphan_files(table, older_than_millis=now_millis(), allow_recent=True)
+
+
+def failure(work: Callable[[], object]) -> LockgateError | None:
+    try:
+        work()
+    except LockgateError as error:
+        return error
+    return None
 
 
 def fill(folder: Path) -> Path:
@@ -92,6 +107,72 @@ def test_writing_and_upkeep_on_a_full_disk(small_disk: Path) -> None:
     expire_snapshots(table, retain_max=1, retain_min=1)
     clean(table)
     assert table.read().num_rows == 30
+
+
+KINDS = {
+    "Parquet": {"file.format": "parquet"},
+    "file indexes": {"file-index.bloom-filter.columns": "id", "file-index.in-manifest-threshold": "0"},
+    "dynamic buckets": {"bucket": "-1", "dynamic-bucket.target-row-num": "5"},
+}
+PAGE = 4096
+# Each write of the test needs less room than this, and more than none.
+MOST_PAGES = 16
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_file_of_a_write_may_be_the_one_without_room(small_disk: Path, kind: str) -> None:
+    """With more room a write fails later: at its data file, its index, its manifests, its snapshot."""
+    table = make(small_disk, **KINDS[kind])
+    table.append(rows(0, 5, 100))
+    expected, refused = list(range(5)), 0
+    for pages in range(MOST_PAGES):
+        ballast = fill(small_disk)
+        os.truncate(ballast, ballast.stat().st_size - pages * PAGE)
+        new = rows(5 + 5 * pages, 5, 100)
+        error = failure(lambda new=new: table.append(new))
+        if error is None:
+            expected += new["id"].to_pylist()
+        else:
+            assert re.search(r"(?i)no space|full|disk", str(error)), error
+            refused += 1
+        ballast.unlink()
+        assert sorted(table.read(columns=["id"])["id"].to_pylist()) == expected
+        clean(table)
+    assert 2 < refused < MOST_PAGES, "some writes fail, and some do not"
+    table.append(rows(1000, 5, 100))
+    expected += range(1000, 1005)
+    for number in (*expected, 999):
+        found = table.read(predicate=col("id") == number, columns=["id"])["id"].to_pylist()
+        assert found == [number] * (number in expected)
+    hashed = hash_entries(table, table.latest_snapshot())
+    for entries in hashed.values():
+        assert sum(len(each) for each in read_hashes(table, entries).values()) == len(expected)
+    assert bool(hashed) == (kind == "dynamic buckets")
+    named = [
+        path.name for path in Path(table.location).rglob("*") if path.name.endswith((".index", ".parquet"))
+    ]
+    assert bool(named) == (kind != "dynamic buckets")
+
+
+def test_lineage_waits_until_there_is_room(small_disk: Path) -> None:
+    segments = Segments(LocalFileSystem(), str(small_disk / "lake"))
+    journal = Journal(segments)
+    tables = Dataset.table("hr", "copy"), (Dataset.table("hr", "people"),)
+    shape = Shape("INSERT", *tables, (("name", 0, "name", 1),))
+    journal.add(Record(shape, Run(1, 2)))
+    assert journal.flush()
+    ballast = fill(small_disk)
+    journal.add(Record(shape, Run(3, 4)))
+    assert not journal.flush()
+    assert journal.waiting() == 1
+    [name] = segments.all_names()
+    ballast.unlink()
+    assert journal.flush()
+    assert len(segments.all_names()) == 2
+    for each in segments.all_names():
+        assert segments.read(each)
+    assert name in segments.all_names()
+    assert sorted(path.suffix for path in small_disk.rglob("*") if path.is_file()) == [".zst", ".zst"]
 
 
 def test_a_limit_of_a_file_s_size(tmp_path: Path) -> None:
