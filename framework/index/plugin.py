@@ -1,4 +1,4 @@
-"""The plugin of file indexes: a step of pruning, a collector of new files, a system table and a procedure."""
+"""The plugin of indexes: steps of pruning, collectors of new files, kinds, a system table and procedures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lockgate.framework.options import table_options as options_of_tables
-from lockgate.framework.plugins import FileCollector, FilePruner, SystemTable, hookimpl
+from lockgate.framework.plugins import (
+    CommitParticipant,
+    FileCollector,
+    FilePruner,
+    IndexKind,
+    SystemTable,
+    hookimpl,
+)
+from lockgate.framework.store.schema.table_indexes import has_table_indexes
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -15,17 +23,26 @@ if TYPE_CHECKING:
 
 @hookimpl
 def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
-    """Ask indexes of tables that have some, unless `file-index.read.enabled` says no."""
-    if not _has_options(table) or not table.options.get_option(options_of_tables.FILE_INDEX_READ):
-        return []
-    from lockgate.framework.index.pruner import ByFileIndex
+    """Ask indexes of tables that have some, unless `*index.read.enabled` says no."""
+    found: list[FilePruner] = []
+    if has_table_indexes(table.schema.options) and table.options.get_option(options_of_tables.INDEX_READ):
+        from lockgate.framework.index.database.pruner import ByIndex
 
-    return [ByFileIndex(table)]
+        found.append(ByIndex(table))
+    if _has_options(table) and table.options.get_option(options_of_tables.FILE_INDEX_READ):
+        from lockgate.framework.index.pruner import ByFileIndex
+
+        found.append(ByFileIndex(table))
+    return found
 
 
 @hookimpl
 def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:
     """Index the files of tables whose options ask for it."""
+    return [*_file_index_collectors(table), *_segment_collectors(table)]
+
+
+def _file_index_collectors(table: TableHandle) -> Sequence[FileCollector]:
     if not _has_options(table):
         return []
     from lockgate.framework.index.collector import IndexCollector
@@ -33,6 +50,38 @@ def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:
 
     collector = IndexCollector(table.schema, wanted_indexes(table.schema.options))
     return [collector] if collector.indexes else []
+
+
+def _segment_collectors(table: TableHandle) -> Sequence[FileCollector]:
+    if not _writes_segments(table):
+        return []
+    from lockgate.framework.index.database.collector import SegmentCollector
+
+    collector = SegmentCollector(table)
+    return [collector] if collector.indexed else []
+
+
+def _writes_segments(table: TableHandle) -> bool:
+    wanted = has_table_indexes(table.schema.options)
+    return wanted and table.options.get_option(options_of_tables.INDEX_WRITE)
+
+
+@hookimpl
+def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:
+    """Put segments of new files into their commits."""
+    if not _writes_segments(table):
+        return []
+    from lockgate.framework.index.database.participant import SegmentParticipant
+
+    return [SegmentParticipant(table)]
+
+
+@hookimpl
+def lockgate_index_kinds() -> Mapping[str, IndexKind]:
+    """Offer the kinds of the index database."""
+    from lockgate.framework.index.database.kinds import VALUES, Values
+
+    return {VALUES: Values()}
 
 
 @hookimpl
@@ -45,10 +94,11 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 
 @hookimpl
 def lockgate_procedures() -> Sequence[Procedure]:
-    """Offer `rewrite_file_index`."""
+    """Offer `rewrite_file_index`, and the upkeep of the index database."""
+    from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
     from lockgate.framework.index.rewrite import RewriteFileIndex
 
-    return (RewriteFileIndex(),)
+    return (RewriteFileIndex(), BuildIndex(), MergeIndex(), DropIndex())
 
 
 def _has_options(table: TableHandle) -> bool:

@@ -52,6 +52,9 @@ _SEQUENCE_GROUP = re.compile(r"fields\..+\.sequence-group")
 # Paimon's file indexes: the columns of a kind, and a parameter of one of them.
 _FILE_INDEX = re.compile(r"file-index\.[^.]+\.columns|file-index\.[^.]+\.[^.]+\.[^.]+")
 
+# The columns of a kind of the index database.
+_INDEX = re.compile(r"index\.[a-z][a-z0-9_]*\.columns")
+
 
 def is_carried(key: str) -> bool:
     """Return whether an option is carried along without being read."""
@@ -66,5 +69,5 @@ def is_carried(key: str) -> bool:
 
 def is_of_column(key: str) -> bool:
     """Return whether an option is of a column, which its key names."""
-    patterns = (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP, _FILE_INDEX)
+    patterns = (_COLUMN_STATS_MODE, COLUMN_MERGE, _SEQUENCE_GROUP, _FILE_INDEX, _INDEX)
     return any(pattern.fullmatch(key) for pattern in patterns)

@@ -15,6 +15,7 @@ from lockgate.framework.plugins.contracts import (
     CommitParticipant,
     FileCollector,
     FilePruner,
+    IndexKind,
     LineageSink,
     SystemTable,
     WarehouseTable,
@@ -85,7 +86,17 @@ def _mapped(protocol: Any, lacks: str) -> Callable[[object], dict[str, Any]]:
 
 system_tables: Callable[[object], dict[str, Any]] = _mapped(SystemTable, "schema() or rows()")
 _warehouse_tables: Callable[[object], dict[str, Any]] = _mapped(WarehouseTable, "columns or batches()")
+_index_kinds: Callable[[object], dict[str, Any]] = _mapped(IndexKind, "accepts(), keys() or asked()")
 lineage_sinks: Callable[[object], dict[str, Any]] = _mapped(LineageSink, "write()")
+
+
+def index_kinds(answer: object) -> dict[str, Any]:
+    """Return kinds of indexes by their names, which are words."""
+    values = _index_kinds(answer)
+    for name in values:
+        if not _STEP_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a kind: give up to 40 lower-case letters, digits and _")
+    return values
 
 
 def warehouse_tables(answer: object) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 if TYPE_CHECKING:
     import argparse
 
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
     from pyroaring import BitMap
 
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import CommitRequest
     from lockgate.framework.store.metadata.snapshot import Snapshot
     from lockgate.framework.store.table import Table
-    from lockgate.framework.types import DataField
-    from lockgate.pushdown import Predicate
+    from lockgate.framework.types import DataField, DataType
+    from lockgate.pushdown import Comparison, Predicate
 
 
 @runtime_checkable
@@ -92,7 +94,8 @@ class CandidateFile:
     `rows` counts what is stored, deleted rows included; `size` is in bytes. `partition` holds values by
     column name. `schema_id` is the schema that the file was written with. `extra_files` are names of files in
     its folder, `embedded_index` is Paimon's file index where that is small enough for the manifest.
-    `read_schema_id` is the schema that predicates name columns of, None: the table's.
+    `read_schema_id` is the schema that predicates name columns of, None: the table's. `index_manifest` names
+    the list of index files of the snapshot that is read, None if it has none.
     """
 
     path: str
@@ -104,6 +107,29 @@ class CandidateFile:
     extra_files: tuple[str, ...] = ()
     embedded_index: bytes | None = None
     read_schema_id: int | None = None
+    index_manifest: str | None = None
+
+
+class FileSet(Protocol):
+    """All files of a snapshot in order, those that are left out included."""
+
+    @property
+    def index_manifest(self) -> str | None:
+        """The name of the list of the snapshot's index files, None if it has none."""
+
+    @property
+    def read_schema_id(self) -> int:
+        """The schema that predicates name columns of."""
+
+    def __len__(self) -> int: ...
+
+    def places(
+        self, key: str, number_of: Callable[[str], int | None]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the places of the files to whose names `number_of` gives a number, and the numbers.
+
+        The answer is remembered under `key`: of the same files, nothing is asked twice.
+        """
 
 
 @runtime_checkable
@@ -157,6 +183,17 @@ class RowPruner(FilePruner, Protocol):
 
         Asked for each file that Python reads without merging it; what is raised ends the query.
         """
+
+
+@runtime_checkable
+class SetPruner(FilePruner, Protocol):
+    """A step of pruning that judges all files of a snapshot at once, for tables with very many.
+
+    `note`, if it has one, is what it says of its work in explain.
+    """
+
+    def left(self, predicate: Predicate, files: FileSet) -> npt.NDArray[np.bool_] | None:
+        """Return for each file what `keeps` would, None if all are kept; what is raised ends the query."""
 
 
 @runtime_checkable
@@ -215,6 +252,71 @@ class CommitParticipant(Protocol):
 
     def aborted(self) -> None:
         """Hear that the commit failed, or that nobody knows how it ended: the table says so."""
+
+
+@dataclass(frozen=True)
+class NewIndexFile:
+    """An index file that a commit adds to the table's folder `index`, and names in its index manifest.
+
+    `kind` begins with `lockgate-` and is the plugin's own: other engines keep files of kinds that they do not
+    know. `partition` holds the values of the one partition that the file is about, None if it is about
+    several. `rows` counts what the plugin likes.
+    """
+
+    kind: str
+    data: bytes
+    rows: int
+    partition: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class IndexFileChanges:
+    """Changes of a plugin's index files in one commit: files added, and names of files that go.
+
+    If one of `removed` is gone already when the commit lands, `otherwise` is done instead; without it the
+    commit ends with a CommitConflictError.
+    """
+
+    added: tuple[NewIndexFile, ...] = ()
+    removed: frozenset[str] = frozenset()
+    otherwise: IndexFileChanges | None = None
+
+
+@runtime_checkable
+class IndexParticipant(CommitParticipant, Protocol):
+    """A participant that changes index files in the same commit as the data."""
+
+    def index_files(self) -> IndexFileChanges:
+        """Return the changes; asked once, after `prepare`. What is raised ends the commit."""
+
+
+@dataclass(frozen=True)
+class AskedKeys:
+    """The keys that a comparison asks for: places need one of them, or `every` one."""
+
+    keys: npt.NDArray[np.uint64]
+    every: bool = False
+
+
+@runtime_checkable
+class IndexKind(Protocol):
+    """A kind of index in segments: what keys a value has, and what keys a comparison asks for.
+
+    A key is a number below 2**40. Whenever a value that is not null meets a comparison, its keys must have
+    what that asks for.
+    """
+
+    def accepts(self, data_type: DataType) -> bool:
+        """Say whether columns of a type can be indexed."""
+
+    def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
+        """Return the keys of some values without nulls, in no order; one may be there several times."""
+
+    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+        """Return what a comparison with literals asks for, None if keys do not tell.
+
+        `data_type` is the type that the values were written with; that of the literals may be wider.
+        """
 
 
 @runtime_checkable

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         CommitParticipant,
         FileCollector,
         FilePruner,
+        IndexKind,
         KeyProviderFactory,
         LakeMethod,
         LineageSink,
@@ -105,6 +106,11 @@ def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
 @hookspec
 def lockgate_pruners(table: TableHandle) -> Sequence[FilePruner]:
     """Return the steps that this plugin adds to the pruning of a table's files."""
+
+
+@hookspec
+def lockgate_index_kinds() -> Mapping[str, IndexKind]:
+    """Return, by name, the kinds that this plugin adds to the index database (`index.<name>.columns`)."""
 
 
 @hookspec

@@ -29,6 +29,7 @@ from lockgate.framework.plugins.contracts import (
     CommitParticipant,
     FileCollector,
     FilePruner,
+    IndexKind,
     KeyProviderFactory,
     LakeMethod,
     LineageSink,
@@ -159,6 +160,10 @@ class PluginManager:
     def key_providers(self) -> Mapping[str, KeyProviderFactory]:
         """Return every factory of key providers by its scheme."""
         return self._gather("lockgate_key_providers", checks.callables)
+
+    def index_kinds(self) -> Mapping[str, IndexKind]:
+        """Return every kind of the index database by its name."""
+        return self._gather("lockgate_index_kinds", checks.index_kinds)
 
     def masks(self) -> Mapping[str, MaskFactory]:
         """Return every factory of masks by its name."""

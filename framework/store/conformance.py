@@ -6,14 +6,18 @@ import contextlib
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lockgate.framework.access import AccessRequest, Decision
-from lockgate.framework.plugins import CandidateFile, FilePruner, hookimpl, plugins
+from lockgate.framework.plugins import CandidateFile, FilePruner, IndexKind, hookimpl, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.table import Table
-from lockgate.pushdown import Predicate, Step, describe, to_arrow_expression
+from lockgate.framework.types import DataType, to_arrow
+from lockgate.pushdown import Comparison, Predicate, Step, describe, to_arrow_expression
 
 
 class PrunerConformance:
@@ -71,6 +75,67 @@ class PrunerConformance:
             assert len(answers) == len(files)
             for file, answer in zip(files, answers, strict=True):
                 assert list(asked.pruner.keeps(predicate, [file])) == [answer], file.path
+
+
+class IndexKindConformance:
+    """Tests for kinds of the index database: no value is missed that meets a comparison.
+
+    Implement `kind`, `data_type`, `values` and `predicates`.
+    """
+
+    def kind(self) -> IndexKind:
+        """Return the kind."""
+        raise NotImplementedError
+
+    def data_type(self) -> DataType:
+        """Return a type that the kind accepts."""
+        raise NotImplementedError
+
+    def values(self) -> Sequence[Any]:
+        """Return values of the type, odd ones too."""
+        raise NotImplementedError
+
+    def predicates(self) -> Sequence[Comparison]:
+        """Return comparisons of a column `c`; at least one of them is met by some of the values only."""
+        raise NotImplementedError
+
+    def test_it_accepts_the_type(self) -> None:
+        """The kind takes the type that it is tested with."""
+        assert self.kind().accepts(self.data_type())
+
+    def test_keys_are_numbers_below_2_to_40(self) -> None:
+        """Keys fit where segments keep them."""
+        found = self._keys(self.values())
+        assert found.dtype == np.uint64
+        assert not len(found) or int(found.max()) < 2**40
+
+    def test_a_value_has_the_keys_that_a_comparison_asks_for(self) -> None:
+        """Whatever meets a comparison has one of the keys, or each of them."""
+        for predicate in self.predicates():
+            asked = self.kind().asked(predicate, self.data_type())
+            for value in self.values() if asked is not None else ():
+                assert asked is not None
+                if self._meets(value, predicate):
+                    found = np.isin(asked.keys, self._keys([value]))
+                    assert found.all() if asked.every else found.any(), f"{value!r} and {describe(predicate)}"
+
+    def test_it_tells_values_apart(self) -> None:
+        """At least one comparison leaves out at least one value."""
+        left_out = False
+        for predicate in self.predicates():
+            asked = self.kind().asked(predicate, self.data_type())
+            for value in self.values() if asked is not None else ():
+                assert asked is not None
+                found = np.isin(asked.keys, self._keys([value]))
+                left_out |= not (found.all() if asked.every else found.any())
+        assert left_out, "no value is left out: give comparisons that the kind can use"
+
+    def _keys(self, values: Sequence[Any]) -> npt.NDArray[np.uint64]:
+        return self.kind().keys(pa.array(values, to_arrow(self.data_type())), self.data_type())
+
+    def _meets(self, value: Any, predicate: Comparison) -> bool:
+        rows = pa.table({"c": pa.array([value], to_arrow(self.data_type()))})
+        return bool(rows.filter(to_arrow_expression(predicate, rows.schema)).num_rows)
 
 
 class AuthorizerConformance:

@@ -74,6 +74,17 @@ def matching_rows(
     return _rows_of(normalize(predicate), columns)
 
 
+def keys_equal_to(node: Comparison, kind: ValueKind, column: pa.DataType) -> list[Key] | None:
+    """Return the keys of values that are equal to a literal of a comparison; None if that cannot be told."""
+    literals = [literal for literal in node.literals if literal.is_valid]
+    if kind.is_bytes and all(literal.type == column for literal in literals):
+        # Long lists of texts, at once: they are their own keys.
+        keys = kind.keys(pa.array([literal.as_py() for literal in literals], column))
+        return [bytes(key.as_py()) for key in keys]
+    question = _Question.of(node, IndexedColumn(kind, column, {}))
+    return None if question is None else question.equal_keys
+
+
 def _check_rows(column: IndexedColumn, rows: int | None) -> None:
     for reader in column.readers:
         if rows is not None and not isinstance(reader, BloomFilter) and reader.rows != rows:
@@ -161,11 +172,11 @@ class _Question:
         if isinstance(reader, BloomFilter):
             return True
         if self.op is Op.NE:
-            return _valued(reader) if self.kind.is_coarse else _valued(reader) - reader.among(self._keys)
+            return _valued(reader) if self.kind.is_coarse else _valued(reader) - reader.among(self.equal_keys)
         return self._ordered(reader) if isinstance(reader, RangeBitmap) else True
 
     @cached_property
-    def _keys(self) -> list[Key]:
+    def equal_keys(self) -> list[Key]:
         """The keys of values that are equal to a literal."""
         exact = (Rank.AT, Rank.BETWEEN) if self.kind.is_coarse else (Rank.AT,)
         keys = [key for where, key in self.places if where in exact and key is not None]
@@ -174,11 +185,11 @@ class _Question:
         return list(dict.fromkeys(keys))
 
     def _equal(self, reader: BloomFilter | BitmapIndex | RangeBitmap) -> Answer:
-        if not self._keys:
+        if not self.equal_keys:
             return False
         if isinstance(reader, BloomFilter):
-            return reader.may_hold(keys_of_list(self.kind, self._keys))
-        return reader.among(self._keys)
+            return reader.may_hold(keys_of_list(self.kind, self.equal_keys))
+        return reader.among(self.equal_keys)
 
     def _ordered(self, reader: RangeBitmap) -> Answer:
         ((where, key),) = self.places

@@ -56,6 +56,7 @@ from lockgate.framework.store.schema.secret_columns import secrets_in_history, s
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
+    from lockgate.framework.plugins import IndexFileChanges
     from lockgate.framework.store.commit.commit_request import GivenIndex, Overwrite
     from lockgate.framework.store.commit.message import CommitMessage
     from lockgate.framework.store.commit.vector_changes import MarkedRows
@@ -76,6 +77,7 @@ def commit_messages(
     marked: Sequence[MarkedRows] = (),
     merges_manifests: bool = False,
     index: GivenIndex | None = None,
+    index_files: IndexFileChanges | None = None,
 ) -> Snapshot:
     """Commit the files of `messages` as one snapshot and return it.
 
@@ -90,7 +92,7 @@ def commit_messages(
     `replaces` is for `replace.Replacement` alone: the table's schema begins to hold with the snapshot.
     `marked` rows are deleted where they lie, by deletion vectors; files that go must still have the vectors
     that their messages tell. With `merges_manifests` all manifests are written again, into few.
-    `index` is that of the new snapshot, where it does not follow from the newest.
+    `index` is that of the new snapshot, where it does not follow from the newest; `index_files` a plugin's.
 
     Raises CommitConflictError if another commit got in the way for good, and UnsupportedFormatError if the
     table uses a feature that must not be written past. Then nothing has become visible; data files stay, for
@@ -104,9 +106,10 @@ def commit_messages(
         replaces=replaces,
         merges_manifests=merges_manifests,
         index=index,
+        index_files=index_files,
         collected=collected(table, messages),
     )
-    return with_participants(table, request, _Attempts(table, request).run)
+    return with_participants(table, request, lambda own: _Attempts(table, request, own).run())
 
 
 def _announce(table: TableHandle, snapshot: Snapshot) -> None:
@@ -128,12 +131,13 @@ class _Attempts:
 
     table: TableHandle
     request: CommitRequest
+    own_index: Sequence[IndexFileChanges] = ()
     _basis: BasisCheck | None = None
     _pending: Snapshot | None = None
     _index: IndexChanges | None = None
 
     def __post_init__(self) -> None:
-        self._files = CommitFiles(self.table)
+        self._files = CommitFiles(self.table, [*self.own_index, self.request.index_files])
         self._earlier = EarlierTries(self.table, self.request)
         if self.request.basis is not None:
             self._basis = BasisCheck(self.table, self.request.basis)
@@ -188,9 +192,7 @@ class _Attempts:
         changes = self._checked_changes(head, schema)
         plain = self._plain_statistics(schema)
         scrubs = self.request.kind is CommitKind.COMPACT and snapshot_shows(self.table, head, plain)
-        request = self.request
-        idle = not (changes or request.marked or request.merges_manifests or request.index is not None)
-        if idle and head is not None and not self.request.replaces and not scrubs:
+        if head is not None and not (changes or self.request.does_more or scrubs):
             return head
         snapshot, own_list = self._prepare(head, schema, changes, plain)
         # Expiry may have removed everything up to a late committer's head; then its id is free again.
@@ -274,6 +276,7 @@ class _Attempts:
             return request.changes
         base = self._base_files(head)
         replaced = [entry for entry in base if self._is_overwritten(entry)]
+        self._files.own_index.overwritten(request.overwrite, everything=len(replaced) == len(base))
         deletions = [
             ManifestEntry(FileKind.DELETE, old.partition, old.bucket, old.total_buckets, old.file)
             for old in replaced
@@ -332,9 +335,8 @@ class _Attempts:
 
     def _index_after(self, head: Snapshot | None, afresh: bool) -> str | None:
         """Return the index manifest of the new snapshot; one of a table that was replaced ends with it."""
-        if self._index is not None:
-            return self._files.index(self._index)
-        return None if head is None or afresh else head.index_manifest
+        before = None if head is None or afresh else head.index_manifest
+        return self._files.index(before, self._index)
 
     def _plain_statistics(self, schema: TableSchema) -> PlainStatistics:
         """Return what tells of values of encrypted columns; a compaction looks at dropped ones too."""

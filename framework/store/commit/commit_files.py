@@ -7,10 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from lockgate.framework.store.commit.own_index import OwnIndexFiles
+from lockgate.framework.store.manifests.index_manifest import (
+    WrittenIndex,
+    read_index_manifest,
+    write_index_manifest,
+)
 from lockgate.framework.store.manifests.manifest import ManifestEntry, ManifestFileMeta
 from lockgate.framework.store.manifests.manifest_merge import MergedManifests, merge_manifests, shows_values
 
 if TYPE_CHECKING:
+    from lockgate.framework.plugins import IndexFileChanges
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.manifests.plain_statistics import PlainStatistics
     from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -19,8 +26,8 @@ if TYPE_CHECKING:
 class IndexChanges(Protocol):
     """What a commit changes of a table's indexes."""
 
-    def write(self) -> tuple[str | None, list[str]]:
-        """Write what is new; return the index manifest, if one is left, and paths of new files."""
+    def write(self) -> WrittenIndex | None:
+        """Write what is new; return what the snapshot has then, None if it is what it had."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +43,34 @@ class _OwnList:
 class CommitFiles:
     """Files that the attempts of a commit write; nothing refers to them before the snapshot is written."""
 
-    def __init__(self, table: TableHandle) -> None:
+    def __init__(self, table: TableHandle, own_index: Sequence[IndexFileChanges | None]) -> None:
+        """Start; `own_index` are changes of plugins' files, which are written once for all attempts."""
         self.table = table
+        self.own_index = OwnIndexFiles(table, own_index)
         # What was written, to be deleted if it comes to nothing.
         self._written: list[str] = []
         self._own: dict[str, _OwnList] = {}
         self._merged: MergedManifests | None = None
         self._index: list[str] = []
 
-    def index(self, changes: IndexChanges) -> str | None:
-        """Write index files and their manifest in the place of those of an attempt before; its name."""
+    def index(self, before: str | None, changes: IndexChanges | None) -> str | None:
+        """Write index files and their manifest in the place of those of an attempt before; its name.
+
+        `before` is the index manifest of the newest snapshot.
+        """
         self._drop_index()
-        name, self._index = changes.write()
+        written = None if changes is None else changes.write()
+        if written is None and self.own_index.changes_nothing:
+            return before
+        self._index = [] if written is None else list(written.paths)
+        there = () if before is None else read_index_manifest(self.table, before).entries
+        entries = self.own_index.applied(there if written is None else written.entries)
+        if written is None and entries == [*there]:
+            return before
+        if not entries:
+            return None
+        name = write_index_manifest(self.table, entries)
+        self._index.append(self.table.paths.manifest(name))
         return name
 
     def _drop_index(self) -> None:
@@ -113,11 +136,13 @@ class CommitFiles:
         if self._merged is not None:
             used.update(meta.file_name for meta in self._merged.manifests)
         self.clean_up([name for name in self._written if name not in used])
+        self.own_index.drop_unused()
 
     def clean_up(self, names: Sequence[str] | None = None) -> None:
         """Delete what was written, or some of it."""
         if names is None:
             self._drop_index()
+            self.own_index.clean_up()
         names = list(self._written) if names is None else names
         for name in names:
             with suppress(OSError):

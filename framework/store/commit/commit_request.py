@@ -15,9 +15,11 @@ from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import one_nan
 
 if TYPE_CHECKING:
+    from lockgate.framework.plugins import IndexFileChanges
     from lockgate.framework.store.commit.read_basis import Basis
     from lockgate.framework.store.commit.vector_changes import MarkedRows
     from lockgate.framework.store.handle import TableHandle
+    from lockgate.framework.store.manifests.index_manifest import WrittenIndex
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
 Partition: TypeAlias = tuple[Any, ...]
@@ -31,8 +33,8 @@ class GivenIndex(Protocol):
     def check(self, head: Snapshot | None) -> None:
         """Raise CommitConflictError if it does not fit the newest snapshot."""
 
-    def write(self) -> tuple[str | None, list[str]]:
-        """Write it; return the index manifest, if there is one, and the paths of new files."""
+    def write(self) -> WrittenIndex:
+        """Write it and return it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class CommitRequest:
     `collected` is what file collectors made of each added file, by name of the file and of the collector.
     `hashes` are those of the keys that are written, by partition and bucket, of tables with dynamic buckets.
     `changelog` are the files that tell what became of keys.
+    `index_files` are changes of a plugin's index files that the caller asks for.
     """
 
     kind: CommitKind
@@ -53,6 +56,7 @@ class CommitRequest:
     replaces: bool = False
     merges_manifests: bool = False
     index: GivenIndex | None = None
+    index_files: IndexFileChanges | None = None
     marked: tuple[MarkedRows, ...] = ()
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: Mapping[tuple[Partition, int], bytes] = field(default_factory=dict, hash=False)
@@ -62,6 +66,12 @@ class CommitRequest:
     def deletes(self) -> bool:
         """Say whether it takes files away."""
         return self.overwrite is not None or any(entry.kind is FileKind.DELETE for entry in self.changes)
+
+    @property
+    def does_more(self) -> bool:
+        """Say whether it makes a snapshot even if no file comes or goes."""
+        indexes = self.index is not None or self.index_files is not None
+        return bool(self.marked) or self.merges_manifests or self.replaces or indexes
 
     @property
     def is_stream(self) -> bool:

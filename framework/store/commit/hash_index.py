@@ -19,9 +19,9 @@ from lockgate.framework.store.codec.binary_row import decode_row, encode_row
 from lockgate.framework.store.manifests.index_manifest import (
     HASH,
     IndexEntry,
+    WrittenIndex,
     index_path,
     read_index_manifest,
-    write_index_manifest,
 )
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.snapshot import CommitKind
@@ -107,11 +107,11 @@ class HashChanges:
             there = {} if partition in self._gone else read_hashes(table, before.get(partition, {}))
             self._made[partition] = _grown(table, there, given)
 
-    def write(self) -> tuple[str | None, list[str]]:
-        """Write what is new; return the index manifest, None if no index is left, and paths of new files."""
+    def write(self) -> WrittenIndex | None:
+        """Write what is new; return what the snapshot has then, None if it is what it had."""
         name = self._head.index_manifest if self._head else None
         if not self._gone and not any(self._made.values()):
-            return name, []
+            return None
         before = read_index_manifest(self._table, name).entries if name else ()
         made = [
             self._file(partition, bucket, hashes)
@@ -129,11 +129,7 @@ class HashChanges:
                 or decode_row(entry.partition, types) in self._gone
             )
         ]
-        paths = [index_path(self._table, entry) for entry in made]
-        if not (kept or made):
-            return None, []
-        manifest = write_index_manifest(self._table, [*kept, *made])
-        return manifest, [self._table.paths.manifest(manifest), *paths]
+        return WrittenIndex((*kept, *made), [index_path(self._table, each) for each in made])
 
     @property
     def _types(self) -> tuple[Any, ...]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from lockgate.framework.plugins import plugins
+from lockgate.framework.plugins import IndexFileChanges, IndexParticipant, plugins
 from lockgate.framework.store.commit.commit_request import CommitRequest
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -13,8 +13,12 @@ from lockgate.framework.store.metadata.snapshot import Snapshot
 _log = logging.getLogger("lockgate.store")
 
 
-def with_participants(table: TableHandle, request: CommitRequest, commit: Callable[[], Snapshot]) -> Snapshot:
-    """Run a commit with all who take part in it, and return its snapshot.
+def with_participants(
+    table: TableHandle,
+    request: CommitRequest,
+    commit: Callable[[Sequence[IndexFileChanges]], Snapshot],
+) -> Snapshot:
+    """Run a commit with all who take part in it, and return its snapshot; `commit` gets their index files.
 
     What a participant raises in `prepare` ends the commit before it is tried. What it raises afterwards is
     logged: the commit is made, or has failed for another reason, which is what the caller must hear.
@@ -25,7 +29,8 @@ def with_participants(table: TableHandle, request: CommitRequest, commit: Callab
         for each in every:
             asked.append(each)
             each.prepare(request)
-        snapshot = commit()
+        makers = [each for each in every if isinstance(each, IndexParticipant)]
+        snapshot = commit([each.index_files() for each in makers])
     except BaseException:
         for each in reversed(asked):
             _tell(each.aborted)

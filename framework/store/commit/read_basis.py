@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, SnapshotNotFoundError
+from lockgate.framework.store.manifests.index_manifest import DELETION_VECTORS, read_index_manifest
 from lockgate.framework.store.manifests.manifest import ManifestEntry
 from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 
@@ -105,7 +106,13 @@ class BasisCheck:
     def _marks(self, snapshot: Snapshot) -> bool:
         """Say whether a snapshot may have deleted rows by vectors; where the one before is gone, it may."""
         try:
-            before = self._table.snapshot(snapshot.id - 1).index_manifest
+            before = self._table.snapshot(snapshot.id - 1)
         except SnapshotNotFoundError:
-            return snapshot.index_manifest is not None
-        return snapshot.index_manifest not in (None, before)
+            return bool(self._vector_files(snapshot))
+        return not self._vector_files(snapshot) <= self._vector_files(before)
+
+    def _vector_files(self, snapshot: Snapshot) -> set[str]:
+        if snapshot.index_manifest is None:
+            return set()
+        entries = read_index_manifest(self._table, snapshot.index_manifest).entries
+        return {entry.file_name for entry in entries if entry.kind == DELETION_VECTORS}

@@ -19,12 +19,12 @@ from lockgate.framework.options import table_options
 from lockgate.framework.store.codec.binary_row import encode_row
 from lockgate.framework.store.manifests.index_manifest import (
     DELETION_VECTORS,
-    HASH,
     IndexEntry,
     VectorRange,
+    WrittenIndex,
     index_path,
+    knows_index,
     read_index_manifest,
-    write_index_manifest,
 )
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorPlace
 from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, encode, is_wide
@@ -113,20 +113,17 @@ class VectorChanges:
         """Say whether the vectors stay as they are."""
         return not self._marked and not any(name in self._ranges for name in self._gone)
 
-    def write(self) -> tuple[str | None, list[str]]:
-        """Write what is new; return the index manifest, None if no index is left, and paths of new files."""
+    def write(self) -> WrittenIndex | None:
+        """Write what is new; return what the snapshot has then, None if it is what it had."""
         head = self._head
         name = head.index_manifest if head else None
         before = read_index_manifest(self._table, name).entries if name else ()
         if self.is_empty:
-            return name, []
+            return None
         changed = [entry for entry in before if self._is_changed(entry)]
         kept = [entry for entry in before if entry not in changed]
         made = self._new_files(changed)
-        if not (kept or made):
-            return None, []
-        manifest = write_index_manifest(self._table, [*kept, *made])
-        return manifest, [self._table.paths.manifest(manifest), *(index_path(self._table, e) for e in made)]
+        return WrittenIndex((*kept, *made), [index_path(self._table, each) for each in made])
 
     def _is_changed(self, entry: IndexEntry) -> bool:
         if entry.kind != DELETION_VECTORS:
@@ -195,7 +192,7 @@ def check_known_index(table: TableHandle, head: Snapshot | None) -> None:
     if head is None or head.index_manifest is None:
         return
     entries = read_index_manifest(table, head.index_manifest).entries
-    others: set[Any] = {entry.kind for entry in entries} - {DELETION_VECTORS, HASH}
+    others: set[Any] = {entry.kind for entry in entries if not knows_index(entry.kind)}
     if others:
         raise UnsupportedFormatError(
             f"{table.location} has an index of kind {', '.join(sorted(others))}; its files cannot be replaced"

@@ -139,6 +139,10 @@ def _check_indexes(schema: TableSchema) -> None:
         from lockgate.framework.store.schema.file_indexes import check_file_indexes
 
         check_file_indexes(schema)
+    if any(key.startswith("index.") for key in schema.options):
+        from lockgate.framework.store.schema.table_indexes import check_table_indexes
+
+        check_table_indexes(schema)
 
 
 def _check_statistics(schema: TableSchema) -> None:

@@ -17,9 +17,9 @@ from lockgate.framework.store.commit.commit import commit_messages
 from lockgate.framework.store.commit.message import CommitMessage
 from lockgate.framework.store.manifests.index_manifest import (
     IndexEntry,
+    WrittenIndex,
     index_path,
     read_index_manifest,
-    write_index_manifest,
 )
 from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry
 from lockgate.framework.store.metadata.generations import check_generation
@@ -122,15 +122,12 @@ class RestoredIndex:
                 f"{self._table.identifier} was changed by another commit while it was restored; call again"
             )
 
-    def write(self) -> tuple[str | None, list[str]]:
-        """Write it; return the index manifest, None if the target has no index, and paths of new files."""
+    def write(self) -> WrittenIndex:
+        """Write it and return it."""
         name = self._target.index_manifest
         entries = read_index_manifest(self._table, name).entries if name else ()
-        if not entries:
-            return None, []
         made = [self._copied(entry) for entry in entries]
-        manifest = write_index_manifest(self._table, made)
-        return manifest, [self._table.paths.manifest(manifest), *(index_path(self._table, e) for e in made)]
+        return WrittenIndex(tuple(made), [index_path(self._table, each) for each in made])
 
     def _copied(self, entry: IndexEntry) -> IndexEntry:
         vectors = tuple(

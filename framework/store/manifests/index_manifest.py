@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DELETION_VECTORS = "DELETION_VECTORS"
 HASH = "HASH"
+# Kinds of plugins; other engines keep files of kinds that they do not know.
+OWN_KINDS = "lockgate-"
 
 # Paimon's option: index files lie in the folders of buckets.
 _BESIDE_DATA = "index-file-in-data-file-dir"
@@ -123,6 +125,22 @@ class IndexManifest:
     def names(self) -> set[str]:
         """The names of the index files."""
         return {entry.file_name for entry in self.entries}
+
+
+@dataclass(frozen=True)
+class WrittenIndex:
+    """The index files that a new snapshot has, and the paths of those that were written for it."""
+
+    entries: tuple[IndexEntry, ...]
+    paths: list[str]
+
+
+def knows_index(kind: str) -> bool:
+    """Say whether index files of a kind are kept right when data files are replaced.
+
+    Those of plugins say nothing of files that they do not name, and names of data files never come back.
+    """
+    return kind in (DELETION_VECTORS, HASH) or kind.startswith(OWN_KINDS)
 
 
 def index_path(table: TableHandle, entry: IndexEntry) -> str:

@@ -1,11 +1,13 @@
-"""Data files as plugins see them."""
+"""Data files as plugins see them: one by one, or all of a snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.plugins import CandidateFile
+from lockgate.framework.store.manifests.file_table import FileTable, Numbers
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.schema.schema import TableSchema
 
@@ -14,9 +16,17 @@ if TYPE_CHECKING:
 
 
 def candidate_of(
-    table: TableHandle, schema: TableSchema, partition: Sequence[Any], bucket: int, file: DataFileMeta
+    table: TableHandle,
+    schema: TableSchema,
+    partition: Sequence[Any],
+    bucket: int,
+    file: DataFileMeta,
+    index_manifest: str | None = None,
 ) -> CandidateFile:
-    """Return a file of a table that is read as `schema`; `partition` are values in order."""
+    """Return a file of a table that is read as `schema`; `partition` are values in order.
+
+    `index_manifest` is that of the snapshot that is read.
+    """
     return CandidateFile(
         path=table.paths.data_file(partition, bucket, file),
         partition=dict(zip(schema.partition_keys, partition, strict=True)),
@@ -27,4 +37,21 @@ def candidate_of(
         extra_files=file.extra_files,
         embedded_index=file.embedded_index,
         read_schema_id=schema.id,
+        index_manifest=index_manifest,
     )
+
+
+@dataclass(frozen=True)
+class SnapshotFiles:
+    """The files of a snapshot as a `SetPruner` sees them."""
+
+    files: FileTable
+    index_manifest: str | None
+    read_schema_id: int
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def places(self, key: str, number_of: Callable[[str], int | None]) -> tuple[Numbers, Numbers]:
+        """Return the places of files by name, and their numbers."""
+        return self.files.places(key, number_of)

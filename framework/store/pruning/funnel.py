@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from lockgate.errors import CorruptFileError, PluginError
-from lockgate.framework.plugins import CandidateFile, FilePruner, plugins
+from lockgate.framework.plugins import CandidateFile, FilePruner, SetPruner, plugins
 from lockgate.framework.store.manifests.column_bounds import (
     ColumnBounds,
     bounds_of_partitions,
@@ -18,7 +18,7 @@ from lockgate.framework.store.manifests.column_bounds import (
 )
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
 from lockgate.framework.store.manifests.manifest import ManifestEntry
-from lockgate.framework.store.pruning.candidates import candidate_of
+from lockgate.framework.store.pruning.candidates import SnapshotFiles, candidate_of
 from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuestion
 from lockgate.framework.store.pruning.late_filters import with_newer_versions
 from lockgate.framework.store.pruning.pruners import BucketPruner, PartitionPruner, ValuePruner
@@ -36,6 +36,8 @@ from lockgate.pushdown import (
     describe_field,
     normalize,
 )
+
+T = TypeVar("T")
 
 
 def pruners_of(
@@ -203,8 +205,16 @@ class ByPlugin(_OfRows):
         """The plugin's word."""
         return self._pruner.name
 
+    @property
+    def by(self) -> str:
+        """The filters, and what the plugin says of its work."""
+        note = getattr(self._pruner, "note", "")
+        return f"{super().by} ({note})" if note else super().by
+
     def prune(self, kept: KeptFiles) -> KeptFiles:
         """Ask the plugin about all files that are kept; PluginError if it fails: nothing is guessed."""
+        if isinstance(self._pruner, SetPruner):
+            return self._prune_set(self._pruner, kept)
         chosen = np.flatnonzero(kept.mask)
         candidates = [_candidate(self._question, kept.files.entries[number]) for number in chosen]
         mask = kept.mask.copy()
@@ -212,13 +222,28 @@ class ByPlugin(_OfRows):
             mask[chosen] = self._answers(candidates)
         return kept.matching(mask)
 
-    def _answers(self, candidates: Sequence[CandidateFile]) -> list[bool]:
+    def _prune_set(self, pruner: SetPruner, kept: KeptFiles) -> KeptFiles:
+        question = self._question
+        if not kept.mask.any():
+            return kept
+        files = SnapshotFiles(kept.files, question.index_manifest, question.schema.id)
+        left = self._asked(lambda: pruner.left(question.of_rows, files))
+        if left is None:
+            return kept
+        if len(left) != len(files):
+            raise self._failed(f"{len(left)} answers for {len(files)} files")
+        return kept.matching(kept.mask & left)
+
+    def _asked(self, question: Callable[[], T]) -> T:
         try:
-            answers = [bool(answer) for answer in self._pruner.keeps(self._question.of_rows, candidates)]
+            return question()
         except CorruptFileError:
             raise  # it names the file
         except Exception as error:  # a plugin may raise anything
             raise self._failed(f"{type(error).__name__}: {error}") from error
+
+    def _answers(self, candidates: Sequence[CandidateFile]) -> list[bool]:
+        answers = self._asked(lambda: [*map(bool, self._pruner.keeps(self._question.of_rows, candidates))])
         if len(answers) != len(candidates):
             raise self._failed(f"{len(answers)} answers for {len(candidates)} files")
         return answers
@@ -232,7 +257,8 @@ class ByPlugin(_OfRows):
 
 
 def _candidate(question: PruningQuestion, entry: ManifestEntry) -> CandidateFile:
-    return candidate_of(question.table, question.schema, entry.partition, entry.bucket, entry.file)
+    where = (entry.partition, entry.bucket, entry.file)
+    return candidate_of(question.table, question.schema, *where, question.index_manifest)
 
 
 class _Limiting:

@@ -28,6 +28,7 @@ class PruningQuestion:
 
     `exact` are the filters that are asked of rows again, `late` those that are not (see `late_filters`).
     `hides`: a row filter is among them, which those whom it keeps from seeing rows must not be shown.
+    `index_manifest` is that of the snapshot.
     """
 
     table: TableHandle
@@ -36,6 +37,7 @@ class PruningQuestion:
     exact: Predicate
     late: Predicate
     hides: bool = False
+    index_manifest: str | None = None
 
     @cached_property
     def predicate(self) -> Predicate:

@@ -34,6 +34,7 @@ class ChosenRows:
     def __init__(self, table: TableHandle, plan: ScanPlan) -> None:
         self._table = table
         self._schema = plan.schema
+        self._index_manifest = plan.index_manifest
         self._predicate = normalize(plan.predicate)
         found = plugins().pruners(table) if conjuncts(self._predicate) else []
         self._pruners = [(plugin, each) for plugin, each in found if isinstance(each, RowPruner)]
@@ -48,7 +49,7 @@ class ChosenRows:
 
     def _candidate(self, split: Split, file: DataFileMeta) -> CandidateFile:
         values = [split.partition[name] for name in self._schema.partition_keys]
-        return candidate_of(self._table, self._schema, values, split.bucket, file)
+        return candidate_of(self._table, self._schema, values, split.bucket, file, self._index_manifest)
 
     def _asked(self, plugin: str, pruner: RowPruner, file: CandidateFile) -> BitMap | None:
         try:

@@ -68,7 +68,7 @@ class ScanPlan:
     are merged, `total_bytes` bytes of files. `encrypted`: some of the columns may be. `schemas` are those of
     the files, by id, and the one that is read as. `bucketing` says how all files of the snapshot were divided
     into buckets, None if not alike. `decision` says what is hidden: its row filter is in `predicate`, its
-    masks are to be put on before `masked_predicate` is asked.
+    masks are to be put on before `masked_predicate` is asked. `index_manifest` is the snapshot's.
     """
 
     snapshot_id: int | None
@@ -83,6 +83,7 @@ class ScanPlan:
     bucketing: Bucketing | None = None
     decision: Decision = ALLOWED
     masked_predicate: Predicate = field(default_factory=AlwaysTrue)
+    index_manifest: str | None = None
 
     @property
     def row_count(self) -> int:
@@ -163,7 +164,8 @@ def plan_scan(
         )
     push_down = push_down or apply_filters(table, conjuncts(resolved.predicate))
     hides = resolved.decision.row_filter != AlwaysTrue()
-    question = PruningQuestion(table, schema, plan, wanted, wanted_late, hides)
+    index = None if snapshot is None else snapshot.index_manifest
+    question = PruningQuestion(table, schema, plan, wanted, wanted_late, hides, index)
     pruners = pruners_of(question, limit, order)
     funnel = Funnel(KeptFiles.count)
     with paused_collector():
@@ -194,6 +196,7 @@ def plan_scan(
         bucketing=common_bucketing(schema, files),
         decision=resolved.decision,
         masked_predicate=resolved.on_masked,
+        index_manifest=index,
     )
     publish(
         ScanPlanned(

@@ -1,0 +1,117 @@
+"""Collector of new data files: the keys of their indexed columns, as a segment of one file without a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from lockgate.framework.options import table_options
+from lockgate.framework.plugins import IndexKind, plugins
+from lockgate.framework.store.handle import TableHandle
+from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
+from lockgate.framework.types import to_arrow, type_to_json
+from lockgate.pushdown.index import Files, PartContent, PartName, sorted_pairs, write_segment
+
+NAME = "segment"
+# A column that is not named is left out where more of its values differ.
+_MOST_DISTINCT = 0.5
+Words = npt.NDArray[np.uint64]
+
+
+def part_name(indexed: IndexedField) -> PartName:
+    """Return the name of the part that a column has in segments that are written now."""
+    data_type = indexed.field.type.with_nullable(True)
+    return PartName(indexed.kind, indexed.field.id, str(type_to_json(data_type)))
+
+
+class SegmentCollector:
+    """Collects the keys of new files; `indexed` is what the table's options ask for, or some of it."""
+
+    name = NAME
+
+    def __init__(self, table: TableHandle, indexed: Sequence[IndexedField] | None = None) -> None:
+        self.indexed = indexed_fields(table.schema) if indexed is None else list(indexed)
+        self._block_rows = table.options.get_option(table_options.INDEX_BLOCK_ROWS)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The indexed columns."""
+        return tuple(dict.fromkeys(each.field.name for each in self.indexed))
+
+    def begin(self) -> SegmentCollection:
+        """Begin a file."""
+        return SegmentCollection(self.indexed, self._block_rows)
+
+
+class SegmentCollection:
+    """The keys of one file, each once for each block of rows."""
+
+    def __init__(self, indexed: Sequence[IndexedField], block_rows: int) -> None:
+        kinds = plugins().index_kinds()
+        self._columns = [_Column(each, kinds[each.kind]) for each in indexed]
+        self._block_rows = block_rows
+        self._rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in rows."""
+        at = 0
+        while at < rows.num_rows:
+            block, within = divmod(self._rows, self._block_rows)
+            part = rows.slice(at, self._block_rows - within)
+            for column in self._columns:
+                column.add(block, part)
+            at += part.num_rows
+            self._rows += part.num_rows
+
+    def finish(self) -> bytes:
+        """Return the segment."""
+        files = Files(("",), np.array([self._rows]), np.array([self._block_rows]))
+        contents = {column.name: column.content() for column in self._columns}
+        kept = {name: part for name, part in contents.items() if self._pays(part)}
+        return write_segment(files, kept)
+
+    def _pays(self, part: PartContent) -> bool:
+        return not part.chosen or len(part.keys) <= _MOST_DISTINCT * self._rows
+
+
+class _Column:
+    """The keys of one column, by block."""
+
+    def __init__(self, indexed: IndexedField, kind: IndexKind) -> None:
+        self.name = part_name(indexed)
+        self._indexed = indexed
+        self._kind = kind
+        self._done: list[Words] = []
+        self._open: list[Words] = []
+        self._block = 0
+        self._nulls, self._values = BitMap(), BitMap()
+
+    def add(self, block: int, rows: pa.Table) -> None:
+        if block != self._block:
+            self._close()
+            self._block = block
+        data_type = self._indexed.field.type
+        column = rows[self._indexed.field.name].cast(to_arrow(data_type))
+        if column.null_count:
+            self._nulls.add(block)
+        if column.null_count == len(column):
+            return
+        self._values.add(block)
+        self._open.append(np.unique(self._kind.keys(pc.unique(column.drop_null()), data_type)))
+
+    def _close(self) -> None:
+        while len(self._done) <= self._block:
+            self._done.append(np.zeros(0, np.uint64))
+        self._done[self._block] = np.unique(np.concatenate([np.zeros(0, np.uint64), *self._open]))
+        self._open = []
+
+    def content(self) -> PartContent:
+        self._close()
+        places = np.repeat(np.arange(len(self._done), dtype=np.uint64), [len(keys) for keys in self._done])
+        pairs = sorted_pairs(np.concatenate(self._done), places)
+        return PartContent(*pairs, BitMap([0]), self._nulls, self._values, self._indexed.chosen)

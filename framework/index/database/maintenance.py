@@ -1,0 +1,282 @@
+"""Upkeep of the index database: `build_index`, `merge_index` and `drop_index`.
+
+Each commits a snapshot of kind COMPACT that changes index files alone. Data files stay as they are; commits
+that land concurrently keep theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lockgate.errors import CommitConflictError, InputError, nearest
+from lockgate.framework.index.database.collector import SegmentCollector, part_name
+from lockgate.framework.index.database.participant import (
+    keeps_parts,
+    live_only,
+    merged_files,
+    named_segment,
+    partition_of,
+)
+from lockgate.framework.index.database.segments import entries_of, is_sound, opened
+from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
+from lockgate.framework.store import CommitKind, Table
+from lockgate.framework.store.commit.commit import commit_messages
+from lockgate.framework.store.manifests.index_manifest import IndexEntry
+from lockgate.framework.store.manifests.manifest import ManifestEntry
+from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.scan.read import FileReader
+from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
+from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.pushdown.index import PartName, Segment
+
+# So many bytes of data files are indexed before they are committed: what a call that is killed loses at most.
+_BATCH_BYTES = 4 * 2**30
+_BATCH_FILES = 1024
+_TRIES = 5
+# Segments of more bytes are full, and stay as they are.
+_FULL = 64 * 2**20
+
+_TABLE = Parameter("table", "STRING", doc="the table, 'database.table'")
+_DRY_RUN = Parameter("dry_run", "BOOLEAN", False, "only count")
+
+
+def _commit(table: Table, changes: IndexFileChanges) -> Snapshot:
+    return commit_messages(table, [], kind=CommitKind.COMPACT, index_files=changes)
+
+
+class BuildIndex(Procedure):
+    """Indexes the data files that lack what `index.*.columns` ask for; rows are read, not written.
+
+    It commits a segment after each 4 GiB of files, so that a call that was killed is repeated for the rest.
+    """
+
+    name = "build_index"
+    description = "Index the data files of a table that the index database does not cover yet."
+    parameters = (_TABLE, _DRY_RUN)
+    result = (
+        ("indexed_files_count", "BIGINT"),
+        ("covered_files_count", "BIGINT"),
+        ("added_segments_count", "BIGINT"),
+        ("added_bytes", "BIGINT"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Build; the counts of segments and bytes are NULL after a dry run."""
+        table = context.table(arguments["table"])
+        check_writable(table.schema)
+        indexed = indexed_fields(table.schema)
+        if not indexed:
+            raise InputError(
+                f"table {table.identifier} has no column to index: set 'index.values.columns' first"
+            )
+        live = table.manifests.live_files(table.latest_snapshot())
+        lacking = list(_lacking(table, indexed, live))
+        if arguments["dry_run"]:
+            return [(len(lacking), len(live) - len(lacking), None, None)]
+        sizes = []
+        for batch in _batches(lacking):
+            added = _segment_of(table, batch)
+            _commit(table, IndexFileChanges(added))
+            sizes += [len(each.data) for each in added]
+            context.report(f"indexed {len(batch)} files of {table.identifier}")
+        return [(len(lacking), len(live) - len(lacking), len(sizes), sum(sizes))]
+
+
+@dataclass(frozen=True)
+class _Lacking:
+    """A data file and what it is to be indexed by."""
+
+    entry: ManifestEntry
+    indexed: tuple[IndexedField, ...]
+
+
+def _lacking(
+    table: Table, indexed: Sequence[IndexedField], live: Sequence[ManifestEntry]
+) -> Iterator[_Lacking]:
+    """Yield the files that no segment covers by all that is asked.
+
+    A column that a rule chose lacks nothing where a segment knows the file, since the rule may have left it
+    out there.
+    """
+    listed, covered = set[str](), dict[PartName, set[str]]()
+    for entry in entries_of(table, table.latest_snapshot()):
+        segment = opened(table, entry)
+        if segment is not None:
+            listed.update(segment.files.names)
+            for name, part in segment.parts.items():
+                covered.setdefault(name, set()).update(segment.files.names[n] for n in part.covered)
+    for each in live:
+        file = each.file.file_name
+        missing = [
+            one
+            for one in indexed
+            if (file not in listed if one.chosen else file not in covered.get(part_name(one), ()))
+        ]
+        if missing:
+            yield _Lacking(each, tuple(missing))
+
+
+def _batches(lacking: Sequence[_Lacking]) -> Iterator[list[_Lacking]]:
+    batch: list[_Lacking] = []
+    size = 0
+    for each in lacking:
+        batch.append(each)
+        size += each.entry.file.file_size
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _segment_of(table: Table, batch: Sequence[_Lacking]) -> tuple[NewIndexFile, ...]:
+    segments = [named_segment(_collected(table, each), each.entry.file.file_name) for each in batch]
+    return merged_files(segments, [each.entry.partition for each in batch])
+
+
+def _collected(table: Table, lacking: _Lacking) -> bytes:
+    entry, collector = lacking.entry, SegmentCollector(table, lacking.indexed)
+    path = table.paths.data_file(entry.partition, entry.bucket, entry.file)
+    partition = dict(zip(table.schema.partition_keys, entry.partition, strict=True))
+    collection = collector.begin()
+    for rows in FileReader(table, table.schema, strict=True).parts(
+        path, entry.file, collector.columns, partition
+    ):
+        collection.add(rows)
+    return collection.finish()
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """Segments that are replaced, and what comes in their place."""
+
+    replaced: tuple[IndexEntry, ...] = ()
+    made: tuple[NewIndexFile, ...] = ()
+
+    @property
+    def changes(self) -> IndexFileChanges:
+        return IndexFileChanges(self.made, frozenset(each.file_name for each in self.replaced))
+
+    def row(self, snapshot: Snapshot | None) -> tuple[Any, ...]:
+        before = sum(each.file_size for each in self.replaced)
+        after = sum(len(each.data) for each in self.made)
+        return (len(self.replaced), len(self.made), before, after, snapshot and snapshot.id)
+
+
+_REWRITTEN = (
+    ("removed_segments_count", "BIGINT"),
+    ("added_segments_count", "BIGINT"),
+    ("removed_bytes", "BIGINT"),
+    ("added_bytes", "BIGINT"),
+    ("snapshot_id", "BIGINT"),
+)
+
+
+def _rewritten(table: Table, plan: Callable[[], _Rewrite], *, dry_run: bool) -> list[tuple[Any, ...]]:
+    """Plan and commit, again if another commit replaces the same segments."""
+    for attempt in range(_TRIES):
+        rewrite = plan()
+        if dry_run or not rewrite.replaced:
+            return [rewrite.row(None)]
+        try:
+            return [rewrite.row(_commit(table, rewrite.changes))]
+        except CommitConflictError:
+            if attempt == _TRIES - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _opened(table: Table, entries: Sequence[IndexEntry]) -> list[tuple[IndexEntry, Segment]]:
+    return [(entry, segment) for entry in entries if (segment := opened(table, entry)) is not None]
+
+
+class MergeIndex(Procedure):
+    """Merges segments into few, without files and columns that are gone; no data file is read.
+
+    Segments that are missing or damaged go too: `build_index` then makes them again.
+    """
+
+    name = "merge_index"
+    description = "Merge the segments of a table's index database into few."
+    parameters = (_TABLE, _DRY_RUN)
+    result = _REWRITTEN
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Merge; `snapshot_id` is NULL if there was nothing to merge, or after a dry run."""
+        table = context.table(arguments["table"])
+        check_writable(table.schema)
+        return _rewritten(table, lambda: _merge(table), dry_run=arguments["dry_run"])
+
+
+def _merge(table: Table) -> _Rewrite:
+    snapshot = table.latest_snapshot()
+    entries = [each for each in entries_of(table, snapshot) if each.file_size < _FULL]
+    found = [(entry, segment) for entry, segment in _opened(table, entries) if is_sound(segment)]
+    live = live_only(table, snapshot)
+    stale = any(live(name) is None for _, each in found for name in each.files.names)
+    if len(entries) < 2 and len(found) == len(entries) and not stale:
+        return _Rewrite()
+    made = merged_files(
+        [segment for _, segment in found],
+        [partition_of(table, entry) for entry, _ in found],
+        live,
+        keeps_parts(table.schema),
+    )
+    return _Rewrite(tuple(entries), made)
+
+
+class DropIndex(Procedure):
+    """Removes columns from the index database, or all of it; data files stay as they are.
+
+    New files are indexed as long as the table's options say so: unset `index.*.columns` first.
+    """
+
+    name = "drop_index"
+    description = "Remove columns, or everything, from a table's index database."
+    parameters = (
+        _TABLE,
+        Parameter("columns", "ARRAY<STRING>", None, "the columns; default: the whole database"),
+        _DRY_RUN,
+    )
+    result = _REWRITTEN
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Drop; segments that are damaged go with the whole database."""
+        table = context.table(arguments["table"])
+        check_writable(table.schema)
+        columns = arguments["columns"]
+        fields = None if columns is None else {_field_id(table, name) for name in columns}
+        return _rewritten(table, lambda: _dropped(table, fields), dry_run=arguments["dry_run"])
+
+
+def _field_id(table: Table, name: str) -> int:
+    names = table.schema.field_names
+    if name not in names:
+        raise InputError(f"table {table.identifier} has no column {name!r}{nearest(name, names)}")
+    return table.schema.field(name).id
+
+
+def _dropped(table: Table, fields: set[int] | None) -> _Rewrite:
+    entries = entries_of(table, table.latest_snapshot())
+    if fields is None:
+        return _Rewrite(tuple(entries))
+    found = [
+        (entry, segment)
+        for entry, segment in _opened(table, entries)
+        if any(part.field in fields for part in segment.parts)
+    ]
+
+    def keeps(part: PartName) -> bool:
+        return part.field not in fields
+
+    made = [
+        new
+        for entry, segment in found
+        for new in merged_files(
+            [segment], [partition_of(table, entry)], keeps=lambda p: p.field not in fields
+        )
+    ]
+    return _Rewrite(tuple(entry for entry, _ in found), tuple(made))

@@ -1,0 +1,97 @@
+"""The index database that a table's options ask for: `index.<kind>.columns` names columns, or `auto`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lockgate.errors import ColumnNotFoundError, OptionError, nearest
+from lockgate.framework.options.option import parse_names
+from lockgate.framework.plugins import IndexKind, plugins
+from lockgate.framework.store.schema.schema import TableSchema
+from lockgate.framework.store.schema.secret_columns import secrets_of
+from lockgate.framework.types import DataField, Kind
+
+AUTO = "auto"
+_COLUMNS = re.compile(r"index\.([a-z][a-z0-9_]*)\.columns")
+# Types of columns that are searched by single values; times, measures and texts of fixed length are not.
+_CHOSEN = frozenset(
+    {Kind.VARCHAR, Kind.BINARY, Kind.VARBINARY, Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT}
+)
+
+
+@dataclass(frozen=True)
+class IndexedField:
+    """A column that a kind indexes; `chosen`: by the rule of `auto`, which may leave it out again."""
+
+    kind: str
+    field: DataField
+    chosen: bool
+
+
+def has_table_indexes(options: Mapping[str, str]) -> bool:
+    """Say whether options ask for an index database."""
+    return any(_COLUMNS.fullmatch(key) for key in options)
+
+
+def indexed_fields(schema: TableSchema) -> list[IndexedField]:
+    """Return what is to be indexed; columns and kinds that cannot be are left out, even if they are named."""
+    kinds = plugins().index_kinds()
+    secret = secrets_of(schema).top_level(schema)
+    return [
+        IndexedField(kind, field, chosen)
+        for kind, names in sorted(_named(schema.options))
+        if kind in kinds
+        for field, chosen in _fields(schema, names)
+        if field.name not in (*secret, *schema.partition_keys) and kinds[kind].accepts(field.type)
+    ]
+
+
+def _fields(schema: TableSchema, names: tuple[str, ...]) -> Iterator[tuple[DataField, bool]]:
+    named = [name for name in names if name in schema.field_names]
+    yield from ((schema.field(name), False) for name in named)
+    if AUTO in names:
+        yield from (
+            (field, True) for field in schema.fields if field.type.kind in _CHOSEN and field.name not in named
+        )
+
+
+def _named(options: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for key, value in options.items():
+        match = _COLUMNS.fullmatch(key)
+        if match:
+            yield match[1], parse_names(value)
+
+
+def check_table_indexes(schema: TableSchema) -> None:
+    """Check `index.*.columns` of a table that is created or altered.
+
+    Raises OptionError for kinds that no plugin has, for types that they cannot hold, and for columns that are
+    encrypted or divide the table; ColumnNotFoundError for columns that are not there.
+    """
+    kinds = plugins().index_kinds()
+    for kind, names in _named(schema.options):
+        option = f"option 'index.{kind}.columns'"
+        if kind not in kinds:
+            raise OptionError(f"{option}: there is no such kind{nearest(kind, list(kinds))}")
+        for name in names:
+            if name != AUTO or AUTO in schema.field_names:
+                _check_column(schema, kinds[kind], option, name)
+
+
+def _check_column(schema: TableSchema, kind: IndexKind, option: str, name: str) -> None:
+    if name not in schema.field_names:
+        hint = nearest(name, [*schema.field_names, AUTO])
+        raise ColumnNotFoundError(f"{option}: there is no column {name!r}{hint}")
+    if name in secrets_of(schema).top_level(schema):
+        raise OptionError(
+            f"{option}: {name!r} is encrypted, and an index would tell without the key which files share a "
+            "value, and let values be guessed by trying: leave the column out of one of the two"
+        )
+    if name in schema.partition_keys:
+        raise OptionError(f"{option}: {name!r} is a partition column, which has one value in each file")
+    if not kind.accepts(schema.field(name).type):
+        raise OptionError(
+            f"{option}: {name!r} is {schema.field(name).type.bare_name}, which such an index cannot hold"
+        )

@@ -1,0 +1,52 @@
+"""Evaluation of a predicate by what is known of single comparisons: in which places may a row match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyroaring import BitMap
+
+from lockgate.pushdown.negation import normalize
+from lockgate.pushdown.predicates import AlwaysFalse, And, Comparison, Or, Predicate
+
+PlacesOf = Callable[[Comparison], "BitMap | None"]
+"""Returns the places where a comparison may be true, None where nothing is known."""
+
+
+def places_of(predicate: Predicate, ask: PlacesOf) -> BitMap | None:
+    """Return the places where a row may match, None if any may; none that has a match is left out."""
+    return _of(normalize(predicate), ask)
+
+
+def _of(predicate: Predicate, ask: PlacesOf) -> BitMap | None:
+    match predicate:
+        case And(children):
+            return _every(children, ask)
+        case Or(children):
+            return _any(children, ask)
+        case AlwaysFalse():
+            return BitMap()
+        case Comparison():
+            return ask(predicate)
+    return None
+
+
+def _every(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
+    found: BitMap | None = None
+    for child in children:
+        answer = _of(child, ask)
+        if answer is not None:
+            found = answer if found is None else found & answer
+        if found is not None and not found:
+            break
+    return found
+
+
+def _any(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
+    found = BitMap()
+    for child in children:
+        answer = _of(child, ask)
+        if answer is None:
+            return None
+        found |= answer
+    return found

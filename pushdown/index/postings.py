@@ -1,0 +1,236 @@
+"""Postings: the places that each key is in, encoded in blocks of keys that are read one by one.
+
+A block has its keys as distances from the first, two bits of mode a key, and its places: of a key with one
+place that place, of others a list of gaps, a bitmap, or a list of the places that lack the key, whichever is
+shortest. Numbers of one kind have one width within a block, so that a key is found without decoding.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+Words = npt.NDArray[np.uint64]
+Bytes = npt.NDArray[np.uint8]
+
+BLOCK_KEYS = 1024
+_HEAD = struct.Struct("<HBBBI")  # keys, widths of keys, single places and sizes, first byte behind the sizes
+_SINGLE, _GAPS, _BITMAP, _MISSING = range(4)
+_NONE: Words = np.zeros(0, np.uint64)
+
+
+@dataclass(frozen=True)
+class Postings:
+    """Encoded postings: per block its first key, where it ends in `body`, and its checksum."""
+
+    first: Words
+    ends: Words
+    sums: Words
+    body: bytes
+
+
+def sorted_pairs(keys: Words, places: Words) -> tuple[Words, Words]:
+    """Return pairs of key and place by key, then place, each once."""
+    order = np.lexsort((places, keys))
+    keys, places = keys[order], places[order]
+    fresh = np.ones(len(keys), np.bool_)
+    fresh[1:] = (keys[1:] != keys[:-1]) | (places[1:] != places[:-1])
+    return keys[fresh], places[fresh]
+
+
+def encode(keys: Words, places: Words, total: int) -> Postings:
+    """Encode `sorted_pairs`; `total` is the number of places that there are."""
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
+    bounds = np.append(starts, len(keys))
+    blocks = [
+        _encoded(keys[starts[at : at + BLOCK_KEYS]], bounds[at : at + BLOCK_KEYS + 1], places, total)
+        for at in range(0, len(starts), BLOCK_KEYS)
+    ]
+    return Postings(
+        keys[starts[::BLOCK_KEYS]],
+        np.cumsum([len(block) for block in blocks], dtype=np.uint64),
+        np.array([zlib.crc32(block) for block in blocks], np.uint64),
+        b"".join(blocks),
+    )
+
+
+def _encoded(keys: Words, bounds: npt.NDArray[np.int64], places: Words, total: int) -> bytes:
+    counts = np.diff(bounds)
+    single = counts == 1
+    modes = np.zeros(len(keys), np.uint8)
+    modes[~single], sizes, bodies = _lists(bounds, ~single, places, total)
+    fields = [_packed(keys - keys[0]), _packed(places[bounds[:-1][single]]), _packed(sizes)]
+    head_size = _HEAD.size + (len(keys) + 3) // 4 + sum(len(data) for _, data in fields)
+    head = _HEAD.pack(len(keys), *(width for width, _ in fields), head_size)
+    return b"".join([head, _modes_packed(modes), *(data for _, data in fields), *bodies])
+
+
+def _lists(
+    bounds: npt.NDArray[np.int64], several: npt.NDArray[np.bool_], places: Words, total: int
+) -> tuple[Bytes, Words, list[bytes]]:
+    """Return modes, sizes and bytes of the lists of keys with several places."""
+    firsts, ends = bounds[:-1][several], bounds[1:][several]
+    if not len(firsts):
+        return np.zeros(0, np.uint8), _NONE, []
+    counts = ends - firsts
+    starts = np.append(0, np.cumsum(counts)[:-1])
+    chosen = places[np.repeat(firsts - starts, counts) + np.arange(int(counts.sum()))]
+    gaps = _gaps(chosen)
+    gaps[starts] = chosen[starts]
+    data, widths = _varints(gaps)
+    sizes = np.add.reduceat(widths, starts)
+    modes = np.full(len(firsts), _GAPS, np.uint8)
+    at = np.append(0, np.cumsum(sizes))
+    long = np.flatnonzero((2 * counts > total) | (sizes > (total + 7) // 8))
+    if not len(long):
+        return modes, sizes.astype(np.uint64), [data]
+    bodies = [data[at[n] : at[n + 1]] for n in range(len(firsts))]
+    for number in long:
+        modes[number], bodies[number] = _shortest(places[firsts[number] : ends[number]], total)
+    return modes, np.array([len(body) for body in bodies], np.uint64), bodies
+
+
+def _shortest(places: Words, total: int) -> tuple[int, bytes]:
+    """Return the mode and the bytes of a long list of places."""
+    flags = np.zeros(total, np.uint8)
+    flags[places] = 1
+    bitmap = np.packbits(flags, bitorder="little").tobytes()
+    missing, _ = _varints(_gaps(np.flatnonzero(flags == 0).astype(np.uint64)))
+    return (_MISSING, missing) if len(missing) < len(bitmap) else (_BITMAP, bitmap)
+
+
+def _gaps(numbers: Words) -> Words:
+    """Return ascending numbers each less the one before."""
+    gaps = numbers.copy()
+    gaps[1:] -= numbers[:-1]
+    return gaps
+
+
+def _modes_packed(modes: Bytes) -> bytes:
+    padded = np.zeros((len(modes) + 3) // 4 * 4, np.uint8)
+    padded[: len(modes)] = modes
+    four = padded.reshape(-1, 4)
+    return (four[:, 0] | four[:, 1] << 2 | four[:, 2] << 4 | four[:, 3] << 6).astype(np.uint8).tobytes()
+
+
+def _packed(numbers: Words) -> tuple[int, bytes]:
+    """Return the width in bytes that holds every number, and the numbers."""
+    width = max(1, (int(numbers.max()).bit_length() + 7) // 8) if len(numbers) else 1
+    raw = np.ascontiguousarray(numbers.astype("<u8")).view(np.uint8).reshape(-1, 8)
+    return width, raw[:, :width].tobytes()
+
+
+def _unpacked(data: bytes, at: int, count: int, width: int) -> Words:
+    if not 1 <= width <= 8:
+        raise ValueError(f"numbers of {width} bytes")
+    raw = np.zeros((count, 8), np.uint8)
+    raw[:, :width] = np.frombuffer(data, np.uint8, count * width, at).reshape(count, width)
+    return raw.view("<u8").reshape(count)
+
+
+def _varints(numbers: Words) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """Return numbers by seven bits a byte, lowest first, the last byte below 128; and how long each is."""
+    sizes = np.ones(len(numbers), np.int64)
+    for part in range(1, 5):
+        sizes += numbers >> np.uint64(7 * part) > 0
+    ends = np.cumsum(sizes)
+    out = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)
+    starts = ends - sizes
+    for part in range(5):
+        has = sizes > part
+        low = (numbers[has] >> np.uint64(7 * part)) & np.uint64(127)
+        out[starts[has] + part] = low.astype(np.uint8) | np.where(sizes[has] > part + 1, 128, 0)
+    return out.tobytes(), sizes
+
+
+def _numbers(data: bytes) -> Words:
+    """Return what `_varints` encoded."""
+    raw = np.frombuffer(data, np.uint8)
+    if not len(raw):
+        return _NONE
+    last = raw < 128
+    if not last[-1]:
+        raise ValueError("a list of places is cut off")
+    starts = np.append(0, np.flatnonzero(last)[:-1] + 1)
+    shift = (np.arange(len(raw)) - starts[np.cumsum(last) - last]).astype(np.uint64) * np.uint64(7)
+    found: Words = np.add.reduceat((raw & 127).astype(np.uint64) << shift, starts)
+    return found
+
+
+class Block:
+    """One block, decoded as far as it is asked; ValueError or struct's error for what is none."""
+
+    def __init__(self, first: int, data: bytes, total: int) -> None:
+        count, key_width, place_width, size_width, self._bodies = _HEAD.unpack_from(data)
+        self._data = data
+        self._total = total
+        at = _HEAD.size
+        raw = np.frombuffer(data, np.uint8, (count + 3) // 4, at)
+        self._modes = np.stack([raw >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).reshape(-1)[:count]
+        at += (count + 3) // 4
+        self.keys = _unpacked(data, at, count, key_width) + np.uint64(first)
+        at += count * key_width
+        singles = int(np.count_nonzero(self._modes == _SINGLE))
+        self._singles = _unpacked(data, at, singles, place_width)
+        at += singles * place_width
+        sizes = _unpacked(data, at, count - singles, size_width)
+        self._ends = np.append(0, np.cumsum(sizes)).astype(np.int64) + self._bodies
+        if int(self._ends[-1]) != len(data):
+            raise ValueError("a block has another size than it says")
+
+    def places(self, number: int) -> Words:
+        """Return the places of one key."""
+        before = int(np.count_nonzero(self._modes[:number] == _SINGLE))
+        mode = self._modes[number]
+        if mode == _SINGLE:
+            return self._checked(self._singles[before : before + 1])
+        at = number - before
+        data = self._data[self._ends[at] : self._ends[at + 1]]
+        if mode == _BITMAP:
+            flags = np.unpackbits(np.frombuffer(data, np.uint8), count=self._total, bitorder="little")
+            return np.flatnonzero(flags).astype(np.uint64)
+        listed = self._checked(np.cumsum(_numbers(data), dtype=np.uint64))
+        if mode == _GAPS:
+            return listed
+        flags = np.ones(self._total, np.bool_)
+        flags[listed] = False
+        return np.flatnonzero(flags).astype(np.uint64)
+
+    def _checked(self, places: Words) -> Words:
+        if len(places) and int(places.max()) >= self._total:
+            raise ValueError("a place lies beyond the last")
+        return places
+
+    def pairs(self) -> tuple[Words, Words]:
+        """Return all keys with their places, in no order."""
+        single = self._modes == _SINGLE
+        others, counts, places = self._listed(np.flatnonzero(~single))
+        keys = np.concatenate([self.keys[single], np.repeat(self.keys[others], counts)])
+        return keys, np.concatenate([self._checked(self._singles), places])
+
+    def _listed(self, others: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Any, Words]:
+        """Return keys with several places, how many each has, and the places."""
+        if not len(others) or not np.all(self._modes[others] == _GAPS):
+            lists = [self.places(int(number)) for number in others]
+            return others, [len(each) for each in lists], np.concatenate([_NONE, *lists])
+        data = self._data[self._bodies :]
+        done = np.append(0, np.cumsum(np.frombuffer(data, np.uint8) < 128))[self._ends - self._bodies]
+        gaps, firsts, counts = _numbers(data), done[:-1], np.diff(done)
+        sums = np.cumsum(gaps, dtype=np.uint64)
+        before = np.append(np.uint64(0), sums)[firsts]
+        return others, counts, self._checked(sums - np.repeat(before, counts))
+
+
+def found_in(block: Block, keys: Words) -> Iterator[BitMap]:
+    """Yield the places of each of some ascending keys, empty for those that a block lacks."""
+    at = np.searchsorted(block.keys, keys)
+    for key, number in zip(keys, at, strict=True):
+        there = number < len(block.keys) and block.keys[number] == key
+        yield BitMap(block.places(int(number)).astype(np.uint32)) if there else BitMap()

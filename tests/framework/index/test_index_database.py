@@ -1,0 +1,408 @@
+"""The index database: segments in commits, what scans leave out by them, and that no row is lost."""
+
+from __future__ import annotations
+
+import random
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from effort import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lockgate.errors import ColumnNotFoundError, InputError, OptionError
+from lockgate.framework.index.database import maintenance
+from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
+from lockgate.framework.index.database.segments import entries_of, opened
+from lockgate.framework.keys import create_key_file
+from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store.ddl.schema_changes import (
+    AddColumn,
+    DropColumn,
+    RemoveOption,
+    RenameColumn,
+    SetOption,
+)
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.manifests.index_manifest import index_path
+from lockgate.framework.store.scan.chosen_rows import ChosenRows
+from lockgate.framework.store.scan.request import ReadRequest
+from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
+from lockgate.framework.types import STRING
+from lockgate.procedures import ProcedureContext
+from lockgate.pushdown import Predicate, all_of, any_of, col, to_arrow_expression
+
+COLUMNS = [("id", pa.int64()), ("host", pa.string()), ("size", pa.float64()), ("day", pa.int32())]
+OPTIONS = {"index.values.columns": "host,size,id"}
+HOSTS = ["a", "m", "z"]
+
+
+def make(catalog: Catalog, options: dict[str, str] | None = None, **more: Any) -> Table:
+    schema = Schema.from_arrow(pa.schema(COLUMNS), options=OPTIONS if options is None else options, **more)
+    return catalog.create_table("db.t", schema)
+
+
+def rows(number: int, count: int = 30) -> pa.Table:
+    """Rows with a host of their own, between those that all files have."""
+    numbers = range(number * count, (number + 1) * count)
+    hosts = [*HOSTS, f"host-{number}"]
+    return pa.table(
+        {
+            "id": pa.array([n * 7919 % 1009 for n in numbers], pa.int64()),
+            "host": [None if n % 7 == 6 else hosts[n % 4] for n in numbers],
+            "size": [float(n % 5) if n % 6 else float("nan") for n in numbers],
+            "day": pa.array([number % 3 for _ in numbers], pa.int32()),
+        }
+    )
+
+
+def fill(table: Table, files: int = 5) -> None:
+    for number in range(files):
+        table.append(rows(number))
+
+
+def plan(table: Table, predicate: Predicate, **more: Any) -> ScanPlan:
+    return plan_scan(table, ReadRequest(predicate=predicate, **more))
+
+
+def kept(table: Table, predicate: Predicate, **more: Any) -> int:
+    return sum(len(split.files) for split in plan(table, predicate, **more).splits)
+
+
+def segments(table: Table) -> list[Any]:
+    return entries_of(table, table.latest_snapshot())
+
+
+def found(table: Table, predicate: Predicate | None = None, **more: Any) -> list[str]:
+    return sorted(map(repr, table.read(predicate=predicate, **more).to_pylist()))
+
+
+def call(procedure: Any, catalog: Catalog, **arguments: Any) -> tuple[Any, ...]:
+    given = {each.name: each.default for each in procedure.parameters} | {"table": "db.t"} | arguments
+    (row,) = procedure.call(ProcedureContext(catalog), **given)
+    return row
+
+
+def check(table: Table, predicate: Predicate, **more: Any) -> None:
+    """The rows of an indexed scan are those of a full scan and a filter."""
+    every = table.read(**more)
+    wanted = every.filter(to_arrow_expression(predicate, every.schema))
+    assert found(table, predicate, **more) == sorted(map(repr, wanted.to_pylist()))
+
+
+def test_values_are_looked_up(catalog: Catalog) -> None:
+    table = make(catalog)
+    fill(table)
+    assert len(segments(table)) == 5
+    assert kept(table, col("host") == "host-3") == 1
+    assert kept(table, col("host").isin([f"nothing-{n}" for n in range(2000)])) == 0
+    assert kept(table, col("host").isin([*(f"nothing-{n}" for n in range(2000)), "host-1", "host-2"])) == 2
+    assert kept(table, (col("host") == "host-3") | (col("id") == 7919 % 1009)) == 2
+    assert kept(table, ~(col("host") == "a")) == 5
+    assert kept(table, col("host") == "host-3", snapshot_id=3) == 0
+    (step,) = [each for each in plan(table, col("host") == "host-3").report.steps if each.name == "index"]
+    assert (step.before.files, step.after.files) == (5, 1)
+    assert step.by == "host = 'host-3' (5 segments)"
+
+
+def test_an_overwrite_begins_anew_and_old_snapshots_keep_their_segments(catalog: Catalog) -> None:
+    table = make(catalog)
+    fill(table, 3)
+    table.create_tag("old")
+    table.overwrite(rows(8))
+    assert len(segments(table)) == 1
+    assert kept(table, col("host") == "host-8") == 1
+    assert kept(table, col("host") == "host-1") == 0
+    assert kept(table, col("host") == "host-1", tag="old") == 1
+    expire_snapshots(table, retain_max=1, retain_min=1, older_than_millis=2**60)
+    assert kept(table, col("host") == "host-1", tag="old") == 1
+    table.delete_tag("old")
+    there = list(Path(table.location, "index").iterdir())
+    assert [each.name for each in there] == [entry.file_name for entry in segments(table)]
+
+
+def test_many_small_segments_become_one_in_the_commit_that_adds_the_next(catalog: Catalog) -> None:
+    table = make(catalog, {**OPTIONS, "index.merge-at": "4"})
+    fill(table, 9)
+    assert [entry.row_count for entry in segments(table)] == [9] or len(segments(table)) <= 4
+    assert sum(entry.row_count for entry in segments(table)) == 9
+    for number in range(9):
+        assert kept(table, col("host") == f"host-{number}") == 1
+
+
+def test_tables_of_partitions(catalog: Catalog) -> None:
+    table = make(catalog, partition_keys=["day"])
+    table.append(pa.concat_tables([rows(n) for n in range(3)]))
+    table.append(rows(4))
+    assert kept(table, col("host") == "host-2") == 1
+    table.overwrite(rows(7), partition={"day": 1})
+    assert kept(table, col("host") == "host-4") == 0
+    assert kept(table, col("host") == "host-7") == 1
+    assert len(segments(table)) == 2  # the one of both partitions stays
+    check(table, col("host") == "a")
+
+
+def test_files_without_a_segment_are_read_until_the_index_is_built(catalog: Catalog) -> None:
+    table = make(catalog, {})
+    fill(table, 3)
+    table = catalog.alter_table("db.t", [SetOption("index.values.columns", "host")])
+    table.append(rows(3))
+    assert kept(table, col("host") == "host-1") == 4 - 1
+    assert call(BuildIndex(), catalog, dry_run=True) == (3, 1, None, None)
+    before = found(table)
+    indexed, covered, added, size = call(BuildIndex(), catalog)
+    assert (indexed, covered, added) == (3, 1, 1)
+    assert size > 0
+    assert kept(table, col("host") == "host-1") == 1
+    assert found(table) == before
+    assert call(BuildIndex(), catalog)[0] == 0
+    table = catalog.alter_table("db.t", [SetOption("index.values.columns", "host,id")])
+    assert call(BuildIndex(), catalog)[:2] == (4, 0)
+    assert kept(table, col("id") == 7919 % 1009) == 1
+
+
+def test_a_build_that_is_killed_is_repeated_for_the_rest(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(catalog, {**OPTIONS, "index.write.enabled": "false"})
+    fill(table, 4)
+    assert segments(table) == []
+    monkeypatch.setattr(maintenance, "_BATCH_FILES", 1)
+    commits = iter([None, None])
+    commit = maintenance._commit
+
+    def dies(*arguments: Any) -> Any:
+        next(commits)
+        return commit(*arguments)
+
+    monkeypatch.setattr(maintenance, "_commit", dies)
+    with pytest.raises((StopIteration, RuntimeError)):
+        call(BuildIndex(), catalog)
+    monkeypatch.setattr(maintenance, "_commit", commit)
+    assert call(BuildIndex(), catalog)[:3] == (2, 2, 2)
+
+
+def test_merging_leaves_out_what_is_gone(catalog: Catalog) -> None:
+    table = make(catalog, partition_keys=["day"])
+    for number in range(6):
+        table.append(rows(number))
+    table.overwrite(rows(9), partition={"day": 0})
+    table = catalog.alter_table("db.t", [RemoveOption("index.values.columns"), DropColumn(("size",))])
+    table = catalog.alter_table("db.t", [SetOption("index.values.columns", "host,id")])
+    before = found(table)
+    removed, added, size, smaller, snapshot = call(MergeIndex(), catalog)
+    assert (removed, added, snapshot) == (len(segments(table)) + removed - 1, 1, table.latest_snapshot().id)
+    assert smaller < size
+    (entry,) = segments(table)
+    segment = opened(table, entry)
+    assert segment is not None
+    assert entry.row_count == len(segment.files.names) == 5
+    assert {part.field for part in segment.parts} == {0, 1}
+    assert found(table) == before
+    assert kept(table, col("host") == "host-4") == 1
+    assert call(MergeIndex(), catalog)[-1] is None
+
+
+def test_dropping_columns_and_everything(catalog: Catalog) -> None:
+    table = make(catalog)
+    fill(table, 3)
+    assert call(DropIndex(), catalog, columns=["host"])[:2] == (3, 3)
+    assert kept(table, col("host") == "host-1") == 3
+    assert kept(table, col("id") == 7919 % 1009) == 1
+    assert call(DropIndex(), catalog, dry_run=True)[:2] == (3, 0)
+    assert call(DropIndex(), catalog)[:2] == (3, 0)
+    assert segments(table) == []
+    with pytest.raises(InputError, match="did you mean 'host'"):
+        call(DropIndex(), catalog, columns=["hots"])
+
+
+def test_merges_that_meet(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two merges of the same segments the later one is done again, and nothing is lost."""
+    table = make(catalog)
+    fill(table, 3)
+    commit = maintenance._commit
+    calls: list[Any] = []
+
+    def late(*arguments: Any) -> Any:
+        if not calls:
+            calls.append(1)
+            table.append(rows(3))
+            call(MergeIndex(), catalog)
+        return commit(*arguments)
+
+    monkeypatch.setattr(maintenance, "_commit", late)
+    call(MergeIndex(), catalog)
+    assert sum(entry.row_count for entry in segments(table)) == 4
+    for number in range(4):
+        assert kept(table, col("host") == f"host-{number}") == 1
+
+
+@pytest.mark.parametrize("harm", ["flipped", "cut", "missing", "body"])
+def test_a_damaged_segment_is_reported_and_knows_nothing(
+    catalog: Catalog, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = make(catalog)
+    fill(table, 2)
+    path = Path(index_path(table, segments(table)[0]))
+    data = bytearray(path.read_bytes())
+    if harm == "missing":
+        path.unlink()
+    elif harm == "cut":
+        path.write_bytes(data[:-5])
+    else:
+        (directory,) = struct.unpack("<Q", data[-24:-16])
+        first, end = (8, directory) if harm == "body" else (directory, len(data) - 24)
+        data[first:end] = bytes(each ^ 255 for each in data[first:end])
+        path.write_bytes(data)
+    assert kept(table, col("host") == "host-1") == 2
+    assert "a segment of an index is left out" in caplog.text
+    check(table, col("host") == "a")
+    (step,) = [each for each in plan(table, col("host") == "host-1").report.steps if each.name == "index"]
+    assert step.by.endswith("(2 segments, 1 of them damaged)")
+    table.append(rows(2))
+    assert call(MergeIndex(), catalog)[:2] == (3, 1)
+    assert call(BuildIndex(), catalog)[0] == 1
+    assert kept(table, col("host") == "host-1") == 1
+
+
+def test_columns_are_found_by_their_ids(catalog: Catalog) -> None:
+    table = make(catalog)
+    fill(table, 3)
+    table = catalog.alter_table(
+        "db.t", [RemoveOption("index.values.columns"), RenameColumn(("host",), "machine")]
+    )
+    table = catalog.alter_table("db.t", [SetOption("index.values.columns", "machine")])
+    assert kept(table, col("machine") == "host-1") == 1
+    table = catalog.alter_table("db.t", [RemoveOption("index.values.columns"), DropColumn(("machine",))])
+    table = catalog.alter_table("db.t", [AddColumn(("machine",), STRING)])
+    table = catalog.alter_table("db.t", [SetOption("index.values.columns", "machine")])
+    assert kept(table, col("machine") == "host-1") <= 3
+    assert found(table, col("machine") == "host-1") == []
+    assert call(BuildIndex(), catalog)[0] == 3
+    assert kept(table, col("machine") == "host-1") == 0
+
+
+def test_blocks_of_a_file(catalog: Catalog) -> None:
+    """A large file is several places: rows of others are not read."""
+    table = make(catalog, {**OPTIONS, "index.block-rows": "100"})
+    numbers = list(range(1000))
+    table.append(
+        pa.table(
+            {
+                "id": pa.array([n * 7919 % 1009 for n in numbers], pa.int64()),
+                "host": [f"h{n // 10}" for n in numbers],
+                "size": [0.0] * 1000,
+                "day": pa.array([0] * 1000, pa.int32()),
+            }
+        )
+    )
+    (split,) = plan(table, col("host") == "h55").splits
+    (file,) = split.files
+    chosen = ChosenRows(table, plan(table, col("host") == "h55")).of(split, file)
+    assert chosen is not None
+    assert list(chosen) == list(range(500, 600))
+    check(table, col("host") == "h55")
+
+
+def test_what_cannot_be_indexed_is_refused(catalog: Catalog, tmp_path: Path) -> None:
+    with pytest.raises(ColumnNotFoundError, match="did you mean 'host'"):
+        make(catalog, {"index.values.columns": "hots"})
+    with pytest.raises(OptionError, match="did you mean 'values'"):
+        make(catalog, {"index.value.columns": "host"})
+    with pytest.raises(OptionError, match="partition column"):
+        make(catalog, {"index.values.columns": "day"}, partition_keys=["day"])
+    create_key_file(tmp_path / "keys.json", ["k"])
+    secret = Catalog(tmp_path / "secret", keys=f"file:{tmp_path / 'keys.json'}")
+    secret.create_namespace("db")
+    with pytest.raises(OptionError, match="encrypted"):
+        make(secret, {"index.values.columns": "host", "orc.encrypt": "k:host"})
+
+
+def test_auto_leaves_out_what_does_not_pay(catalog: Catalog) -> None:
+    table = make(catalog, {"index.values.columns": "auto"})
+    fill(table, 2)
+    for entry in segments(table):
+        segment = opened(table, entry)
+        assert segment is not None
+        fields = {part.field for part in segment.parts}
+        assert 1 in fields  # host
+        assert 0 not in fields  # id: every value another
+        assert 2 not in fields  # size: no column that is searched by single values
+    assert kept(table, col("host") == "host-1") == 1
+    assert call(BuildIndex(), catalog)[0] == 0
+
+
+VALUES = {
+    "id": st.integers(-3, 1010),
+    "host": st.sampled_from([*HOSTS, *(f"host-{n}" for n in range(8)), "", None]),
+    "size": st.sampled_from([0.0, -0.0, 1.0, 2.5, float("nan"), None]),
+    "day": st.integers(-1, 4),
+}
+LEAVES = st.sampled_from(sorted(VALUES)).flatmap(
+    lambda name: st.one_of(
+        VALUES[name].map(lambda value: col(name) == value),
+        VALUES[name].map(lambda value: col(name).eq_null_safe(value)),
+        VALUES[name].map(lambda value: col(name) != value),
+        VALUES[name].map(lambda value: col(name) < value),
+        st.lists(VALUES[name], max_size=4).map(lambda values: col(name).isin(values)),
+        st.sampled_from([col(name).is_null(), col(name).is_not_null()]),
+    )
+)
+PREDICATES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=3).map(lambda each: all_of(*each)),
+        st.lists(inner, min_size=1, max_size=3).map(lambda each: any_of(*each)),
+        inner.map(lambda each: ~each),
+    ),
+    max_leaves=5,
+)
+STEPS = ("append", "overwrite", "merge", "build", "foreign", "rollback", "drop")
+
+
+def step(catalog: Catalog, table: Table, name: str, number: int, rng: random.Random) -> Table:
+    """Change a table; `foreign` adds a file that no segment covers, as other engines do."""
+    if name == "append":
+        table.append(rows(number, rng.choice([1, 30])))
+    elif name == "overwrite":
+        table.overwrite(rows(number), partition={"day": number % 3} if rng.random() < 0.7 else None)
+    elif name == "foreign":
+        plain = catalog.alter_table("db.t", [SetOption("index.write.enabled", "false")])
+        plain.append(rows(number))
+        return catalog.alter_table("db.t", [RemoveOption("index.write.enabled")])
+    elif name == "merge":
+        call(MergeIndex(), catalog)
+    elif name == "build":
+        call(BuildIndex(), catalog)
+    elif name == "rollback" and table.latest_snapshot() is not None:
+        table.rollback(snapshot_id=rng.choice([each.id for each in table.snapshots()]))
+    elif name == "drop":
+        call(DropIndex(), catalog, columns=rng.choice([None, ["size"]]))
+    return table
+
+
+@settings(max_examples=examples(6), deadline=None)
+@given(
+    st.lists(st.sampled_from(STEPS), max_size=6), st.lists(PREDICATES, min_size=3, max_size=6), st.integers()
+)
+def test_indexed_is_full_scan_then_filter(steps: list[str], predicates: list[Predicate], seed: int) -> None:
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        catalog = Catalog(folder)
+        catalog.create_namespace("db")
+        keyed = {} if rng.random() < 0.7 else {"primary_keys": ["id", "day"]}
+        options = {
+            **OPTIONS,
+            "index.block-rows": "8",
+            "index.merge-at": "3",
+            **({"bucket": "1"} if keyed else {}),
+        }
+        table = make(catalog, options, partition_keys=["day"], **keyed)
+        for number, name in enumerate(["append", "append", *steps]):
+            table = step(catalog, table, name, number, rng)
+        for predicate in predicates:
+            check(table, predicate)
