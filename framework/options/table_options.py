@@ -309,10 +309,14 @@ FILE_INDEX_THRESHOLD = Option(
     500,
     "bytes up to which a file's indexes are in its manifest entry; larger ones are in a file next to it",
 )
-FILE_INDEX_READ = Option("file-index.read.enabled", parse_bool, True, "leave out files by file indexes")
-INDEX_READ = Option("index.read.enabled", parse_bool, True, "leave out files by the index database")
+FILE_INDEX_READ = Option(
+    "file-index.read.enabled", parse_bool, True, "leave out files and rows by file indexes"
+)
+INDEX_READ = Option("index.read.enabled", parse_bool, True, "leave out files and rows by the index database")
 INDEX_WRITE = Option("index.write.enabled", parse_bool, True, "index new files while they are written")
-INDEX_BLOCK_ROWS = Option("index.block-rows", at_least(1), 250_000, "rows of a file that are one place")
+INDEX_BLOCK_ROWS = Option(
+    "index.block-rows", at_least(1), 250_000, "rows of a file that are one place of an index"
+)
 INDEX_MERGE_AT = Option("index.merge-at", at_least(2), 30, "small segments that the next commit merges")
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 
