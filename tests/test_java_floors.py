@@ -20,7 +20,7 @@ FLOORS = (
     {"write"},
     {"scan"},
     {"catalog"},
-    {"rules", "lineage"},
+    {"rules", "lineage", "governance"},
     {"sql"},
 )
 _USE = re.compile(r"\bio\.lockgate\.spark\.([a-z]+)\.[A-Z]")

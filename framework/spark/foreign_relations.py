@@ -13,13 +13,12 @@ from lockgate.framework.access import SqlDecision, Target
 SESSION_CATALOG = "spark_catalog"
 
 
-def target_of(relation: Mapping[str, Any]) -> Target:
-    """Return what a relation of another catalog, or of none, is called in requests."""
+def targets_of(relation: Mapping[str, Any]) -> list[Target]:
+    """Return what a relation of another catalog, or of none, is called in requests: files, path by path."""
     if relation["kind"] == "table":
-        return Target("table", relation["name"], catalog=relation["catalog"])
-    if relation["kind"] == "path":
-        return Target("path", ",".join(map(_plain, relation["paths"])), catalog=SESSION_CATALOG)
-    return Target("path", relation["name"], catalog=SESSION_CATALOG)
+        return [Target("table", relation["name"], catalog=relation["catalog"])]
+    names = map(_plain, relation["paths"]) if relation["kind"] == "path" else [relation["name"]]
+    return [Target("path", name, catalog=SESSION_CATALOG) for name in names]
 
 
 def refusal_of_path(relation: Mapping[str, Any], warehouses: Iterable[str]) -> SqlDecision | None:

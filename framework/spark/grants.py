@@ -21,7 +21,8 @@ _MOST = 10_000
 class Grant:
     """A right to read stored rows of the table at `location`: the columns `readable`, of these `types`.
 
-    `policy_names` maps columns to the names that policies know them by, where they had others in the past.
+    `session` names the one that plans by it. `policy_names` maps columns to the names that policies know them
+    by, where they had others in the past.
     """
 
     principal: Principal
@@ -32,6 +33,7 @@ class Grant:
     policy_names: Mapping[str, str] = field(hash=False)
     decision: SqlDecision
     readable: frozenset[str]
+    session: str | None = None
 
 
 class Grants:

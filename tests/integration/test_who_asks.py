@@ -157,11 +157,15 @@ def test_what_a_plugin_denies_is_denied_to_spark(spark: SparkSession, table: Nam
             rights[action] = Decision.denied("role hr")
             with pytest.raises(AnalysisException, match=f"{action} on table .*apply for: role hr"):
                 spark.sql(statement).collect()
-        for hidden in (Decision(row_filter=col("id") == 1), Decision(masks={"pay": Mask("nullify")})):
+        for hidden, seen in (
+            (Decision(row_filter=col("id") == 1), [(1, 10)]),
+            (Decision(masks={"pay": Mask("nullify")}), [(1, None), (2, None)]),
+        ):
             rights.clear()
             rights[Action.SELECT] = hidden
+            assert sorted(map(tuple, spark.sql(f"SELECT * FROM {name}").collect())) == seen
             with pytest.raises(AnalysisException, match="without row filter and masks"):
-                spark.sql(f"SELECT * FROM {name}").collect()
+                spark.sql(f"DELETE FROM {name} WHERE id = 2")
     finally:
         plugins().unregister("decides")
     assert sorted(map(tuple, spark.table(name).collect())) == [(1, 10), (2, 20)]

@@ -81,7 +81,8 @@ class Dispatcher:
         try:
             question = decode_question(message)
             operation = question.operation
-            return encode_answer(self._answer(question))
+            answer = self._answer(question)
+            return encode_answer(answer, governed=plugins().decides_access())
         except LockgateError as error:
             return encode_error(type(error).__name__, str(error))
         except Exception as error:

@@ -44,9 +44,12 @@ def decode_question(message: bytes) -> Question:
     return Question(operation, request, user, asker, session)
 
 
-def encode_answer(answer: object) -> bytes:
-    """Write the answer of an operation; TypeError or ValueError for what JSON cannot hold."""
-    return json.dumps({"ok": answer}).encode()
+def encode_answer(answer: object, *, governed: bool = False) -> bytes:
+    """Write the answer of an operation, and whether any plugin decides about access.
+
+    Raises TypeError or ValueError for what JSON cannot hold.
+    """
+    return json.dumps({"ok": answer, "governed": governed}).encode()
 
 
 def encode_error(kind: str, message: str) -> bytes:

@@ -9,52 +9,55 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockgate.errors import AccessDeniedError
-from lockgate.framework.access import AccessRequest, Action, SqlDecision, Target
+from lockgate.framework.access import AccessRequest, Action, SqlDecision, Target, combined_sql
 from lockgate.framework.plugins import Denied, plugins, publish
-from lockgate.framework.spark.foreign_relations import refusal_of_path, target_of
+from lockgate.framework.spark.foreign_relations import refusal_of_path, targets_of
 from lockgate.framework.spark.grants import Grant
 from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.governance import (
+    DecideAnswer,
+    DecideRequest,
+    OurRelation,
+    RefuseRequest,
+    RelationAnswer,
+    RelationJson,
+    UsedColumns,
+)
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
 
 _WORD = re.compile(r"\w+")
-Said = dict[str, Any]
 
 
-def decide(context: Context, request: Said) -> Said:
+def decide(context: Context, request: DecideRequest) -> DecideAnswer:
     """Say of each relation what the one who asks sees of it."""
     return {
         "user": context.principal.user,
-        "relations": [_relation(context, each) for each in request["relations"]],
+        "relations": [_answer(context, each) for each in request["relations"]],
     }
 
 
-def refuse(context: Context, request: Said) -> None:
-    """Raise AccessDeniedError with everything that a statement lacks.
-
-    `relations` are those of which columns are used that are denied, or that may not be read at all.
-    """
+def refuse(context: Context, request: RefuseRequest) -> bool:
+    """Raise AccessDeniedError with everything that a statement lacks; False if that is nothing any more."""
     missing: list[str] = []
     ask: list[str] = []
     names: list[str] = []
-    for relation in request["relations"]:
+    for used in request["used"]:
+        relation, columns = used["relation"], sorted(used["columns"])
         target = _target(context, relation)
-        found = _decided(context, relation, records=True)[1]
-        lacks = _lacks(target, relation, found)
+        found = _decided(context, relation, records=True)
+        lacks = _lacks(target, used, found)
         if lacks:
-            columns = f" (columns {', '.join(sorted(relation['used']))})" if relation["used"] else ""
-            names.append(f"{target}{columns}")
+            names.append(f"{target} (columns {', '.join(columns)})" if columns else str(target))
             missing += lacks
             ask += found.ask
-            _publish(context, target, relation["used"], lacks)
+            _publish(context, target, columns, lacks)
     if not missing:
-        raise AccessDeniedError(
-            "policies changed while the statement was planned: run it again", ("the statement again",)
-        )
+        return False
     apply_for = tuple(dict.fromkeys([*missing, *ask]))
     user = context.principal.user
     raise AccessDeniedError(
@@ -63,11 +66,11 @@ def refuse(context: Context, request: Said) -> None:
     )
 
 
-def _lacks(target: Target, relation: Said, found: SqlDecision) -> list[str]:
+def _lacks(target: Target, used: UsedColumns, found: SqlDecision) -> list[str]:
     """Return what would have to be granted for a relation, of which some columns are used."""
     lacks = [*found.apply_for]
-    columns = {column["name"] for column in relation["columns"]}
-    for column in relation["used"]:
+    columns = {column["name"] for column in used["relation"]["columns"]}
+    for column in used["columns"]:
         lacks += found.denied.get(column, ())
         if column not in columns and found.is_restricted:
             lacks.append(f"column {column} of {target}, which takes SELECT without row filter and masks")
@@ -80,7 +83,7 @@ def _publish(context: Context, target: Target, used: list[str], lacks: list[str]
             user=context.principal.user,
             action=Action.SELECT.value,
             target=str(target),
-            columns=tuple(sorted(used)),
+            columns=tuple(used),
             apply_for=tuple(lacks),
         )
     )
@@ -89,70 +92,71 @@ def _publish(context: Context, target: Target, used: list[str], lacks: list[str]
 # --- one relation ---
 
 
-def _relation(context: Context, relation: Said) -> Said:
-    table, found = _decided(context, relation, records=False)
-    if not found.is_restricted:
-        return {"restricted": False}
-    answer: Said = {
-        "restricted": True,
+def _answer(context: Context, relation: RelationJson) -> RelationAnswer:
+    found = _decided(context, relation, records=False)
+    grant = None
+    if relation["kind"] == "lockgate" and found.is_restricted and not found.apply_for:
+        grant = _grant(context, relation, found)
+    return {
+        "restricted": found.is_restricted,
         "refused": bool(found.apply_for),
         "denied": sorted(found.denied),
         "masks": dict(found.masks),
         "rights": _fingerprint(context, found),
+        "filter": found.row_filter,
+        "grant": grant,
     }
-    if found.row_filter is not None:
-        answer["filter"] = found.row_filter
-    if table is not None and not found.apply_for:
-        answer["grant"] = _grant(context, table, relation, found)
-    return answer
 
 
-def _decided(context: Context, relation: Said, *, records: bool) -> tuple[Table | None, SqlDecision]:
-    manager = plugins()
-    if not manager.decides_access():
-        return None, SqlDecision()
+def _decided(context: Context, relation: RelationJson, *, records: bool) -> SqlDecision:
+    if not plugins().decides_access():
+        return SqlDecision()
     types = {column["name"]: column["type"] for column in relation["columns"]}
-    table = _table(context, relation)
-    if table is None:
-        refused = refusal_of_path(relation, context.dispatcher.catalogs.warehouses())
-        if refused is not None:
-            return None, refused
-    names = {} if table is None else _policy_names(context, relation, table)
-    request = AccessRequest(
-        context.principal,
-        Action.SELECT,
-        _target(context, relation, table),
-        frozenset(names.get(column, column) for column in types),
-    )
-    found = manager.authorize_sql(
-        request, {names.get(column, column): kind for column, kind in types.items()}, records=records
-    )
-    return table, renamed(found, names)
+    if relation["kind"] == "lockgate":
+        names = _policy_names(context, relation)
+        of_today = {names.get(column, column): kind for column, kind in types.items()}
+        return renamed(_asked(context, _target(context, relation), of_today, records=records), names)
+    refused = refusal_of_path(relation, context.dispatcher.catalogs.warehouses())
+    if refused is not None:
+        return refused
+    asked = [_asked(context, target, types, records=records) for target in targets_of(relation)]
+    return combined_sql(asked)
 
 
-def _table(context: Context, relation: Said) -> Table | None:
-    return None if relation["kind"] != "lockgate" else context.about(relation["table"]).table()
+def _asked(context: Context, target: Target, types: Mapping[str, str], *, records: bool) -> SqlDecision:
+    request = AccessRequest(context.principal, Action.SELECT, target, frozenset(types))
+    return plugins().authorize_sql(request, types, records=records)
 
 
-def _target(context: Context, relation: Said, table: Table | None = None) -> Target:
-    table = table or _table(context, relation)
-    if table is None:
-        return target_of(relation)
-    identifier = table.identifier
-    return Target("table", f"{identifier.namespace}.{identifier.table}", identifier.branch, table.location)
+def _target(context: Context, relation: RelationJson) -> Target:
+    """Return what a relation is called in messages; several paths are one text."""
+    if relation["kind"] != "lockgate":
+        targets = targets_of(relation)
+        return replace(targets[0], name=", ".join(target.name for target in targets))
+    return _target_of(_table(context, relation))
 
 
-def _policy_names(context: Context, relation: Said, table: Table) -> dict[str, str]:
+def _target_of(table: Table) -> Target:
+    named = table.identifier
+    return Target("table", f"{named.namespace}.{named.table}", named.branch, table.location)
+
+
+def _table(context: Context, relation: OurRelation) -> Table:
+    return context.about(relation["table"]).table()
+
+
+def _policy_names(context: Context, relation: OurRelation) -> dict[str, str]:
     """Return the names of today of columns that had another name in the schema that is read.
 
     A policy on a column holds for its past too.
     """
     about = context.about(relation["table"])
+    read = about.table().schema
     newest = about.requested_catalog().load_table(about.identifier()).schema
-    if newest.id == table.schema.id:
+    if newest.id == read.id:
         return {}
     today = {field.id: field.name for field in newest.fields}
-    ids = {field.name: field.id for field in table.schema.fields}
+    ids = {field.name: field.id for field in read.fields}
     names = {
         column["name"]: today.get(ids.get(column["name"], -1), column["name"])
         for column in relation["columns"]
@@ -180,7 +184,8 @@ def renamed(found: SqlDecision, names: Mapping[str, str]) -> SqlDecision:
     )
 
 
-def _grant(context: Context, table: Table, relation: Said, found: SqlDecision) -> str:
+def _grant(context: Context, relation: OurRelation, found: SqlDecision) -> str:
+    table = _table(context, relation)
     types = {column["name"]: column["type"] for column in relation["columns"]}
     texts = [*found.masks.values(), found.row_filter or ""]
     # A filter may look at what its reader may not: these columns are read, and stay below.
@@ -193,9 +198,10 @@ def _grant(context: Context, table: Table, relation: Said, found: SqlDecision) -
             table.location,
             table.table_id,
             types,
-            _policy_names(context, relation, table),
+            _policy_names(context, relation),
             found,
             readable,
+            context.session,
         )
     )
 
@@ -214,16 +220,9 @@ def check_grant(context: Context, table: Table, needed: Iterable[str], token: ob
     grant = context.dispatcher.grants.find(token)
     if grant is None or grant.principal != context.principal or grant.table_id != table.table_id:
         raise _no_grant(table, "was not planned under the rights of the one who asks")
-    target = Target("table", _name(table), table.identifier.branch, table.location)
     names = grant.policy_names
-    request = AccessRequest(
-        grant.principal,
-        Action.SELECT,
-        target,
-        frozenset(names.get(column, column) for column in grant.types),
-    )
     types = {names.get(column, column): kind for column, kind in grant.types.items()}
-    now = renamed(plugins().authorize_sql(request, types, records=False), names)
+    now = renamed(_asked(context, _target_of(table), types, records=False), names)
     if now != grant.decision:
         raise _no_grant(table, "was planned under policies that have changed")
     more = sorted(set(needed) - grant.readable)
@@ -242,10 +241,6 @@ def withheld_keys(context: Context, encrypted: Mapping[str, Iterable[str]]) -> f
     closed = {key for column, keys in encrypted.items() if column not in grant.readable for key in keys}
     open_ = {key for column, keys in encrypted.items() if column in grant.readable for key in keys}
     return frozenset(closed - open_)
-
-
-def _name(table: Table) -> str:
-    return f"{table.identifier.namespace}.{table.identifier.table}"
 
 
 def _no_grant(table: Table, why: str) -> AccessDeniedError:

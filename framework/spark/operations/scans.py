@@ -195,11 +195,9 @@ def _plan(
     return planned
 
 
-def _granted(
-    context: Context, table: Table, predicate: Predicate, request: Mapping[str, Any]
-) -> Decision | None:
+def _granted(context: Context, table: Table, predicate: Predicate, request: PlanRequest) -> Decision | None:
     """Return the decision of a scan whose plan puts on row filter and masks; None if there is none yet."""
-    if "grant" not in request or not plugins().decides_access():
+    if request["grant"] is None or not plugins().decides_access():
         return None
     needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
     check_grant(context, table, needed & {*table.schema.field_names}, request["grant"])

@@ -30,10 +30,6 @@ NOT_OF_THE_BRIDGE = {
 }
 
 
-# Each relation of a statement is described in a way of its own.
-UNDECLARED = {"governance.decide", "governance.refuse"}
-
-
 def test_the_jar_knows_what_operations_declare() -> None:
     """To write the file again: `shapes.DECLARATION.write_text(shapes.declaration(declared_operations()))`."""
     assert shapes.DECLARATION.read_text() == shapes.declaration(declared_operations())
@@ -43,7 +39,7 @@ def test_every_operation_of_the_connector_declares_its_messages() -> None:
     added = plugins().bridge_operations()
     own = {name for name, operation in added.items() if operation.__module__.startswith("lockgate.")}
     assert {"lineage.record", "lookup.said", "procedure.call"} <= own
-    assert {*dispatcher_module._OWN, *own} - set(declared_operations()) == UNDECLARED
+    assert {*dispatcher_module._OWN, *own} - set(declared_operations()) == set()
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: json.dumps(case["shape"])[:60])

@@ -17,12 +17,14 @@ class ScanRequest(TableRequest):
     """A scan of the snapshot that was the newest when the table was loaded, or that time travel names.
 
     `strict`: a missing key is an error. `changes_rows`: keys that are looked for are asked of no row again.
+    `grant` is a right to read stored rows, where the plan puts row filter and masks upon them itself.
     """
 
     snapshot_id: int
     time_travel: bool
     strict: bool
     changes_rows: bool
+    grant: str | None
 
 
 class FiltersRequest(ScanRequest):

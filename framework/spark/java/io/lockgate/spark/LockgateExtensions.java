@@ -1,5 +1,10 @@
 package io.lockgate.spark;
 
+import io.lockgate.spark.governance.EarlyCheck;
+import io.lockgate.spark.governance.Govern;
+import io.lockgate.spark.governance.LastCheck;
+import io.lockgate.spark.governance.PushLeakproof;
+import io.lockgate.spark.governance.RefusedRelations;
 import io.lockgate.spark.rules.DriverReads;
 import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
@@ -33,7 +38,12 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectPostHocResolutionRule(session -> new LateRules((SparkSession) session));
+    extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
+    extensions.injectCheckRule(session -> new RefusedRelations((SparkSession) session));
+    extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
+    extensions.injectPreCBORule(session -> EarlyCheck.RULE);
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);
+    extensions.injectPlannerStrategy(session -> LastCheck.STRATEGY);
     extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);
     IncrementalQueries.functions().forEach(extensions::injectTableFunction);
     EXTENDED.add(extensions);

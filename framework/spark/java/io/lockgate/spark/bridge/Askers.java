@@ -1,14 +1,19 @@
 package io.lockgate.spark.bridge;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.ref.WeakReference;
 import java.lang.reflect.Field;
 import java.security.SecureRandom;
+import java.util.Collections;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Properties;
 import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -24,12 +29,28 @@ import scala.Option;
  * properties, as a job group is one.
  */
 public final class Askers {
+  private static final int MOST_GRANTS = 10_000;
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final AtomicLong NUMBER = new AtomicLong();
   private static final Map<Long, Asker> WAITING = new ConcurrentHashMap<>();
 
   /** By identity, which is how states compare. */
   private static final Map<SessionState, String> NAMES = new WeakHashMap<>();
+
+  /**
+   * The sessions whose plans carry a grant. Spark plans some queries, as those of {@code
+   * DataFrame.rdd}, while another session of the thread is active; their scans ask for the one that
+   * they were analysed in.
+   */
+  private static final Map<String, WeakReference<SparkSession>> BY_GRANT =
+      Collections.synchronizedMap(
+          new LinkedHashMap<>() {
+            @Override
+            protected boolean removeEldestEntry(
+                Map.Entry<String, WeakReference<SparkSession>> eldest) {
+              return size() > MOST_GRANTS;
+            }
+          });
 
   /** Spark keeps to itself what a session was cloned from. */
   private static final Field PARENT = parentField();
@@ -104,10 +125,15 @@ public final class Askers {
    * whose it is.
    */
   public static CatalogPlugin catalog(SparkSession session, String name) {
+    return within(session, () -> session.sessionState().catalogManager().catalog(name));
+  }
+
+  /** Does something while a session is the active one of this thread. */
+  public static <T> T within(SparkSession session, Supplier<T> work) {
     Option<SparkSession> before = SparkSession.getActiveSession();
     SparkSession.setActiveSession(session);
     try {
-      return session.sessionState().catalogManager().catalog(name);
+      return work.get();
     } finally {
       if (before.isDefined()) {
         SparkSession.setActiveSession(before.get());
@@ -115,6 +141,18 @@ public final class Askers {
         SparkSession.clearActiveSession();
       }
     }
+  }
+
+  /** Notes that a session got a grant. */
+  public static void granted(String grant, SparkSession session) {
+    BY_GRANT.put(grant, new WeakReference<>(session));
+  }
+
+  /** The session that got the grant of a request, or null. */
+  static SparkSession grantedTo(ObjectNode request) {
+    JsonNode grant = request.get("grant");
+    WeakReference<SparkSession> found = grant == null ? null : BY_GRANT.get(grant.asText());
+    return found == null ? null : found.get();
   }
 
   private static String random() {

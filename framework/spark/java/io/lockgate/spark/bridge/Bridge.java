@@ -9,6 +9,7 @@ import java.io.UncheckedIOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.util.Properties;
 import java.util.Set;
+import org.apache.spark.sql.classic.SparkSession;
 
 /** Questions of Java to the driver's Python, and the place where that makes itself known. */
 public final class Bridge {
@@ -31,6 +32,7 @@ public final class Bridge {
 
   private static final Properties VERSION = readVersion();
   private static volatile PythonSide python;
+  private static volatile boolean governed;
 
   private Bridge() {}
 
@@ -68,6 +70,11 @@ public final class Bridge {
     return python != null;
   }
 
+  /** Tells whether anybody decides about access, as Python said with its last answer. */
+  public static boolean isGoverned() {
+    return governed;
+  }
+
   public static String version() {
     return VERSION.getProperty("version", "unknown");
   }
@@ -82,11 +89,19 @@ public final class Bridge {
 
   /** Ask Python; an error it answers is thrown as an AnalysisException with its message. */
   public static JsonNode ask(String operation, ObjectNode request) {
+    SparkSession session = Askers.grantedTo(request);
+    return session == null
+        ? asked(operation, request)
+        : Askers.within(session, () -> asked(operation, request));
+  }
+
+  private static JsonNode asked(String operation, ObjectNode request) {
     JsonNode reply = reply(answering(), operation, request);
     JsonNode error = reply.get("error");
     if (error != null) {
       throw Failure.thrown(error.get("message").asText(), error.get("type").asText(), null);
     }
+    governed = reply.get("governed").asBoolean();
     return Shapes.checked(operation, reply.get("ok"));
   }
 

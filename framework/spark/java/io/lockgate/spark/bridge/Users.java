@@ -8,7 +8,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import scala.Option;
 
 /** The user on whose behalf Python is asked. */
-final class Users {
+public final class Users {
   /** The user that a session acts for, set by the server that made the session. */
   static final String USER = "spark.lockgate.user";
 
@@ -27,7 +27,7 @@ final class Users {
    * The user whom the active session acts for, else the one whose client made it by Spark Connect,
    * else Spark's own answer to {@code current_user()}.
    */
-  static String current() {
+  public static String current() {
     Option<SparkSession> active = SparkSession.getActiveSession();
     String acting = active.isEmpty() ? null : acting(active.get());
     String named = acting != null || active.isEmpty() ? acting : ConnectUsers.of(active.get());

@@ -16,6 +16,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table as Python described it, at the snapshot that was the newest when it was loaded. */
 public abstract class LoadedTable {
+  /**
+   * The option of a relation with the grant by which its stored rows are read. An option, since
+   * Spark loads the tables of a query again.
+   */
+  public static final String GRANT = "lockgate.grant";
+
   private final ObjectNode request;
   private final JsonNode spec;
   private final StructType schema;
@@ -39,12 +45,17 @@ public abstract class LoadedTable {
 
   public ObjectNode request(CaseInsensitiveStringMap options) {
     ObjectNode out = request();
-    return out.set("options", Bridge.JSON.valueToTree(options.asCaseSensitiveMap()));
+    Map<String, String> given = new HashMap<>(options.asCaseSensitiveMap());
+    given.keySet().removeIf(GRANT::equalsIgnoreCase);
+    return out.set("options", Bridge.JSON.valueToTree(given));
   }
 
   /** A request to scan this table, to be completed. */
   public ObjectNode scanRequest(CaseInsensitiveStringMap options) {
-    return request(options).put("time_travel", timeTravel()).put("changes_rows", false);
+    return request(options)
+        .put("time_travel", timeTravel())
+        .put("changes_rows", false)
+        .put("grant", options.get(GRANT));
   }
 
   /**

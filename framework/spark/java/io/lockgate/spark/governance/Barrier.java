@@ -1,0 +1,118 @@
+package io.lockgate.spark.governance;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+import java.util.Objects;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The part of a relation that a user sees: below it are row filter and masks, above it what the
+ * user wrote.
+ *
+ * <p>Optimizer rules move nothing through a node that they do not know, so that no expression of a
+ * user meets a hidden row, whatever rules there are. Two barriers of different rights differ, and
+ * so no cached plan of one user serves another.
+ */
+public final class Barrier extends LogicalPlan {
+  private final LogicalPlan child;
+  private final Guarded guarded;
+
+  public Barrier(LogicalPlan child, Guarded guarded) {
+    this.child = child;
+    this.guarded = guarded;
+  }
+
+  /**
+   * The relation below, whose rights were decided for a user.
+   *
+   * @param relation as Python knows it
+   * @param rights tells apart what different users see
+   * @param refused whether nothing of it may be read
+   */
+  public record Guarded(ObjectNode relation, String user, String rights, boolean refused) {
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Guarded guarded
+          && guarded.rights.equals(rights)
+          && guarded.user.equals(user)
+          && guarded.refused == refused;
+    }
+
+    @Override
+    public int hashCode() {
+      return Objects.hash(rights, user, refused);
+    }
+
+    @Override
+    public String toString() {
+      return refused ? "refused" : "rights of " + user;
+    }
+  }
+
+  LogicalPlan child() {
+    return child;
+  }
+
+  Guarded guarded() {
+    return guarded;
+  }
+
+  /** The same rights over another plan of the same columns. */
+  Barrier over(LogicalPlan plan) {
+    Barrier made = new Barrier(plan, guarded);
+    made.copyTagsFrom(this);
+    return made;
+  }
+
+  @Override
+  public Seq<LogicalPlan> children() {
+    return CollectionConverters.asScala(List.of(child)).toSeq();
+  }
+
+  @Override
+  public Seq<Attribute> output() {
+    return child.output();
+  }
+
+  /** Answers no columns: nobody decides about those of metadata. */
+  @Override
+  public Seq<Attribute> metadataOutput() {
+    return CollectionConverters.asScala(List.<Attribute>of()).toSeq();
+  }
+
+  @Override
+  public LogicalPlan withNewChildrenInternal(IndexedSeq<LogicalPlan> children) {
+    return new Barrier(children.apply(0), guarded);
+  }
+
+  @Override
+  public int productArity() {
+    return 2;
+  }
+
+  @Override
+  public Object productElement(int index) {
+    return index == 0 ? child : guarded;
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof Barrier;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Barrier barrier
+        && barrier.guarded.equals(guarded)
+        && barrier.child.equals(child);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(child, guarded);
+  }
+}

@@ -1,0 +1,97 @@
+package io.lockgate.spark.governance;
+
+import io.lockgate.spark.bridge.Bridge;
+import java.util.List;
+import java.util.Objects;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
+import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
+import org.apache.spark.sql.types.DataType;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * A column that a user may not use. It goes unless something above uses it, since Spark prunes
+ * columns; where it is left, the statement is refused.
+ */
+public final class DeniedColumn extends Expression {
+  private final Expression child;
+  private final String name;
+
+  public DeniedColumn(Expression child, String name) {
+    this.child = child;
+    this.name = name;
+  }
+
+  String column() {
+    return name;
+  }
+
+  private RuntimeException refused() {
+    return Bridge.failure("column " + name + " is denied");
+  }
+
+  @Override
+  public Seq<Expression> children() {
+    return CollectionConverters.asScala(List.of(child)).toSeq();
+  }
+
+  @Override
+  public boolean nullable() {
+    return true;
+  }
+
+  @Override
+  public DataType dataType() {
+    return child.dataType();
+  }
+
+  @Override
+  public boolean foldable() {
+    return false;
+  }
+
+  @Override
+  public Object eval(InternalRow row) {
+    throw refused();
+  }
+
+  @Override
+  public ExprCode doGenCode(CodegenContext context, ExprCode code) {
+    throw refused();
+  }
+
+  @Override
+  public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
+    return new DeniedColumn(children.apply(0), name);
+  }
+
+  @Override
+  public int productArity() {
+    return 2;
+  }
+
+  @Override
+  public Object productElement(int index) {
+    return index == 0 ? child : name;
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof DeniedColumn;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof DeniedColumn denied
+        && denied.name.equals(name)
+        && denied.child.equals(child);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(child, name);
+  }
+}

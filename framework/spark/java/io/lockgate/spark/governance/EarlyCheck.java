@@ -1,0 +1,24 @@
+package io.lockgate.spark.governance;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.rules.Rule;
+
+/**
+ * Refuses a query that uses what is denied before its scans are planned, of which the store would
+ * refuse one after the other. Nothing rests on it: {@link LastCheck} looks again.
+ */
+public final class EarlyCheck extends Rule<LogicalPlan> {
+  /** Keeps nothing, so that all sessions share it. */
+  public static final EarlyCheck RULE = new EarlyCheck();
+
+  private EarlyCheck() {}
+
+  @Override
+  public LogicalPlan apply(LogicalPlan plan) {
+    if (!(plan instanceof Subquery)) {
+      LastCheck.check(plan);
+    }
+    return plan;
+  }
+}

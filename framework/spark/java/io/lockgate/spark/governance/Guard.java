@@ -1,0 +1,161 @@
+package io.lockgate.spark.governance;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Askers;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.scan.LoadedTable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.CurrentUser;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LeafNode;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Puts what was decided about a relation above it.
+ *
+ * <p>The relation's own columns get new ids, and what leaves the barrier keeps the old ones, so
+ * that nothing above has to change.
+ */
+final class Guard {
+  private final SparkSession session;
+  private final PolicySession policies;
+  private final String user;
+
+  Guard(SparkSession session, String user) {
+    this.session = session;
+    this.policies = PolicySession.of(session);
+    this.user = user;
+  }
+
+  /** The barrier of a relation, whose columns it gives out. */
+  Barrier over(
+      LogicalPlan relation, List<Attribute> columns, ObjectNode described, JsonNode decided) {
+    LogicalPlan raw = granted(((MultiInstanceRelation) relation).newInstance(), decided);
+    boolean refused = decided.get("refused").asBoolean();
+    Set<String> denied = new HashSet<>();
+    decided.get("denied").forEach(name -> denied.add(name.asText()));
+    List<NamedExpression> values = new ArrayList<>();
+    for (int i = 0; i < columns.size(); i++) {
+      Attribute old = columns.get(i);
+      Attribute now = Relations.output(raw).get(i);
+      values.add(named(value(now, refused, denied, decided.get("masks")), old));
+    }
+    LogicalPlan seen = raw;
+    if (!decided.get("filter").isNull()) {
+      seen = new Filter(parsed(decided.get("filter").asText()), seen);
+    }
+    LogicalPlan made = policies.analyzed(new Project(seq(values), seen));
+    return new Barrier(
+        withUser(made),
+        new Barrier.Guarded(described, user, decided.get("rights").asText(), refused));
+  }
+
+  private Expression value(Attribute column, boolean refused, Set<String> denied, JsonNode masks) {
+    if (refused || denied.contains(column.name()) || Relations.isMetadata(column)) {
+      return new DeniedColumn(column, column.name());
+    } else if (masks.has(column.name())) {
+      String type = column.dataType().sql();
+      return parsed("CAST((" + masks.get(column.name()).asText() + ") AS " + type + ")");
+    }
+    return column;
+  }
+
+  private static NamedExpression named(Expression value, Attribute old) {
+    return new Alias(
+        value,
+        old.name(),
+        old.exprId(),
+        old.qualifier(),
+        Option.apply(old.metadata()),
+        seq(List.<String>of()));
+  }
+
+  private Expression parsed(String text) {
+    try {
+      return policies.parsed(text);
+    } catch (Exception e) {
+      // The text is the policy's, not for its user to read.
+      throw Bridge.failure(
+          "A row filter or a mask of a policy is no SQL of Spark, so nothing is read of its table:"
+              + " tell those who make the policies");
+    }
+  }
+
+  /** A relation of ours reads stored rows by its grant, and without one is asked about again. */
+  private LogicalPlan granted(LogicalPlan raw, JsonNode decided) {
+    if (!(raw instanceof DataSourceV2Relation relation)
+        || !(relation.table() instanceof LockgateTable)) {
+      return raw;
+    }
+    Map<String, String> options = new HashMap<>(relation.options().asCaseSensitiveMap());
+    options.keySet().removeIf(LoadedTable.GRANT::equalsIgnoreCase);
+    if (!decided.get("grant").isNull()) {
+      String grant = decided.get("grant").asText();
+      Askers.granted(grant, session);
+      options.put(LoadedTable.GRANT, grant);
+    }
+    Object[] parts = CollectionConverters.asJava(relation.productIterator().toSeq()).toArray();
+    for (int i = 0; i < parts.length; i++) {
+      parts[i] =
+          parts[i] instanceof CaseInsensitiveStringMap
+              ? new CaseInsensitiveStringMap(options)
+              : parts[i];
+    }
+    return relation.makeCopy(parts);
+  }
+
+  /** The user of a policy is the one who asks, not the one whose process this is. */
+  private LogicalPlan withUser(LogicalPlan plan) {
+    return plan.transformAllExpressions(
+        new AbstractPartialFunction<Expression, Expression>() {
+          @Override
+          public boolean isDefinedAt(Expression each) {
+            return each instanceof CurrentUser;
+          }
+
+          @Override
+          @SuppressWarnings("unchecked") // an expression takes the place of one
+          public <A extends Expression, B> B applyOrElse(A each, scala.Function1<A, B> otherwise) {
+            return each instanceof CurrentUser
+                ? (B) new Literal(UTF8String.fromString(user), DataTypes.StringType)
+                : otherwise.apply(each);
+          }
+        });
+  }
+
+  /** The relation below a barrier. */
+  static LogicalPlan relationOf(Barrier barrier) {
+    LogicalPlan found = barrier;
+    while (!(found instanceof LeafNode)) {
+      found = found.children().apply(0);
+    }
+    return found;
+  }
+
+  private static <T> Seq<T> seq(List<T> list) {
+    return CollectionConverters.asScala(list).toSeq();
+  }
+}

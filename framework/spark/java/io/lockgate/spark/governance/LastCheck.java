@@ -1,0 +1,83 @@
+package io.lockgate.spark.governance;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReturnAnswer;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Refuses a statement that uses what is denied, all in one message, and plans a barrier as what is
+ * below it.
+ *
+ * <p>A strategy, which nobody can exclude as optimizer rules can be: without it there is no plan
+ * for a barrier. Only where a statement is planned does it show which columns it uses.
+ */
+public final class LastCheck extends SparkStrategy {
+  /** Keeps nothing, so that all sessions share it. */
+  public static final LastCheck STRATEGY = new LastCheck();
+
+  private LastCheck() {}
+
+  @Override
+  public Seq<SparkPlan> apply(LogicalPlan plan) {
+    if (plan instanceof ReturnAnswer || plan instanceof Barrier) {
+      check(plan);
+    }
+    List<SparkPlan> planned =
+        plan instanceof Barrier barrier ? List.of(planLater(barrier.child())) : List.of();
+    return CollectionConverters.asScala(planned).toSeq();
+  }
+
+  /** Ends a statement that uses what is denied. */
+  static void check(LogicalPlan plan) {
+    Map<ObjectNode, Set<String>> used = new LinkedHashMap<>();
+    collect(plan, null, used);
+    if (used.isEmpty()) {
+      return;
+    }
+    ObjectNode request = Bridge.object();
+    ArrayNode every = request.putArray("used");
+    used.forEach(
+        (relation, columns) -> {
+          ObjectNode each = every.addObject();
+          each.set("relation", relation);
+          columns.forEach(each.putArray("columns")::add);
+        });
+    Bridge.ask("governance.refuse", request);
+    throw Bridge.failure("Policies changed while the statement was planned: run it again");
+  }
+
+  private static void collect(LogicalPlan plan, Barrier above, Map<ObjectNode, Set<String>> used) {
+    Barrier within = plan instanceof Barrier barrier ? barrier : above;
+    if (plan instanceof Barrier barrier && barrier.guarded().refused()) {
+      used.computeIfAbsent(barrier.guarded().relation(), any -> new LinkedHashSet<>());
+      return;
+    }
+    CollectionConverters.asJava(plan.expressions()).forEach(each -> expression(each, within, used));
+    CollectionConverters.asJava(plan.children()).forEach(child -> collect(child, within, used));
+  }
+
+  private static void expression(
+      Expression found, Barrier within, Map<ObjectNode, Set<String>> used) {
+    if (found instanceof DeniedColumn denied) {
+      ObjectNode relation = within == null ? Bridge.object() : within.guarded().relation();
+      used.computeIfAbsent(relation, any -> new LinkedHashSet<>()).add(denied.column());
+    }
+    if (found instanceof PlanExpression<?> query && query.plan() instanceof LogicalPlan plan) {
+      collect(plan, null, used);
+    }
+    CollectionConverters.asJava(found.children()).forEach(child -> expression(child, within, used));
+  }
+}

@@ -1,0 +1,96 @@
+package io.lockgate.spark.governance;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import scala.Function1;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * A walk over all that a plan reads: its children, its subqueries, and the queries that a command
+ * keeps to itself. Tables that a statement writes are left as they are.
+ */
+final class PlanWalk {
+  /** Answers what a plan becomes, or null where its parts are looked at. */
+  private final UnaryOperator<LogicalPlan> each;
+
+  PlanWalk(UnaryOperator<LogicalPlan> each) {
+    this.each = each;
+  }
+
+  LogicalPlan over(LogicalPlan plan) {
+    LogicalPlan made = each.apply(plan);
+    return made != null ? made : subqueries(inner(children(plan)));
+  }
+
+  private LogicalPlan children(LogicalPlan plan) {
+    LogicalPlan written = written(plan);
+    List<LogicalPlan> made = new ArrayList<>();
+    boolean changed = false;
+    for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
+      LogicalPlan other = child == written ? child : over(child);
+      changed |= other != child;
+      made.add(other);
+    }
+    return changed ? plan.withNewChildren(CollectionConverters.asScala(made).toIndexedSeq()) : plan;
+  }
+
+  /** The table whose rows a statement changes, or null. */
+  static LogicalPlan written(LogicalPlan plan) {
+    if (plan instanceof DeleteFromTable delete) {
+      return delete.table();
+    } else if (plan instanceof UpdateTable update) {
+      return update.table();
+    } else if (plan instanceof MergeIntoTable merge) {
+      return merge.targetTable();
+    }
+    return plan instanceof V2WriteCommand write ? (LogicalPlan) write.table() : null;
+  }
+
+  private LogicalPlan inner(LogicalPlan plan) {
+    List<?> kept = CollectionConverters.asJava(plan.innerChildren());
+    if (kept.stream().noneMatch(LogicalPlan.class::isInstance)) {
+      return plan;
+    }
+    Object[] parts = CollectionConverters.asJava(plan.productIterator().toSeq()).toArray();
+    boolean changed = false;
+    for (int i = 0; i < parts.length; i++) {
+      if (parts[i] instanceof LogicalPlan query && kept.contains(query)) {
+        parts[i] = over(query);
+        changed |= parts[i] != query;
+      }
+    }
+    return changed ? plan.makeCopy(parts) : plan;
+  }
+
+  private LogicalPlan subqueries(LogicalPlan plan) {
+    return plan.transformExpressions(
+        new AbstractPartialFunction<Expression, Expression>() {
+          @Override
+          public boolean isDefinedAt(Expression expression) {
+            return expression instanceof SubqueryExpression;
+          }
+
+          @Override
+          @SuppressWarnings({"unchecked", "rawtypes"}) // a query takes the place of one
+          public <A extends Expression, B> B applyOrElse(A found, Function1<A, B> otherwise) {
+            if (!(found instanceof SubqueryExpression query)) {
+              return otherwise.apply(found);
+            }
+            LogicalPlan made = over(query.plan());
+            return made == query.plan()
+                ? (B) query
+                : (B) ((PlanExpression) query).withNewPlan(made);
+          }
+        });
+  }
+}

@@ -1,0 +1,129 @@
+package io.lockgate.spark.governance;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.catalog.LockgateTable;
+import io.lockgate.spark.catalog.SystemTable;
+import java.util.List;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.FileTable;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The relations of a plan, as Python knows them. */
+final class Relations {
+  private static final String CHAR_OR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING";
+  private static final String METADATA = "__metadata_col";
+
+  private Relations() {}
+
+  /**
+   * A relation whose rows somebody may see or not; null for any other plan, and for tables that
+   * Python decides about when it is asked for their rows.
+   */
+  static ObjectNode describe(LogicalPlan plan) {
+    if (!(plan instanceof MultiInstanceRelation) || !plan.children().isEmpty()) {
+      return null;
+    }
+    ObjectNode found = named(plan);
+    if (found != null) {
+      ArrayNode columns = found.putArray("columns");
+      for (Attribute column : output(plan)) {
+        if (!isMetadata(column)) {
+          columns.addObject().put("name", column.name()).put("type", type(column));
+        }
+      }
+    }
+    return found;
+  }
+
+  private static ObjectNode named(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2Relation relation) {
+      return ofV2(relation.table(), relation.catalog(), relation.identifier());
+    } else if (plan instanceof StreamingRelationV2 relation) {
+      return ofV2(relation.table(), relation.catalog(), relation.identifier());
+    } else if (plan instanceof HiveTableRelation relation) {
+      return ofV1(relation.tableMeta().identifier());
+    } else if (plan instanceof LogicalRelation relation) {
+      return relation.catalogTable().isDefined()
+          ? ofV1(relation.catalogTable().get().identifier())
+          : relation.relation() instanceof HadoopFsRelation files
+              ? ofPaths(CollectionConverters.asJava(files.location().rootPaths()))
+              : ofSource(relation.relation().getClass().getSimpleName());
+    }
+    return isOfStream(plan) ? ofSource(plan.nodeName()) : null;
+  }
+
+  private static boolean isOfStream(LogicalPlan plan) {
+    return plan.nodeName().startsWith("Streaming");
+  }
+
+  private static ObjectNode ofV2(
+      Table table, Option<CatalogPlugin> catalog, Option<Identifier> name) {
+    if (table instanceof LockgateTable ours) {
+      if (ours.view() != null) {
+        return null;
+      }
+      ObjectNode found = Bridge.object().put("kind", "lockgate");
+      found.set("table", ours.request());
+      return found;
+    } else if (table instanceof SystemTable) {
+      return null;
+    } else if (table instanceof FileTable files && catalog.isEmpty()) {
+      return ofPaths(CollectionConverters.asJava(files.fileIndex().rootPaths()));
+    } else if (catalog.isEmpty() || name.isEmpty()) {
+      return ofSource(table.getClass().getSimpleName());
+    }
+    String space = String.join(".", name.get().namespace());
+    return Bridge.object()
+        .put("kind", "table")
+        .put("catalog", catalog.get().name())
+        .put("name", space.isEmpty() ? name.get().name() : space + "." + name.get().name());
+  }
+
+  private static ObjectNode ofV1(TableIdentifier name) {
+    String database = name.database().isDefined() ? name.database().get() + "." : "default.";
+    return Bridge.object()
+        .put("kind", "table")
+        .put("catalog", name.catalog().getOrElse(() -> "spark_catalog"))
+        .put("name", database + name.table());
+  }
+
+  private static ObjectNode ofPaths(List<?> paths) {
+    ObjectNode found = Bridge.object().put("kind", "path");
+    ArrayNode texts = found.putArray("paths");
+    paths.forEach(path -> texts.add(path.toString()));
+    return found;
+  }
+
+  /** A relation that is read from elsewhere; its name alone, since its options may hold secrets. */
+  private static ObjectNode ofSource(String name) {
+    return Bridge.object().put("kind", "source").put("name", name);
+  }
+
+  static List<Attribute> output(LogicalPlan plan) {
+    return CollectionConverters.asJava(plan.output());
+  }
+
+  static boolean isMetadata(Attribute column) {
+    return column.metadata().contains(METADATA);
+  }
+
+  private static String type(Attribute column) {
+    return column.metadata().contains(CHAR_OR_VARCHAR)
+        ? column.metadata().getString(CHAR_OR_VARCHAR)
+        : column.dataType().sql();
+  }
+}

@@ -1,0 +1,92 @@
+"""Messages on rights: the relations of a statement, and what of them is seen."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, TypedDict
+
+from lockgate.framework.spark.operations.messages.common import TableRequest
+
+
+class RelationColumn(TypedDict):
+    """A column and its type, as SQL writes it."""
+
+    name: str
+    type: str
+
+
+class OurRelation(TypedDict):
+    """A table of a warehouse."""
+
+    kind: Literal["lockgate"]
+    table: TableRequest
+    columns: list[RelationColumn]
+
+
+class TableRelation(TypedDict):
+    """A table of another catalog of Spark; `name` has its database."""
+
+    kind: Literal["table"]
+    catalog: str
+    name: str
+    columns: list[RelationColumn]
+
+
+class PathRelation(TypedDict):
+    """Files that are read by their addresses."""
+
+    kind: Literal["path"]
+    paths: list[str]
+    columns: list[RelationColumn]
+
+
+class SourceRelation(TypedDict):
+    """Anything else that is read; `name` is Spark's word for its kind."""
+
+    kind: Literal["source"]
+    name: str
+    columns: list[RelationColumn]
+
+
+RelationJson: TypeAlias = OurRelation | TableRelation | PathRelation | SourceRelation
+
+
+class DecideRequest(TypedDict):
+    """The relations that a statement reads."""
+
+    relations: list[RelationJson]
+
+
+class RelationAnswer(TypedDict):
+    """What the one who asks sees of a relation.
+
+    `filter` and `masks` are expressions of SQL, `denied` columns may not be used, and if `refused` none may.
+    `rights` tells decisions apart, and `grant` is sent along where stored rows of the relation are read.
+    """
+
+    restricted: bool
+    refused: bool
+    denied: list[str]
+    masks: dict[str, str]
+    rights: str
+    filter: str | None
+    grant: str | None
+
+
+class DecideAnswer(TypedDict):
+    """The answers, in the order of the relations."""
+
+    user: str
+    relations: list[RelationAnswer]
+
+
+class UsedColumns(TypedDict):
+    """The columns of a relation that a statement uses and that are denied; empty if the whole relation is."""
+
+    relation: RelationJson
+    columns: list[str]
+
+
+class RefuseRequest(TypedDict):
+    """Everything that a statement lacks."""
+
+    used: list[UsedColumns]

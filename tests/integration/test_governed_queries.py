@@ -1,0 +1,210 @@
+"""Policies put upon queries of Spark: rows, values and columns that a user does not see."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from ranger_world import allow, deny, mask, row_filter, service
+
+from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, Record
+from lockgate.framework.plugins import plugins
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+    Named = Callable[[str], str]
+
+ACTS = "spark.lockgate.acts-for-others"
+ROWS = """(1, 'ann', '111-11-1111', 'x', 100), (2, 'bob', '222-22-2222', 'y', 200),
+          (3, 'cal', '333-33-3333', 'x', 300), (4, 'dan', '444-44-4444', 'y', 5)"""
+
+
+class World:
+    """A warehouse under policies that tests change, and sessions of its users."""
+
+    def __init__(self, lake: Lake, path: Path) -> None:
+        self._lake, self._path, self._version = lake, path, 0
+        self._sessions: dict[str, SparkSession] = {}
+        self.records: list[Record] = []
+        self.put()
+        self.authorizer = RangerAuthorizer(
+            PolicyFiles(path, seconds=0),
+            catalog="lake",
+            apply_at="the data office",
+            audit=self.records.append,
+        )
+
+    def put(self, *policies: dict[str, Any]) -> None:
+        self._version += 1
+        everything = allow("*.*.*.*", "all", users=["root"])
+        root = allow("*.*.*", "all", users=["root"])
+        said = service(everything, root, *policies, policyVersion=self._version)
+        self._path.write_text(json.dumps(said))
+        os.utime(self._path, ns=(self._version * 10**9, self._version * 10**9))
+
+    def session(self, user: str) -> SparkSession:
+        if user not in self._sessions:
+            session = self._lake.spark.newSession()
+            session.conf.set("spark.lockgate.user", user)
+            self._sessions[user] = session
+        return self._sessions[user]
+
+    def sql(self, text: str, user: str = "ann") -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self.session(user).sql(text).collect())
+
+
+@pytest.fixture(scope="module")
+def people(lake: Lake, shared_table: Named) -> str:
+    name = shared_table("people")
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, name STRING, ssn STRING, dept STRING, salary BIGINT)")
+    lake.sql(f"INSERT INTO {name} VALUES {ROWS}")
+    return name
+
+
+@pytest.fixture
+def world(lake: Lake, tmp_path: Path) -> Iterator[World]:
+    conf: Any = lake.spark.sparkContext._jsc.sc().conf()
+    conf.set(ACTS, "true")
+    found = World(lake, tmp_path / "policies.json")
+    plugins().register(found.authorizer, "governance-of-a-test")
+    yield found
+    plugins().unregister("governance-of-a-test")
+    conf.remove(ACTS)
+
+
+@pytest.fixture
+def limited(world: World, people: str) -> World:
+    """Ann sees the rows of x, masked numbers, and no salary."""
+    world.put(
+        allow(f"{people}.*", users=["ann"]),
+        deny(f"{people}.salary", users=["ann"]),
+        mask(f"{people}.ssn", "MASK_SHOW_LAST_4", users=["ann"]),
+        row_filter(people, "dept = 'x'", users=["ann"]),
+    )
+    return world
+
+
+SEEN = [(1, "xxx-xx-1111"), (3, "xxx-xx-3333")]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT id, ssn FROM {t}", SEEN),
+        ("SELECT id FROM {t} WHERE ssn = '111-11-1111'", []),
+        ("SELECT id FROM {t} WHERE ssn = 'xxx-xx-1111'", [(1,)]),
+        ("SELECT name FROM {t} WHERE id = 2", []),
+        ("SELECT ssn FROM {t} WHERE id = 1", [("xxx-xx-1111",)]),
+        ("SELECT count(*) FROM {t}", [(2,)]),
+        ("SELECT count(*) FROM (SELECT * FROM {t})", [(2,)]),
+        ("SELECT max(ssn), max(id) FROM {t}", [("xxx-xx-3333", 3)]),
+        ("SELECT id FROM {t} ORDER BY id DESC LIMIT 1", [(3,)]),
+        ("SELECT id FROM range(5) r WHERE EXISTS (SELECT 1 FROM {t} p WHERE p.id = r.id)", [(1,), (3,)]),
+        ("SELECT 1 WHERE '111-11-1111' IN (SELECT ssn FROM {t})", []),
+        ("SELECT (SELECT max(ssn) FROM {t})", [("xxx-xx-3333",)]),
+        ("WITH c AS (SELECT * FROM {t}) SELECT a.id, b.ssn FROM c a JOIN c b ON a.id = b.id", SEEN),
+        ("SELECT a.id, b.ssn FROM {t} a JOIN {t} b ON a.ssn = b.ssn", SEEN),
+        ("SELECT r.id, l.ssn FROM range(5) r, LATERAL (SELECT ssn FROM {t} p WHERE p.id = r.id) l", SEEN),
+        ("SELECT ssn FROM {t} UNION SELECT ssn FROM {t}", [(ssn,) for _, ssn in SEEN]),
+        ("SELECT id FROM {t} WHERE 1 / (id - 2) > -9", [(1,), (3,)]),
+        ("SELECT id FROM {t} WHERE IF(name = 'bob', raise_error('seen'), true)", [(1,), (3,)]),
+        ("SELECT id, ssn FROM {t} VERSION AS OF 1", SEEN),
+        ("SELECT id, lag(ssn) OVER (ORDER BY id) FROM {t}", [(1, None), (3, "xxx-xx-1111")]),
+    ],
+)
+def test_a_query_sees_permitted_rows_and_masked_values(
+    limited: World, people: str, query: str, expected: list[Any]
+) -> None:
+    assert limited.sql(query.format(t=people)) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM {t}",
+        "SELECT id FROM {t} WHERE salary > 90000",
+        "SELECT id FROM {t} WHERE 1 / (salary - 5) > 0",
+        "SELECT id FROM {t} ORDER BY salary",
+        "SELECT count(*) FROM {t} GROUP BY salary",
+        "SELECT max(salary) FROM {t}",
+        "SELECT (SELECT max(salary) FROM {t})",
+        "SELECT id FROM {t} WHERE id IN (SELECT id FROM {t} WHERE salary = 5)",
+        "SELECT _FILE_PATH FROM {t}",
+    ],
+)
+def test_a_denied_column_may_not_be_used(limited: World, people: str, query: str) -> None:
+    with pytest.raises(AnalysisException, match=r"SELECT on table .*denied to user 'ann'; apply for: .*"):
+        limited.sql(query.format(t=people))
+
+
+def test_one_message_names_everything(limited: World, people: str) -> None:
+    other = people.replace("people", "other")
+    limited.session("root").sql(f"CREATE TABLE IF NOT EXISTS {other} (id BIGINT, v STRING)")
+    with pytest.raises(AnalysisException) as refused:
+        limited.sql(f"SELECT p.salary, o.v FROM {people} p JOIN {other} o ON o.id = p.id")
+    database = people.split(".")[1]
+    for text in (f"column {database}.people.salary", f"table {database}.other", "ask at the data office"):
+        assert text in str(refused.value)
+
+
+def test_data_frames_are_governed(limited: World, people: str) -> None:
+    seen = limited.session("ann").table(people)
+    assert sorted(map(tuple, seen.select("id", "ssn").collect())) == SEEN
+    assert sorted(map(tuple, seen.drop("salary").select("id", "ssn").collect())) == SEEN
+    assert sorted(map(tuple, seen.select("id", "ssn").rdd.collect())) == SEEN
+    for refused in (seen.collect, lambda: seen.cache().count(), lambda: seen.filter("salary > 1").count()):
+        with pytest.raises(AnalysisException, match=r"column .*\.people\.salary"):
+            refused()
+
+
+def test_two_users_alternate_with_caches(limited: World, people: str) -> None:
+    whole = limited.session("root").table(people).select("id", "ssn").cache()
+    try:
+        for _ in range(2):
+            assert whole.count() == 4
+            assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+            assert len(limited.sql(f"SELECT id, ssn FROM {people}", "root")) == 4
+    finally:
+        whole.unpersist()
+
+
+def test_what_another_user_made_is_read_under_ones_own_rights(limited: World, people: str) -> None:
+    limited.session("root").table(people).createOrReplaceGlobalTempView("everybody")
+    assert limited.sql("SELECT id, ssn FROM global_temp.everybody") == SEEN
+    limited.session("ann").table(people).createOrReplaceGlobalTempView("few")
+    assert limited.sql("SELECT id, ssn FROM global_temp.few", "root")[1] == (2, "222-22-2222")
+
+
+def test_functions_of_a_session_mean_nothing_in_policies(limited: World, people: str) -> None:
+    session = limited.session("ann")
+    for name in ("left", "mask", "concat", "right"):
+        session.udf.register(name, lambda *values: str(values))
+    assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+
+
+def test_a_scan_that_was_planned_without_rights_is_refused(limited: World, people: str) -> None:
+    plugins().unregister("governance-of-a-test")
+    try:
+        limited.session("ann").sql("SHOW TABLES IN lake.sys").collect()
+        early = limited.session("ann").table(people).select("id", "ssn")
+    finally:
+        plugins().register(limited.authorizer, "governance-of-a-test")
+    with pytest.raises(AnalysisException, match="denied to user 'ann'"):
+        early.collect()
+
+
+def test_policies_that_change_end_old_plans(limited: World, people: str) -> None:
+    seen = limited.session("ann").table(people).select("id", "ssn")
+    assert len(seen.collect()) == 2
+    limited.put(allow(f"{people}.*", users=["ann"]), row_filter(people, "id = 4", users=["ann"]))
+    with pytest.raises(AnalysisException, match="policies that have changed"):
+        seen.filter("id > 0").collect()
+    assert limited.sql(f"SELECT id, ssn FROM {people}") == [(4, "444-44-4444")]
