@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 Named = Callable[[str], str]
 
-# Asked by its own process, by clusters, after failures, or for keys that this JVM did not make.
+# Asked by its own process, by clusters, after failures, for keys that this JVM did not make, or where
+# somebody decides about access.
 NOT_ASKED = {"bridge.hello", "keys.names", "lookup.said", "write.abort", "table.abort_staged", "keys.unwrap"}
+NOT_ASKED |= {"governance.decide", "governance.refuse"}
 
 
 def more_than(shape: Any, value: Any, path: str = "") -> list[str]:
