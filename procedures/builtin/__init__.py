@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.builtin.compact.compact_database import CompactDatabase
 from lockgate.procedures.builtin.compact.compact_manifest import CompactManifest
+from lockgate.procedures.builtin.history.automatic_tags import TriggerTagAutomaticCreation
 from lockgate.procedures.builtin.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from lockgate.procedures.builtin.history.consumers import ClearConsumers, ResetConsumer
 from lockgate.procedures.builtin.history.expire_plaintext import ExpirePlaintext
@@ -58,4 +59,5 @@ def builtin_procedures() -> list[Procedure]:
         RollbackToAsLatest(),
         RollbackToTimestamp(),
         RollbackToWatermark(),
+        TriggerTagAutomaticCreation(),
     ]

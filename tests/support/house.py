@@ -37,7 +37,7 @@ BESIDE = {
 # Within a part: each room may import the rooms before it. What stands beside the rooms, in the part's own
 # folder, is above or below them all, and a module there is named as a room of its own.
 ROOMS = {
-    "framework.options": ("option", "carried_options", "changelog_options", "table_options"),
+    "framework.options": ("option", "carried_options", "changelog_options", "tag_options", "table_options"),
     "framework.keys": ("hadoop", "envelopes"),
     "framework.orc": (
         "sources",

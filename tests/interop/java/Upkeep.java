@@ -112,6 +112,9 @@ final class Upkeep {
       case "create_tag":
         table.createTag(name, json.get("snapshot").longValue());
         break;
+      case "automatic_tags":
+        table.newTagAutoManager().run();
+        break;
       case "rename_tag":
         table.renameTag(name, json.get("to").textValue());
         break;

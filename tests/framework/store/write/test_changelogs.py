@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_search import found_in
 
 from lockgate import procedures
 from lockgate.errors import CommitConflictError, OptionError, UnsupportedError
+from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.options.changelog_options import FULL_COMPACTION, INPUT, LOOKUP
 from lockgate.framework.store import Catalog, CommitMessage, Schema, Snapshot, Table
 from lockgate.framework.store.ddl.schema_changes import RemoveOption, SetOption
@@ -234,6 +236,18 @@ def test_expiry_and_rollback_take_changelogs_with_their_snapshots(make_table: Ma
     assert len(changelog_files(table)) == 1
     assert changelogs(table) == {3: [("+I", 3, "c")]}
     assert orphans(table) == 0
+
+
+def test_changelogs_are_encrypted_as_data_is(catalog: Catalog) -> None:
+    keys = MemoryKeyProvider({"pii": b"0123456789abcdef"})
+    catalog = Catalog(catalog.warehouse, keys=keys)
+    options = {"bucket": "1", "changelog-producer": INPUT, "orc.encrypt": "pii:v"}
+    columns = pa.schema([("id", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("db.t", Schema.from_arrow(columns, primary_keys=("id",), options=options))
+    write(table, [("+I", 1, "a secret text")])
+    assert changelog(table, table.snapshot(1)) == [("+I", 1, "a secret text")]
+    assert changelog_files(table)
+    assert found_in(table.location, "a secret text") == {}
 
 
 # --- refusals ------------------------------------------------------------------------------------
