@@ -70,6 +70,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Let them be collected at the end: extension modules complain about what is left then."""
+    gc.unfreeze()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """In a process of pytest-xdist: hand the number to the process that reports."""
     if hasattr(session.config, "workeroutput"):
