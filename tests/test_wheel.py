@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+JAR = "framework/spark/lockgate-spark.jar"
 NOT_IN_A_JRE = {"javac", "jar", "jshell", "javadoc"}
 LEFT_OUT = shutil.ignore_patterns(
     ".*", "__pycache__", "*.egg-info", "build", "dist", "*.jar", "tests", "docs"
@@ -21,10 +22,12 @@ LEFT_OUT = shutil.ignore_patterns(
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a copy of the sources, so that nothing is built inside the checkout."""
+    """The wheel of a copy of the sources and of the jar, so that nothing is built inside the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     shutil.copytree(ROOT, source, symlinks=True, ignore=LEFT_OUT)
+    # The jar is as new as its sources, since ./dev builds it before tests: javac need not run again.
+    shutil.copy2(ROOT / JAR, source / JAR)
     command = [
         sys.executable,
         "-m",
