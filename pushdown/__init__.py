@@ -12,6 +12,7 @@ from lockgate.pushdown.abilities import (
     SupportsFilterPushDown,
     SupportsLimitPushDown,
     SupportsProjectionPushDown,
+    SupportsRuntimeFilterPushDown,
     reads_only,
     split_filters,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "SupportsFilterPushDown",
     "SupportsLimitPushDown",
     "SupportsProjectionPushDown",
+    "SupportsRuntimeFilterPushDown",
     "SupportsTopNPushDown",
     "TopNPushDown",
     "all_of",

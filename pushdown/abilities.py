@@ -7,7 +7,7 @@ breaks it, *remaining* if the engine must still evaluate it. It may be both: the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -60,6 +60,14 @@ class FilterPushDown:
         every = left | {item.index for item in self.accepted}
         if every != set(range(len(every))):
             raise InputError("every filter must be accepted or remaining")
+
+    def with_reasons(self, reasons: Sequence[str | None]) -> FilterPushDown:
+        """Return the answer with the engine's reasons, by index, why filters could not be expressed."""
+        remaining = tuple(
+            replace(item, reason=reasons[item.index] or item.reason) if item.predicate is None else item
+            for item in self.remaining
+        )
+        return FilterPushDown(self.accepted, remaining)
 
     @property
     def guaranteed(self) -> Predicate:
@@ -115,6 +123,17 @@ class SupportsLimitPushDown(Protocol):
 
     def apply_limit(self, limit: int) -> LimitPushDown:
         """Say whether the limit was used, and whether it is guaranteed."""
+
+
+@runtime_checkable
+class SupportsRuntimeFilterPushDown(Protocol):
+    """A source that can skip data by filters that are known only while the query runs."""
+
+    def runtime_filter_columns(self) -> list[str]:
+        """Return the columns, of those that are read, whose values are worth asking for at run time."""
+
+    def apply_runtime_filters(self, filters: Sequence[Predicate]) -> None:
+        """Skip data by filters that nobody evaluates on the rows: rows that fail them may return."""
 
 
 def split_filters(

@@ -11,13 +11,14 @@ from lockgate.pushdown.abilities import (
     SupportsFilterPushDown,
     SupportsLimitPushDown,
     SupportsProjectionPushDown,
+    SupportsRuntimeFilterPushDown,
 )
 from lockgate.pushdown.arrow import to_arrow_expression
 from lockgate.pushdown.predicates import Predicate, all_of
 
 
 class PushDownConformance:
-    """Tests for sources that take over filters, columns or a limit.
+    """Tests for sources that take over filters, also those of run time, columns or a limit.
 
     Implement `source`, `read` and `filters`. A test for an ability that the source lacks passes without
     asking anything; at least one ability is required.
@@ -37,7 +38,12 @@ class PushDownConformance:
 
     def test_the_source_has_an_ability(self) -> None:
         """A source without any ability takes over nothing."""
-        abilities = (SupportsFilterPushDown, SupportsProjectionPushDown, SupportsLimitPushDown)
+        abilities = (
+            SupportsFilterPushDown,
+            SupportsProjectionPushDown,
+            SupportsLimitPushDown,
+            SupportsRuntimeFilterPushDown,
+        )
         assert isinstance(self.source(), abilities)
 
     def test_every_filter_is_answered(self) -> None:
@@ -63,6 +69,16 @@ class PushDownConformance:
             assert _matching(found, answer.guaranteed) == found.num_rows, filters
             wanted = all_of(*filters)
             assert _matching(found, wanted) == _matching(every, wanted), filters
+
+    def test_filters_of_run_time_lose_no_row_that_passes(self) -> None:
+        """Filters that come late only leave out rows that fail them."""
+        wanted = all_of(*self.filters())
+        every = self.read(self.source())
+        source = self.source()
+        if isinstance(source, SupportsRuntimeFilterPushDown):
+            assert set(source.runtime_filter_columns()) <= set(every.column_names)
+            source.apply_runtime_filters(self.filters())
+            assert _matching(self.read(source), wanted) == _matching(every, wanted)
 
     def test_the_columns_that_were_promised_come(self) -> None:
         """A projection returns the columns it names, and refuses unknown ones."""

@@ -12,7 +12,7 @@ import pytest
 
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store.merge.merge import RowKind
-from lockgate.framework.store.scan import scan
+from lockgate.framework.store.scan import table_scan
 from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.pushdown import AlwaysTrue, Predicate, col
 
@@ -114,7 +114,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[ScanPlan]:
             found.append(plan)
         return plan
 
-    monkeypatch.setattr(scan, "plan_scan", noting)
+    monkeypatch.setattr(table_scan, "plan_scan", noting)
     return found
 
 

@@ -33,7 +33,10 @@ from lockgate.framework.spark.operations import writes as write_operations
 from lockgate.framework.spark.operations.context import Context
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.replace import Replacement
+    from lockgate.framework.store.scan.request import ReadRequest
+    from lockgate.framework.store.scan.source import ScanSource, SourceMaker
 
 Handler = Callable[[Any, Any], object]
 
@@ -60,10 +63,12 @@ _OWN: dict[str, Handler] = {
 class Dispatcher:
     """Answers the connector, for all sessions of this process.
 
-    Questions come by several threads at a time; nothing here is bound to one.
+    Questions come by several threads at a time; nothing here is bound to one. `source` begins the scan of a
+    table, of which operations know no more than its abilities.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source: SourceMaker | None = None) -> None:
+        self.source = source or _scan_of
         self.scopes = KeyScopes()
         self.catalogs = Catalogs(self.scopes)
         self.reports = ScanReports()
@@ -114,6 +119,13 @@ class Dispatcher:
         if fault is not None:
             raise BridgeError(f"the connector's question {operation!r} is not as declared: {fault}")
         return handler
+
+
+def _scan_of(table: TableHandle, request: ReadRequest) -> ScanSource:
+    """Begin a scan of a table; Spark packs splits itself, so what is merged is kept apart for it."""
+    from lockgate.framework.store.scan.table_scan import TableScan
+
+    return TableScan(table, request, merge_apart=True)
 
 
 def _operation(name: str) -> Handler:

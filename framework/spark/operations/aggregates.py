@@ -16,7 +16,7 @@ from lockgate.framework.spark.operations.scans import selected_by
 from lockgate.framework.spark.operations.system_tables import view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
 from lockgate.framework.types import BIGINT, DataField, DataType, to_spark_json, value_to_json
-from lockgate.pushdown import Aggregate, Function, Predicate, all_of, describe_json, from_json
+from lockgate.pushdown import Aggregate, Function, describe_json, from_json
 
 if TYPE_CHECKING:
     from lockgate.framework.store.scan.aggregates import AggregateAnswer
@@ -60,7 +60,6 @@ def _answer(
     context: Context, table: Table, request: AggregatesRequest
 ) -> tuple[tuple[tuple[str, str], ...], AggregateAnswer | None]:
     """Return what is said of each aggregate, and the answer; None if the question cannot be expressed."""
-    from lockgate.framework.store.scan.aggregates import answer_aggregates
     from lockgate.framework.store.scan.request import ReadRequest
 
     group_by = _paths(request["group_by"])
@@ -80,18 +79,15 @@ def _answer(
         reason = "remains because a range of snapshots is read"
         return tuple((str(each), reason) for each in supported), None
     wanted = ReadRequest(
-        columns=(),
-        predicate=_joined(filters),
         snapshot_id=selected.snapshot_id,
         own_schema=False,
         read_optimized=view_of(request["name"]) == "ro",
     )
-    answer = answer_aggregates(table, supported, group_by, wanted)
+    source = context.source(table, wanted)
+    source.apply_filters(filters)
+    source.apply_aggregates(supported, group_by)
+    answer = source.aggregates()
     return answer.report.aggregates, answer
-
-
-def _joined(filters: list[Predicate | None]) -> Predicate:
-    return all_of(*(item for item in filters if item is not None))
 
 
 def _paths(nodes: list[dict[str, Any]]) -> list[tuple[str, ...]] | None:

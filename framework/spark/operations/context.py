@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.bridge.sessions import Asker
     from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.replace import Replacement
+    from lockgate.framework.store.scan.request import ReadRequest
+    from lockgate.framework.store.scan.source import ScanSource
     from lockgate.framework.store.table import Table
 
 
@@ -119,6 +122,12 @@ class Context:
                 "recreate the DataFrame or restart the stream"
             )
         return table if schema_id is None else table.with_schema(schema_id)
+
+    def source(self, table: TableHandle, request: ReadRequest | None = None) -> ScanSource:
+        """Begin a scan of a table, by default of all its rows."""
+        from lockgate.framework.store.scan.request import ReadRequest
+
+        return self.dispatcher.source(table, request or ReadRequest())
 
     def replacement(self) -> Replacement:
         """Return the table to come that the request is about; NotFoundError if it was made or given up."""

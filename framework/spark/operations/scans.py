@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
@@ -36,7 +37,6 @@ from lockgate.pushdown import (
     all_of,
     columns_of,
     describe,
-    describe_json,
     from_json,
     reason_unsupported,
 )
@@ -44,6 +44,7 @@ from lockgate.pushdown import (
 if TYPE_CHECKING:
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Selection
+    from lockgate.framework.store.scan.source import ScanSource
     from lockgate.framework.store.table import Table
 
 # Paimon's: data files keep keys in their value columns only.
@@ -58,13 +59,9 @@ _SAME_BROADCAST = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnl
 
 def filters(context: Context, request: FiltersRequest) -> FiltersAnswer:
     """Say by index which filters are accepted and which remain."""
-    from lockgate.framework.store.scan.table_scan import TableScan
-
-    pushed = TableScan(context.table()).apply_filters(
-        [from_json(item) for item in request["filters"]],
-        [reason_unsupported(item) for item in request["filters"]],
-        [describe_json(item) for item in request["filters"]],
-    )
+    offered = request["filters"]
+    pushed = context.source(context.table()).apply_filters([from_json(item) for item in offered])
+    pushed = pushed.with_reasons([reason_unsupported(item) for item in offered])
     context.dispatcher.reports.remember_filters(request["scan_id"], pushed, request["texts"])
     return {
         "accepted": [item.index for item in pushed.accepted],
@@ -76,14 +73,12 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     """Choose the files of a scan."""
     started = time.monotonic()
     table = context.table()
-    pushed, late = _parsed(request["filters"]), _parsed(request["runtime_filters"])
-    needed = {*request["columns"], *(path[0] for path in columns_of(all_of(pushed, late)))}
+    offered = _parsed((*request["filters"], *request["runtime_filters"]))
+    needed = {*request["columns"], *(path[0] for path in columns_of(offered))}
     is_strict = request["strict"]
     if not is_strict:
         _warn_of_masks(table, needed)
-    if late != AlwaysTrue() and _drops_late_failures(context, request):
-        pushed, late = all_of(pushed, late), AlwaysTrue()
-    planned = _plan(context, table, pushed, late, request)
+    planned = _plan(context, table, needed, request)
     if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
@@ -105,9 +100,7 @@ def _estimates(planned: ScanPlan, columns: Sequence[str]) -> dict[str, dict[str,
 
 def selective(context: Context, request: SelectiveRequest) -> list[str]:
     """Return the columns by whose values, known only at run time, files are worth leaving out."""
-    from lockgate.framework.store.scan.file_layout import selective_columns
     from lockgate.framework.store.scan.request import ReadRequest
-    from lockgate.framework.store.scan.scan import files_of
 
     table = context.table()
     if (
@@ -122,8 +115,7 @@ def selective(context: Context, request: SelectiveRequest) -> list[str]:
         snapshot_id=None if selected.between else selected.snapshot_id,
         between=selected.between,
     )
-    snapshot = wanted.snapshot(table)
-    return selective_columns(table, files_of(table, snapshot, selected.between), request["columns"])
+    return context.source(table, wanted).runtime_filter_columns()
 
 
 def _split_sizes(sizes: Mapping[str, int | None]) -> SplitSizes:
@@ -154,52 +146,52 @@ def _bucketing(planned: ScanPlan) -> BucketingJson | None:
 
 
 def _plan(
-    context: Context, table: Table, predicate: Predicate, late: Predicate, request: PlanRequest
+    context: Context, table: Table, needed: AbstractSet[str], request: PlanRequest
 ) -> ScanPlan:
-    from lockgate.framework.store.handle import read_branch
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
-    from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 
-    properties = request["properties"]
-    selected = selected_by(context, table, request, properties)
-    snapshot_id = None if selected.between else selected.snapshot_id
-    order, limit = _order(table, request), request["limit"]
-    granted = _granted(context, table, all_of(predicate, late), request)
-    if request["order"] and not order:
-        limit = None  # sorted by something that no column's statistics order: every row may come first
-    wanted = ReadRequest(
-        columns=tuple(request["columns"]),
-        predicate=predicate,
-        snapshot_id=snapshot_id,
-        between=selected.between,
-        limit=limit,
-        order=order,
-        strict=request["strict"],
-        own_schema=False,
-        read_optimized=view_of(request["name"]) == "ro",
-        decided=granted,
-    )
-    if snapshot_id == 0 and read_branch(table.schema) is None:
-        wanted.resolve(table)
-        empty = ScanReport(str(table.identifier), None, all_columns=table.schema.field_names)
-        return ScanPlan(None, table.schema, (), empty, schemas={table.schema.id: table.schema})
-    planned = plan_scan(
+    selected = selected_by(context, table, request, request["properties"])
+    late = [each for each in map(from_json, request["runtime_filters"]) if each is not None]
+    drops = bool(late) and _drops_late_failures(context, request)
+    source = context.source(
         table,
-        wanted,
-        push_down=context.dispatcher.reports.filters(request["scan_id"]).pushed,
-        late=late,
-        merge_apart=True,
+        ReadRequest(
+            predicate=all_of(*late) if drops else AlwaysTrue(),
+            snapshot_id=None if selected.between else selected.snapshot_id,
+            between=selected.between,
+            strict=request["strict"],
+            own_schema=False,
+            read_optimized=view_of(request["name"]) == "ro",
+            decided=_granted(context, table, needed, request),
+        ),
     )
+    source.apply_filters([from_json(item) for item in request["filters"]])
+    source.apply_runtime_filters([] if drops else late)
+    source.apply_projection([(name,) for name in request["columns"]])
+    _cut(source, _order(table, request), request)
+    planned = source.plan()
     # Executors read what is stored: nothing there leaves out rows or puts on masks.
     require_unrestricted(table, planned.decision, "a scan by Spark")
     return planned
 
 
-def _granted(context: Context, table: Table, predicate: Predicate, request: PlanRequest) -> Decision | None:
+def _cut(source: ScanSource, order: tuple[SortKey, ...], request: PlanRequest) -> None:
+    """Offer the limit, with the order that rows come in; what no statistics order may put every row first."""
+    limit = request["limit"]
+    if limit is None:
+        return
+    if order:
+        source.apply_top_n(order, limit)
+    elif not request["order"]:
+        source.apply_limit(limit)
+
+
+def _granted(
+    context: Context, table: Table, needed: AbstractSet[str], request: PlanRequest
+) -> Decision | None:
     """Return the decision of a scan whose plan puts on row filter and masks; None if there is none yet."""
     if request["grant"] is None or not plugins().decides_access():
         return None
-    needed = {*request["columns"], *(path[0] for path in columns_of(predicate))}
     check_grant(context, table, needed & {*table.schema.field_names}, request["grant"])
     return ALLOWED
 

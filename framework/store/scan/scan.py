@@ -104,16 +104,12 @@ class ScanPlan:
 
 
 def apply_filters(
-    table: TableHandle,
-    filters: Sequence[Predicate | None],
-    reasons: Sequence[str | None] = (),
-    texts: Sequence[str] = (),
+    table: TableHandle, filters: Sequence[Predicate | None]
 ) -> FilterPushDown:
     """Say which filters a scan of `table` guarantees and which remain, with the reason.
 
     Filters that read only partition columns are guaranteed; others that fit the schema skip files and remain.
-    None stands for a filter that could not be expressed; `reasons` says why and `texts` what it was, by
-    index.
+    None stands for a filter that could not be expressed.
     """
     schema = table.schema
     return split_filters(
@@ -121,8 +117,6 @@ def apply_filters(
         schema.arrow_schema,
         guaranteed=lambda predicate: reads_only(predicate, schema.partition_keys),
         why_remaining=lambda predicate: _why_remaining(predicate, schema),
-        inexpressible=reasons,
-        texts=texts,
     )
 
 

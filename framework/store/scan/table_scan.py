@@ -1,17 +1,20 @@
-"""One scan of a table in the making, as `lockgate.pushdown` describes sources: it is asked, then planned."""
+"""The scan of a table in the making, as `lockgate.pushdown` describes sources: it is asked, then planned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lockgate.errors import InputError
 from lockgate.framework.store.handle import TableHandle
-from lockgate.framework.store.scan.aggregates import answer_aggregates
+from lockgate.framework.store.scan.aggregates import AggregateAnswer, answer_aggregates
+from lockgate.framework.store.scan.file_layout import selective_columns
 from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.scan import ScanPlan, apply_filters, plan_scan
+from lockgate.framework.store.scan.scan import ScanPlan, apply_filters, files_of, plan_scan
 from lockgate.pushdown import (
     Aggregate,
     AggregatePushDown,
+    AlwaysTrue,
     FieldPath,
     FilterPushDown,
     LimitPushDown,
@@ -27,22 +30,23 @@ from lockgate.pushdown import (
 class TableScan:
     """A scan that takes over what it is asked to; `plan` says which files are left to read.
 
-    Begins from `request`, by default all rows of the newest snapshot. Raises as `ReadRequest.resolve`.
+    Begins from `request`, by default all rows of the newest snapshot. With `merge_apart` files whose rows are
+    merged share no split with others. Raises as `ReadRequest.resolve`.
     """
 
-    def __init__(self, table: TableHandle, request: ReadRequest | None = None) -> None:
+    def __init__(
+        self, table: TableHandle, request: ReadRequest | None = None, *, merge_apart: bool = False
+    ) -> None:
         self._table = table
+        self._merge_apart = merge_apart
         self._filters: FilterPushDown | None = None
+        self._late: Predicate = AlwaysTrue()
+        self._aggregates: AggregateAnswer | None = None
         self.request = request or ReadRequest()
 
-    def apply_filters(
-        self,
-        filters: Sequence[Predicate | None],
-        reasons: Sequence[str | None] = (),
-        texts: Sequence[str] = (),
-    ) -> FilterPushDown:
-        """Say which filters are guaranteed and which remain; `reasons` and `texts` as in `apply_filters`."""
-        answer = apply_filters(self._table, filters, reasons, texts)
+    def apply_filters(self, filters: Sequence[Predicate | None]) -> FilterPushDown:
+        """Say which filters are guaranteed and which remain; None stands for one that cannot be expressed."""
+        answer = apply_filters(self._table, filters)
         pushed = all_of(self.request.predicate, answer.pushed)
         self._filters, self.request = answer, replace(self.request, predicate=pushed)
         return answer
@@ -78,8 +82,33 @@ class TableScan:
     ) -> AggregatePushDown:
         """Say which aggregates metadata answers exactly, and why not the others."""
         request = replace(self.request, columns=(), order=(), limit=None)
-        return answer_aggregates(self._table, aggregates, group_by, request).push_down
+        self._aggregates = answer_aggregates(self._table, aggregates, group_by, request)
+        return self._aggregates.push_down
+
+    def aggregates(self) -> AggregateAnswer:
+        """Return what metadata answers of the aggregates that were applied; InputError if none were."""
+        if self._aggregates is None:
+            raise InputError("no aggregates were asked for: call apply_aggregates before aggregates")
+        return self._aggregates
+
+    def runtime_filter_columns(self) -> list[str]:
+        """Return the columns by whose single values the scan leaves out many of its files."""
+        files = files_of(self._table, self.request.snapshot(self._table), self.request.between)
+        names = self.request.columns
+        return selective_columns(
+            self._table, files, self._table.schema.field_names if names is None else names
+        )
+
+    def apply_runtime_filters(self, filters: Sequence[Predicate]) -> None:
+        """Leave out files by filters that nobody evaluates on the rows; see `late_filters`."""
+        self._late = all_of(self._late, *filters)
 
     def plan(self) -> ScanPlan:
         """Return the files to read, of which `Table.read` makes rows."""
-        return plan_scan(self._table, self.request, push_down=self._filters)
+        return plan_scan(
+            self._table,
+            self.request,
+            push_down=self._filters,
+            late=self._late,
+            merge_apart=self._merge_apart,
+        )
