@@ -53,14 +53,14 @@ def test_delete_rewrites_only_the_files_with_such_rows(lake: Lake, spark: SparkS
     assert [row[0] for row in rows(spark, events)] == [1, 2, 4, 5, 6]
     assert len(before.keys() & after.keys()) == 2
     assert sorted(after.values()) == [1, 2, 2]
-    assert loaded(lake, events).latest_snapshot().commit_kind.value == "OVERWRITE"  # type: ignore[union-attr]
+    assert loaded(lake, events).latest_snapshot().commit_kind.value == "OVERWRITE"  # type: ignore[union-attr]  # there is one
     # An older snapshot still has what it had.
     assert spark.sql(f"SELECT * FROM {events} VERSION AS OF 3").count() == 6
 
 
 def test_delete_without_such_rows_commits_nothing(lake: Lake, spark: SparkSession, events: str) -> None:
     spark.sql(f"DELETE FROM {events} WHERE name = 'nobody'")
-    assert loaded(lake, events).latest_snapshot().id == 3  # type: ignore[union-attr]
+    assert loaded(lake, events).latest_snapshot().id == 3  # type: ignore[union-attr]  # there is one
 
 
 def test_delete_of_all_rows_of_a_file_leaves_no_file(lake: Lake, spark: SparkSession, events: str) -> None:
@@ -191,7 +191,7 @@ def test_encrypted_columns_need_their_keys(
     for statement in ("DELETE FROM {} WHERE id = 1", "UPDATE {} SET id = 5 WHERE id = 1"):
         with pytest.raises(AnalysisException, match="pii"):
             spark.sql(statement.format(f"files_without.{name}"))
-    assert lake.catalog.load_table(name).latest_snapshot().id == 1  # type: ignore[union-attr]
+    assert lake.catalog.load_table(name).latest_snapshot().id == 1  # type: ignore[union-attr]  # there is one
     spark.sql(f"UPDATE files_with.{name} SET id = 5 WHERE ssn = 'one'")
     assert rows(spark, f"files_with.{name}") == [(2, "two"), (5, "one")]
     assert {row[1] for row in rows(spark, f"files_without.{name}")} == {None}

@@ -29,7 +29,7 @@ def run(code: str, *arguments: str) -> str:
 
 
 def test_the_jar_tells_its_version(spark: SparkSession) -> None:
-    bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]
+    bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]  # the session is no remote one
     assert bridge.version() == VERSION
     assert bridge.protocol() == BRIDGE_PROTOCOL
     assert bridge.isAttached()
@@ -48,7 +48,7 @@ def test_another_jar_is_refused(version: str, protocol: int) -> None:
 
 
 def test_java_refuses_another_package(spark: SparkSession) -> None:
-    bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]
+    bridge = spark.sparkContext._jvm.io.lockgate.spark.bridge.Bridge  # type: ignore[union-attr]  # the session is no remote one
     assert VERSION in bridge.register("/nowhere", "", "9.9.9", BRIDGE_PROTOCOL)
     assert bridge.isAttached()
 

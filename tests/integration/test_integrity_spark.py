@@ -82,7 +82,7 @@ class Reader:
         read = conformance.read(
             self._spark._jsparkSession, self._type, self._type, json.dumps(answer("scan.plan", plan))
         )
-        return json.loads(read)  # type: ignore[no-any-return]
+        return json.loads(read)  # type: ignore[no-any-return]  # JSON
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_chosen_and_renamed_columns_and_the_snapshot(
     name = table("planes")
     planes(spark, name)
     stream = flights(spark).withColumnRenamed("tailnum", "plane")
-    joined = lake.lookup_join(  # type: ignore[attr-defined]
+    joined = lake.lookup_join(  # type: ignore[attr-defined]  # a method that a plugin adds
         stream,
         name,
         on={"plane": "tailnum"},

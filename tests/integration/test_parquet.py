@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from exact_rows import exact_rows, in_order
@@ -136,18 +136,18 @@ def test_row_groups_are_left_out(spark: SparkSession, both: tuple[str, str]) -> 
     assert read == [500]
 
 
-def scan_rows(frame: object) -> list[str]:
-    plan = frame._jdf.queryExecution().executedPlan()  # type: ignore[attr-defined]
+def scan_rows(frame: Any) -> list[str]:
+    plan = frame._jdf.queryExecution().executedPlan()
     found: list[str] = []
 
-    def walk(node: object) -> None:
-        if "BatchScan" in node.nodeName():  # type: ignore[attr-defined]
-            found.append(str(node.metrics().apply("numOutputRows").value()))  # type: ignore[attr-defined]
-        if node.getClass().getSimpleName() == "AdaptiveSparkPlanExec":  # type: ignore[attr-defined]
-            walk(node.finalPhysicalPlan())  # type: ignore[attr-defined]
-        if node.getClass().getSimpleName().endswith("QueryStageExec"):  # type: ignore[attr-defined]
-            walk(node.plan())  # type: ignore[attr-defined]
-        children = node.children()  # type: ignore[attr-defined]
+    def walk(node: Any) -> None:
+        if "BatchScan" in node.nodeName():
+            found.append(str(node.metrics().apply("numOutputRows").value()))
+        if node.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+            walk(node.finalPhysicalPlan())
+        if node.getClass().getSimpleName().endswith("QueryStageExec"):
+            walk(node.plan())
+        children = node.children()
         for number in range(children.size()):
             walk(children.apply(number))
 

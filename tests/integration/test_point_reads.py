@@ -39,7 +39,7 @@ def collected(spark: SparkSession, frame: DataFrame) -> tuple[list[str], int]:
         found = rows(frame)
         return found, len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # None takes the property away
 
 
 def rows(frame: DataFrame) -> list[str]:

@@ -97,7 +97,7 @@ def _spy_on_writes(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     def begin(context: object, request: dict[str, object]) -> object:
         begun.append(request)
-        return write_operations.OPERATIONS["write.begin"](context, request)  # type: ignore[arg-type]
+        return write_operations.OPERATIONS["write.begin"](context, request)  # type: ignore[arg-type]  # a request of its message
 
     monkeypatch.setitem(dispatcher._OWN, "write.begin", begin)
     return begun

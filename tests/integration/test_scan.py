@@ -198,7 +198,7 @@ def test_long_messages_go_through_files(
 
     server = gateway._server
     assert isinstance(server, BridgeServer)
-    python = spark._jvm.io.lockgate.spark.bridge.Bridge.python()  # type: ignore[union-attr]
+    python = spark._jvm.io.lockgate.spark.bridge.Bridge.python()  # type: ignore[union-attr]  # the session is no remote one
     monkeypatch.setattr(transport, "LARGEST_FRAME", 300)
     python.limitFrames(100)
     try:

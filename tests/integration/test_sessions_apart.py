@@ -190,7 +190,7 @@ UNWRAP = {"name": "pii", "version": 0, "algorithm": "AES_CTR_128", "encrypted": 
 def scope_of(lake: Lake) -> str:
     from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
-    return dispatcher().scopes.register(lake.catalog.load_table("db.t").keys)  # type: ignore[arg-type]
+    return dispatcher().scopes.register(lake.catalog.load_table("db.t").keys)  # type: ignore[arg-type]  # the table has keys
 
 
 def test_executors_are_answered_about_keys(mine: Lake, executor: Callable[..., dict[str, Any]]) -> None:

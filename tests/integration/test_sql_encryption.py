@@ -224,7 +224,7 @@ def test_no_key_in_confs_plans_or_event_log(
     assert str(key_file) in confs
     assert_no_key(confs.encode(), keys, "confs")
     plans = frame._jdf.queryExecution().toString() + frame._jdf.queryExecution().explainString(
-        spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")  # type: ignore[union-attr]
+        spark._jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted")  # type: ignore[union-attr]  # the session is no remote one
     )
     assert "people" in plans
     assert_no_key(plans.encode(), keys, "plans")

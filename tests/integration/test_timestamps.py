@@ -86,7 +86,7 @@ EXPECTED = [[i, _text(wall), instant] for i, (wall, instant) in enumerate([*VALU
 @pytest.fixture
 def in_new_york(spark: SparkSession) -> Iterator[None]:
     """The JVM of all tests is in New York for one of them; the tests below start JVMs in their zones."""
-    zones: Any = spark._jvm.java.util.TimeZone  # type: ignore[union-attr]
+    zones: Any = spark._jvm.java.util.TimeZone  # type: ignore[union-attr]  # the session is no remote one
     before = zones.getDefault()
     zones.setDefault(zones.getTimeZone("America/New_York"))
     yield

@@ -106,7 +106,7 @@ def test_a_key_rolled_while_a_job_runs(lake: Lake, tmp_path: Path, monkeypatch: 
         asked.append(request)
         if len(asked) == 4:
             add_key_version(keys, "pii")
-        return key_operations.OPERATIONS["keys.create"](context, request)  # type: ignore[arg-type]
+        return key_operations.OPERATIONS["keys.create"](context, request)  # type: ignore[arg-type]  # a request of its message
 
     monkeypatch.setitem(dispatcher._OWN, "keys.create", create)
     rows = spark.range(0, 60, 1, 6).selectExpr("id", "concat('s', id) AS ssn")

@@ -119,7 +119,7 @@ class Referee:
         """Return the bucket of each row by each of its columns."""
         out = self._scratch / "buckets.arrow"
         self._run("buckets", self._store(rows), str(out), str(count))
-        return _load(out).to_pydict()  # type: ignore[no-any-return]
+        return _load(out).to_pydict()  # type: ignore[no-any-return]  # pyarrow has no types
 
     def _store(self, rows: pa.Table) -> str:
         path = self._scratch / "rows.arrow"

@@ -76,7 +76,7 @@ def test_a_commit_that_lands_first_keeps_its_files(
         if not landed:
             landed.append(True)
             catalog.load_table("db.t").append(pa.table({"id": [8]}))
-        return plain(*arguments, **options)  # type: ignore[arg-type]
+        return plain(*arguments, **options)  # type: ignore[arg-type]  # passed on as they came
 
     monkeypatch.setattr(CommitFiles, "base_list", base_list)
     done = run("compact_manifest", "db.t")

@@ -85,7 +85,7 @@ def _key_file(path: Path, keys: dict[str, bytes]) -> str:
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
-    return table.read(strict=True).sort_by("id").to_pylist()  # type: ignore[no-any-return]
+    return table.read(strict=True).sort_by("id").to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 def _variants(catalog: Catalog, table: Table) -> set[tuple[str, str, str]]:

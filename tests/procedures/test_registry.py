@@ -41,7 +41,7 @@ CONTEXT = ProcedureContext(catalog=cast(Any, None))
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     plugin = types.ModuleType("echo")
-    plugin.lockgate_procedures = hookimpl(lambda: [Echo(), Wrong()])  # type: ignore[attr-defined]
+    plugin.lockgate_procedures = hookimpl(lambda: [Echo(), Wrong()])  # type: ignore[attr-defined]  # a module made here
     plugins().register(plugin, "echo")
     yield
     plugins().unregister("echo")
@@ -129,7 +129,7 @@ class Bridge:
     """The context of a request, with a catalog that no test here opens."""
 
     spark = None
-    request: dict[str, Any] = {}  # noqa: RUF012
+    request: dict[str, Any] = {}  # noqa: RUF012 - nothing changes it
 
     def catalog(self, name: str) -> Any:
         return None

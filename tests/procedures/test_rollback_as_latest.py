@@ -33,7 +33,7 @@ def create(catalog: Catalog, kind: str) -> Table:
 
 
 def ids(table: Table, **which: int) -> list[int]:
-    return sorted(table.read(**which)["id"].to_pylist())  # type: ignore[arg-type]
+    return sorted(table.read(**which)["id"].to_pylist())  # type: ignore[arg-type]  # keywords of several types
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,7 +91,7 @@ def test_another_commit_lands_first(catalog: Catalog, run: Run, monkeypatch: pyt
 
     def late(*arguments: object, **options: object) -> object:
         table.append(ROWS.slice(1, 1))
-        return commit(*arguments, **options)  # type: ignore[arg-type]
+        return commit(*arguments, **options)  # type: ignore[arg-type]  # keywords of several types
 
     monkeypatch.setattr(restoring, "commit_messages", late)
     with pytest.raises(CommitConflictError, match="while it was restored"):

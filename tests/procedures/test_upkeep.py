@@ -159,7 +159,7 @@ def test_a_tag_names_the_first_snapshot_of_a_time(marked: Table, run: Run, kind:
 def test_a_table_goes_back_to_a_watermark(marked: Table, run: Run) -> None:
     assert counts(run("rollback_to_watermark", "db.t", 2999, dry_run=True))["current_snapshot_id"] == 2
     assert counts(run("rollback_to_watermark", "db.t", 2999))["deleted_snapshots_count"] == 1
-    assert marked.latest_snapshot().id == 2  # type: ignore[union-attr]
+    assert marked.latest_snapshot().id == 2  # type: ignore[union-attr]  # there is one
     with pytest.raises(SnapshotNotFoundError, match="watermark 999"):
         run("rollback_to_watermark", "db.t", 999)
 

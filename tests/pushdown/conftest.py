@@ -72,7 +72,7 @@ def _comparisons(draw: Callable[..., object]) -> Predicate:
     if op in (Op.IS_NULL, Op.IS_NOT_NULL):
         return Comparison(op, (name,))
     count = draw(st.integers(0, 4)) if op is Op.IN else 1
-    return Comparison(op, (name,), tuple(draw(_literals(name)) for _ in range(count)))  # type: ignore[call-overload]
+    return Comparison(op, (name,), tuple(draw(_literals(name)) for _ in range(count)))  # type: ignore[call-overload]  # one operator of many
 
 
 def _predicates() -> st.SearchStrategy[Predicate]:

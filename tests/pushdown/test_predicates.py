@@ -77,7 +77,7 @@ def test_a_predicate_in_an_if_is_refused() -> None:
         ),
         (col("f") == float("nan"), "f = DOUBLE 'nan'"),
         (col("y") == b"\x01\xff", "y = X'01FF'"),
-        (col("b") == True, "b = TRUE"),  # noqa: E712
+        (col("b") == True, "b = TRUE"),  # noqa: E712 - a predicate, not a truth
         (col("c") <= Decimal("1.50"), "c <= 1.50"),
         (AlwaysFalse(), "FALSE"),
         (And(()), "TRUE"),
@@ -193,7 +193,7 @@ def test_a_fraction_against_any_number(
         # The double 111.321 is a little below the decimal, so it does pass `< 111.321` exactly.
         expected = [*expected, 111.321] if Decimal("111.321") > 111.321 else expected
     if pa.types.is_decimal(kind) and literal == 111.321 and isinstance(literal, float):
-        expected = [value for value in values if value < 111.321]  # type: ignore[operator]
+        expected = [value for value in values if value < 111.321]  # type: ignore[operator]  # floats, by the parameters
     table = pa.table({"f": pa.array(values, kind)})
     assert filter_table(table, col("f") < literal)["f"].to_pylist() == expected
 

@@ -45,7 +45,7 @@ def order_key(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return (3 if math.isnan(value) else 2 if value > 0 else 0, 0)
     try:
-        return (1, Fraction(value))  # type: ignore[arg-type]
+        return (1, Fraction(value))  # type: ignore[arg-type]  # other types raise TypeError
     except TypeError:
         return value
 

@@ -30,7 +30,7 @@ STATISTICS = {("i",): INTS, ("s",): TEXTS, ("n",): NULLS, ("f",): FLOATS}
         (col("i") > 20, False),
         (~(col("i") <= 20), False),
         (col("i").is_null(), False),
-        (col("i") == None, False),  # noqa: E711
+        (col("i") == None, False),  # noqa: E711 - a predicate, not a question about None
         (col("i").eq_null_safe(None), False),
         (col("i") == "x", True),  # cannot be compared, so nothing is known
         (col("s").starts_with("ab"), True),

@@ -40,7 +40,7 @@ def tags_of(said: Said) -> Said | None:
     for enricher in definition.get("contextEnrichers") or ():
         name = (enricher.get("enricherOptions") or {}).get("serviceTagsFileName")
         if name:
-            return load(ROOT / name.lstrip("/"))  # type: ignore[no-any-return]
+            return load(ROOT / name.lstrip("/"))  # type: ignore[no-any-return]  # JSON
     return None
 
 

@@ -4,6 +4,8 @@ A request through boto3 and moto costs 5 ms. Tests that break off at every one o
 this client instead; `tests/framework/io/test_s3_memory.py` holds its answers to those of boto3 and moto.
 """
 
+# ruff: noqa: N803 - boto3's names of arguments
+
 from __future__ import annotations
 
 import hashlib
@@ -35,7 +37,7 @@ class MemoryClient:
 
     # --- objects ---------------------------------------------------------------------------------
 
-    def get_object(self, Bucket: str, Key: str, Range: str | None = None) -> dict[str, Any]:  # noqa: N803
+    def get_object(self, Bucket: str, Key: str, Range: str | None = None) -> dict[str, Any]:
         found = self._find("GetObject", "NoSuchKey", Bucket, Key)
         if Range is None or not found.data:  # moto answers with the whole of an empty object
             return {"Body": io.BytesIO(found.data), "ContentLength": len(found.data)}
@@ -49,7 +51,7 @@ class MemoryClient:
             "ContentRange": f"bytes {start}-{end - 1}/{total}",
         }
 
-    def head_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+    def head_object(self, Bucket: str, Key: str) -> dict[str, Any]:
         found = self._find("HeadObject", "404", Bucket, Key)
         return {
             "ContentLength": len(found.data),
@@ -59,21 +61,21 @@ class MemoryClient:
 
     def put_object(
         self,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        Body: bytes,  # noqa: N803
-        Metadata: dict[str, str] | None = None,  # noqa: N803
-        IfNoneMatch: str | None = None,  # noqa: N803
+        Bucket: str,
+        Key: str,
+        Body: bytes,
+        Metadata: dict[str, str] | None = None,
+        IfNoneMatch: str | None = None,
     ) -> dict[str, Any]:
         self._refuse_existing("PutObject", Bucket, Key, IfNoneMatch)
         self._objects[Bucket, Key] = _Object(bytes(Body), dict(Metadata or {}))
         return {"ETag": _tag(Body)}
 
-    def delete_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+    def delete_object(self, Bucket: str, Key: str) -> dict[str, Any]:
         self._objects.pop((Bucket, Key), None)
         return {}
 
-    def delete_objects(self, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
+    def delete_objects(self, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:
         for each in Delete["Objects"]:
             self._objects.pop((Bucket, each["Key"]), None)
         return {}
@@ -82,10 +84,10 @@ class MemoryClient:
 
     def list_objects_v2(
         self,
-        Bucket: str,  # noqa: N803
-        Prefix: str = "",  # noqa: N803
-        Delimiter: str = "",  # noqa: N803
-        MaxKeys: int = 1000,  # noqa: N803
+        Bucket: str,
+        Prefix: str = "",
+        Delimiter: str = "",
+        MaxKeys: int = 1000,
     ) -> dict[str, Any]:
         return next(self._pages(Bucket, Prefix, Delimiter, MaxKeys))
 
@@ -121,9 +123,9 @@ class MemoryClient:
 
     def create_multipart_upload(
         self,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        Metadata: dict[str, str] | None = None,  # noqa: N803
+        Bucket: str,
+        Key: str,
+        Metadata: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         upload = uuid.uuid4().hex
         self._uploads[upload] = dict(Metadata or {}), {}
@@ -131,11 +133,11 @@ class MemoryClient:
 
     def upload_part(
         self,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        UploadId: str,  # noqa: N803
-        PartNumber: int,  # noqa: N803
-        Body: bytes,  # noqa: N803
+        Bucket: str,
+        Key: str,
+        UploadId: str,
+        PartNumber: int,
+        Body: bytes,
     ) -> dict[str, Any]:
         if UploadId not in self._uploads:
             raise _error("UploadPart", "NoSuchUpload")
@@ -144,11 +146,11 @@ class MemoryClient:
 
     def complete_multipart_upload(
         self,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        UploadId: str,  # noqa: N803
-        MultipartUpload: dict[str, Any],  # noqa: N803
-        IfNoneMatch: str | None = None,  # noqa: N803
+        Bucket: str,
+        Key: str,
+        UploadId: str,
+        MultipartUpload: dict[str, Any],
+        IfNoneMatch: str | None = None,
     ) -> dict[str, Any]:
         self._refuse_existing("CompleteMultipartUpload", Bucket, Key, IfNoneMatch)
         if UploadId not in self._uploads:
@@ -158,7 +160,7 @@ class MemoryClient:
         self._objects[Bucket, Key] = _Object(data, metadata)
         return {"ETag": _tag(data)}
 
-    def abort_multipart_upload(self, Bucket: str, Key: str, UploadId: str) -> dict[str, Any]:  # noqa: N803
+    def abort_multipart_upload(self, Bucket: str, Key: str, UploadId: str) -> dict[str, Any]:
         if self._uploads.pop(UploadId, None) is None:
             raise _error("AbortMultipartUpload", "NoSuchUpload")
         return {}
@@ -180,7 +182,7 @@ class _Pages:
     def __init__(self, client: MemoryClient) -> None:
         self._client = client
 
-    def paginate(self, Bucket: str, Prefix: str = "", Delimiter: str = "") -> Iterator[dict[str, Any]]:  # noqa: N803
+    def paginate(self, Bucket: str, Prefix: str = "", Delimiter: str = "") -> Iterator[dict[str, Any]]:
         return self._client._pages(Bucket, Prefix, Delimiter, 1000)
 
 

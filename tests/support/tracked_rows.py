@@ -50,7 +50,7 @@ def _commit(table: Table, rows: pa.Table, form: str, file: DataFileMeta, ids: li
     if form == "orc":
         write_table(rows, path)
     else:
-        pq.write_table(rows, path)  # type: ignore[no-untyped-call]
+        pq.write_table(rows, path)  # type: ignore[no-untyped-call]  # pyarrow has no types
     meta = replace(
         file,
         file_name=path.name,

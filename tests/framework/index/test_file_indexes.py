@@ -247,7 +247,7 @@ def test_system_table(catalog: Catalog) -> None:
 
     table = make(catalog, ALL | BESIDE)
     fill(table, 2)
-    found = FileIndexTable().rows(None, table, {}, {}).to_pylist()  # type: ignore[arg-type]
+    found = FileIndexTable().rows(None, table, {}, {}).to_pylist()  # type: ignore[arg-type]  # it asks nothing of its context
     assert len(found) == 10
     assert {row["index_file"] for row in found} == {
         name for file in files(table) for name in file.extra_files

@@ -164,7 +164,7 @@ def test_cases_in_java(java: list[str], base: Path) -> None:
         f"{case['do']}\t{base / str(number) / case['path']}\n" for number, case in enumerate(cases)
     )
     user = {"user": ME, "group": ME} if IS_ROOT else {}
-    done = subprocess.run(java, input=asked, capture_output=True, text=True, timeout=60, check=True, **user)  # type: ignore[call-overload]
+    done = subprocess.run(java, input=asked, capture_output=True, text=True, timeout=60, check=True, **user)  # type: ignore[call-overload]  # user and group, or neither
     answers = done.stdout.splitlines()
     assert len(answers) == len(cases)
     for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):

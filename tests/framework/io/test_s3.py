@@ -37,7 +37,7 @@ def test_of_many_creators_of_an_object_exactly_one_wins(s3: S3Server, bucket: st
     with ThreadPoolExecutor(4) as pool:
         for prize in range(5):
             place = f"{bucket}/prize-{prize}"
-            won = list(pool.map(lambda number: create(s3.options(), place, number), range(4)))  # noqa: B023
+            won = list(pool.map(lambda number: create(s3.options(), place, number), range(4)))  # noqa: B023 - called at once
             assert sum(won) == 1
             content = resolve(f"s3://{place}", s3.options())[0].read_bytes(place)
             assert content == str(won.index(True)).encode() * 1000
@@ -159,9 +159,9 @@ def test_reading_by_ranges(files: S3FileSystem, s3: S3Server, bucket: str) -> No
     files.write_new(path, data)
     s3.requests.clear()
     with files.open_input(path) as file:
-        assert file.read_at(2 * TAIL + 5, 100) == data[2 * TAIL + 5 : 2 * TAIL + 105]  # type: ignore[attr-defined]
+        assert file.read_at(2 * TAIL + 5, 100) == data[2 * TAIL + 5 : 2 * TAIL + 105]  # type: ignore[attr-defined]  # a file in S3 has more than the protocol
         assert len(s3.requests) == 1
-        assert file.read_many([(0, 10), (TAIL, 20)]) == [data[:10], data[TAIL : TAIL + 20]]  # type: ignore[attr-defined]
+        assert file.read_many([(0, 10), (TAIL, 20)]) == [data[:10], data[TAIL : TAIL + 20]]  # type: ignore[attr-defined]  # a file in S3 has more than the protocol
         assert len(s3.requests) == 3
         assert file.seek(-10, io.SEEK_END) == len(data) - 10
         assert file.read(100) == data[-10:]
@@ -171,7 +171,7 @@ def test_reading_by_ranges(files: S3FileSystem, s3: S3Server, bucket: str) -> No
         assert len(s3.requests) == 4
     files.write_new(f"{bucket}/empty", b"")
     with files.open_input(f"{bucket}/empty") as file:
-        assert (file.read(), file.size) == (b"", 0)  # type: ignore[attr-defined]
+        assert (file.read(), file.size) == (b"", 0)  # type: ignore[attr-defined]  # a file in S3 has more than the protocol
 
 
 def test_more_objects_than_one_page(files: S3FileSystem, bucket: str) -> None:

@@ -85,7 +85,7 @@ def test_each_request_is_answered_alike(clients: list[Any], bucket: str) -> None
                 return {"ETag": [told(page) for page in pages]}
             return getattr(client, name)(Bucket=bucket, **request)
 
-        real, memory = (outcome(lambda client=client: ask(client)) for client in clients)  # type: ignore[misc]
+        real, memory = (outcome(lambda client=client: ask(client)) for client in clients)  # type: ignore[misc]  # of the loop
         assert memory == real, (name, request)
 
 

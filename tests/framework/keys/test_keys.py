@@ -178,7 +178,7 @@ def test_specs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert provider_from(memory) is memory
     assert memory.spec is None
     with pytest.raises(InputError, match="not a int"):
-        provider_from(3)  # type: ignore[arg-type]
+        provider_from(3)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(OptionError, match="no key provider has the scheme 'vault'") as caught:
         provider_from("vault://user:password@host")
     assert "password" not in str(caught.value)

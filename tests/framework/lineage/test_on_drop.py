@@ -86,7 +86,7 @@ def test_readers_are_warned_of_by_default(made: Made) -> None:
 
 def test_the_table_goes_before_the_session_and_that_before_the_warehouse(made: Made) -> None:
     catalog = made(**{"on-drop": "allow"})
-    with answering_session({"spark.lockgate.lineage.on-drop": "refuse"}.get):  # type: ignore[arg-type]
+    with answering_session({"spark.lockgate.lineage.on-drop": "refuse"}.get):  # type: ignore[arg-type]  # its default is never asked for
         refused(catalog, lambda: catalog.drop_table("hr.people"))
         catalog.alter_table("hr.people", [SetOption("lineage.on-drop", "allow")])
         with warnings.catch_warnings():

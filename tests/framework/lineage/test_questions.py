@@ -90,7 +90,7 @@ def ends(database: sqlite3.Connection, name: str, direction: str, **options: obj
     """The names of everything that a trace reaches, by default over direct edges."""
     found = find(database, name, "lake")
     options.setdefault("kinds", int(DIRECT))
-    traced = trace(database, found.fields, direction, snapshot=found.snapshot, **options)  # type: ignore[arg-type]
+    traced = trace(database, found.fields, direction, snapshot=found.snapshot, **options)  # type: ignore[arg-type]  # keywords of several types
     far = 1 if direction == "back" else 0
     named = vertices(database, {step[far] for step, _ in traced.steps})
     return {vertex.qualified for vertex in named.values()}

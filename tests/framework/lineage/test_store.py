@@ -30,7 +30,7 @@ def shape(target: str = "copy", source: str = "people", kind: str = "INSERT") ->
 
 
 def run(at: int = NOW, **values: object) -> Run:
-    return dataclasses.replace(Run(at, at + 5, who={"user": "ann"}), **values)  # type: ignore[arg-type]
+    return dataclasses.replace(Run(at, at + 5, who={"user": "ann"}), **values)  # type: ignore[arg-type]  # keywords of several types
 
 
 @pytest.fixture

@@ -168,7 +168,7 @@ def test_what_cannot_be_stored_is_refused(people: pa.Table, keys: MemoryKeyProvi
     with pytest.raises(OptionError, match="no column 'idd'"):
         write_table(people, path, bloom_filter_columns=["idd"])
     with pytest.raises(InputError, match="not to a int"):
-        write_table(people, 3)  # type: ignore[arg-type]
+        write_table(people, 3)  # type: ignore[arg-type]  # wrong on purpose
     assert not path.exists()
     with pytest.raises(InputError, match="the rows have columns"), OrcWriter(path, people.schema) as writer:
         writer.write(people.select(["id"]))

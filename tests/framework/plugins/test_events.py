@@ -58,7 +58,7 @@ def test_events_arrive_in_order_on_another_thread() -> None:
     for number in range(100):
         manager.event(numbered(number))
     assert manager.events.flush()
-    assert [event.version for event, _ in seen] == list(range(100))  # type: ignore[attr-defined]
+    assert [event.version for event, _ in seen] == list(range(100))  # type: ignore[attr-defined]  # the events have one class here
     assert {name for _, name in seen} == {"lockgate-events"}
     assert manager.events.counts().delivered == 100
 
@@ -149,7 +149,7 @@ def test_what_a_replaced_table_goes_through(tmp_path: Path, events: list[Event])
     replacement.publish()
     assert plugins().events.flush()
     assert [type(event).__name__ for event in events] == ["TableChanged", "RowsCommitted", "TableChanged"]
-    assert events[-1].change == "replaced"  # type: ignore[attr-defined]
+    assert events[-1].change == "replaced"  # type: ignore[attr-defined]  # the events have one class here
 
 
 def test_what_a_procedure_says(tmp_path: Path, events: list[Event]) -> None:

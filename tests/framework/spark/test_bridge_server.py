@@ -160,7 +160,7 @@ def test_garbage_ends_the_connection(serve: Callable[..., BridgeServer], garbage
 
 def test_a_message_that_ends_too_early_is_not_answered(serve: Callable[..., BridgeServer]) -> None:
     asked: list[bytes] = []
-    server = serve(lambda question: asked.append(question) or b"")  # type: ignore[func-returns-value]
+    server = serve(lambda question: asked.append(question) or b"")  # type: ignore[func-returns-value]  # append answers None, so the rest is returned
     for sent in (b"\0", struct.pack("!BI", 0, 10), struct.pack("!BI", 0, 10) + b"drop tab"):
         with Client(server, server.secret) as client:
             client.socket.sendall(sent)
@@ -196,7 +196,7 @@ def test_only_a_plain_file_of_the_right_length_is_taken(
     secret = tmp_path / "secret"
     secret.write_bytes(b"x" * 100)
     asked: list[bytes] = []
-    server = serve(lambda question: asked.append(question) or b"")  # type: ignore[func-returns-value]
+    server = serve(lambda question: asked.append(question) or b"")  # type: ignore[func-returns-value]  # append answers None, so the rest is returned
 
     def link(path: Path) -> None:
         path.symlink_to(secret)
@@ -401,6 +401,6 @@ def test_errors_are_answers() -> None:
         raise LockgateError("plain words")
 
     made = Dispatcher()
-    made._handler = fail  # type: ignore[assignment,method-assign]
+    made._handler = fail  # type: ignore[assignment,method-assign]  # a handler that fails
     answer = json.loads(made.reply(b'{"operation": "table.load", "request": {}, "user": "ada"}'))
     assert answer == {"error": {"type": "LockgateError", "message": "plain words"}}

@@ -20,7 +20,7 @@ def ask(dispatcher: Dispatcher, session: str | None, options: dict[str, str], **
     """Open the catalog `x` as the session of a name does; returns its handle."""
     request = {"catalog": "x", "options": options, "started": None, "fixed": False, **start}
     question = Question("catalog.open", request, "ada", None, session)
-    return str(dispatcher._answer(question)["handle"])  # type: ignore[index]
+    return str(dispatcher._answer(question)["handle"])  # type: ignore[index]  # the answer is an object of JSON
 
 
 def test_handles_are_unguessable_and_differ_by_use() -> None:

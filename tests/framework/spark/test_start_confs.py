@@ -37,7 +37,7 @@ def builder() -> SparkSession.Builder:
 
 @pytest.mark.usefixtures("defaults")
 def test_defaults_stay() -> None:
-    options = lockgate.configure(builder(), warehouse="/w")._options  # type: ignore[attr-defined]
+    options = lockgate.configure(builder(), warehouse="/w")._options  # type: ignore[attr-defined]  # pyspark hides it from its types
     assert options["spark.jars"] == f"/a.jar,/b.jar,{session.jar()}"
     assert options["spark.plugins"] == f"org.P,{session.PLUGIN_CLASS}"
     assert options["spark.sql.extensions"] == f"org.E,{session.EXTENSIONS_CLASS}"
@@ -47,7 +47,7 @@ def test_defaults_stay() -> None:
 @pytest.mark.usefixtures("defaults")
 def test_what_the_builder_says_goes_first_and_nothing_comes_twice() -> None:
     given = builder().config("spark.sql.extensions", f"org.D,{session.EXTENSIONS_CLASS}")
-    options = lockgate.configure(given, warehouse="/w")._options  # type: ignore[attr-defined]
+    options = lockgate.configure(given, warehouse="/w")._options  # type: ignore[attr-defined]  # pyspark hides it from its types
     assert options["spark.sql.extensions"] == f"org.D,{session.EXTENSIONS_CLASS}"
 
 

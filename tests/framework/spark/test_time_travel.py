@@ -39,7 +39,7 @@ class Asker:
         return int(loaded["table"]["snapshot_id"])
 
     def ids(self, version: str) -> list[int]:
-        return self.table.read(snapshot_id=self.snapshot(version))["id"].to_pylist()  # type: ignore[no-any-return]
+        return self.table.read(snapshot_id=self.snapshot(version))["id"].to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 @pytest.fixture

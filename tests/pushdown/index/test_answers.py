@@ -136,7 +136,7 @@ def test_no_matching_row_is_left_out(case: tuple[ValueKind, pa.Array, Predicate]
         ((col("c") == 1.5) | col("c").is_null(), [0, 4, 5]),
         ((col("c") == 7) | (col("other") == 1), None),
         ((col("c") == 7) & (col("other") == 1), []),
-        (col("c") == None, []),  # noqa: E711
+        (col("c") == None, []),  # noqa: E711 - a predicate, not a question about None
     ],
 )
 def test_rows(name: str, predicate: Predicate, rows: list[int] | None) -> None:

@@ -146,7 +146,7 @@ class Dimension:
 
     def join(self, rows: DataFrame) -> DataFrame:
         """The lookup join in this history's form."""
-        return self.lake.lookup_join(  # type: ignore[attr-defined]
+        return self.lake.lookup_join(  # type: ignore[attr-defined]  # a method that a plugin adds
             rows,
             self.name,
             on="k",

@@ -39,7 +39,7 @@ def test_grains_are_inherited(grant: Point, covered: set[str]) -> None:
 
 
 def ids(*values: int, column: str | None = "name", **more: frozenset[object]) -> Point:
-    return Point("db", "t", column, {"id": frozenset(values), **more})  # type: ignore[dict-item]
+    return Point("db", "t", column, {"id": frozenset(values), **more})  # type: ignore[dict-item]  # sets of numbers and of texts
 
 
 def test_several_grants_cover_together() -> None:
@@ -76,7 +76,7 @@ def test_points_are_said_in_the_words_of_a_request() -> None:
 )
 def test_points_that_mean_nothing_are_refused(said: dict[str, object]) -> None:
     with pytest.raises(InputError):
-        Point("db", **said)  # type: ignore[arg-type]
+        Point("db", **said)  # type: ignore[arg-type]  # wrong on purpose
 
 
 LIMITS = st.dictionaries(

@@ -348,8 +348,8 @@ def _is_about(said: object, request: object) -> bool:
     from lockgate.framework.governance.ranger.engine.search import names_of
 
     return any(
-        each.match(request.resource, None, names_of(request)).is_whole  # type: ignore[attr-defined]
-        for each in said.resources  # type: ignore[attr-defined]
+        each.match(request.resource, None, names_of(request)).is_whole  # type: ignore[attr-defined]  # of the engine's own class
+        for each in said.resources  # type: ignore[attr-defined]  # as above
     )
 
 

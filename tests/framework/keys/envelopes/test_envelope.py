@@ -212,7 +212,7 @@ def test_without_a_table_there_are_no_keys(envelope: EnvelopeKeyProvider) -> Non
             action()
     table = envelope.of_text(envelope.create("pii"))
     for provider in (envelope, table):
-        for change in (lambda: roll_key(provider, "pii"), lambda: provider.create_key("new")):  # noqa: B023
+        for change in (lambda: roll_key(provider, "pii"), lambda: provider.create_key("new")):  # noqa: B023 - called at once
             with pytest.raises(UnsupportedError, match=r"in its option orc\.keys\.wrapped"):
                 change()
 

@@ -130,9 +130,9 @@ def test_modes(small: bytes, kind: str, keys: MemoryKeyProvider | None, mode: st
     data = {"tags": small, "none": without_tags(small), "plain": write(pa.table({"ssn": ["1"]}), encrypt="")}
     if " " in expected:
         with pytest.raises(IntegrityError, match=expected):
-            EncryptedOrcFile(data[kind], keys, integrity=mode)  # type: ignore[arg-type]
+            EncryptedOrcFile(data[kind], keys, integrity=mode)  # type: ignore[arg-type]  # a text of a parameter
         return
-    with EncryptedOrcFile(data[kind], keys, integrity=mode) as file:  # type: ignore[arg-type]
+    with EncryptedOrcFile(data[kind], keys, integrity=mode) as file:  # type: ignore[arg-type]  # a text of a parameter
         assert file.integrity == expected
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MaskedDataWarning)
@@ -143,7 +143,7 @@ def test_another_mode_is_refused(small: bytes) -> None:
     with pytest.raises(
         InputError, match=r"'verify', 'require' or 'ignore', not 'verfy'; did you mean 'verify'"
     ):
-        EncryptedOrcFile(small, KEYS, integrity="verfy")  # type: ignore[arg-type]
+        EncryptedOrcFile(small, KEYS, integrity="verfy")  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_who_has_no_key_is_told_so(small: bytes) -> None:
@@ -370,7 +370,7 @@ def test_a_read_checks_whole_granules_and_no_more(large: bytes) -> None:
             return super().read_ranges(ranges)
 
     counting = Counting(large, "<counting>")
-    source, tail = opened(counting)  # type: ignore[arg-type]
+    source, tail = opened(counting)  # type: ignore[arg-type]  # a source that counts
     start, length = longest(source, tail, 0, encrypted=True)
     assert source.read_at(start + GRANULE + 10, 5) == large[start + GRANULE + 10 : start + GRANULE + 15]
     assert counting.asked == [(start + GRANULE, GRANULE)]
@@ -390,7 +390,7 @@ def test_a_read_checks_whole_granules_and_no_more(large: bytes) -> None:
 @pytest.mark.parametrize("how", ["memory", "file", "path"])
 def test_any_ranges_give_the_bytes_of_the_file(large: bytes, tmp_path: Path, how: str) -> None:
     (tmp_path / "large.orc").write_bytes(large)
-    source, _ = opened({"memory": large, "file": io.BytesIO(large), "path": tmp_path / "large.orc"}[how])  # type: ignore[arg-type]
+    source, _ = opened({"memory": large, "file": io.BytesIO(large), "path": tmp_path / "large.orc"}[how])  # type: ignore[arg-type]  # sources of several types
     rng = random.Random(3)
     for _ in range(40):
         ranges = []

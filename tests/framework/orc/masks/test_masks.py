@@ -109,7 +109,7 @@ def test_decimals() -> None:
         Decimal("-99999.99"),
     ]
     expected = [Decimal(each) for each in ("9.9", "-9.99", "9", "999", "-99999.99")]
-    expected.insert(3, None)  # type: ignore[arg-type]
+    expected.insert(3, None)  # type: ignore[arg-type]  # a null among decimals
     assert redacted(values, pa.decimal128(7, 2)) == expected
     # Where there is no room before the point, the zero stays.
     assert redacted([Decimal("0.5"), Decimal("0.05")], pa.decimal128(2, 2)) == [

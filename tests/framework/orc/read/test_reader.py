@@ -317,7 +317,7 @@ def test_times_beyond_nanoseconds(zone: str | None, encrypt: str | None, keys: M
         ):
             file.read()
     with pytest.raises(InputError, match="timestamp_unit is"):
-        EncryptedOrcFile(sink, keys, timestamp_unit="ms")  # type: ignore[arg-type]
+        EncryptedOrcFile(sink, keys, timestamp_unit="ms")  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_the_audit_finds_what_is_not_encrypted_as_it_should_be(people: pa.Table) -> None:

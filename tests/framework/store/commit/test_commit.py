@@ -280,7 +280,7 @@ def test_the_loser_of_a_race_tries_again(
 ) -> None:
     table = make_table(commit_min__retry__wait="1 ms")
     others = [message(data_file(f"other{number}")) for number in range(3)]
-    table.snapshot_files = _Loses(table, others)  # type: ignore[assignment]
+    table.snapshot_files = _Loses(table, others)  # type: ignore[assignment]  # a stand-in that loses races
     snapshot = table.commit([message(data_file("mine"))])
     assert (snapshot.id, snapshot.total_record_count) == (4, 40)
     assert live_names(table) == ["other0", "other1", "other2", "mine"]
@@ -296,7 +296,7 @@ def test_a_race_that_is_lost_for_good(
 ) -> None:
     table = make_table(commit_max__retries="2", commit_min__retry__wait="1 ms")
     others = [message(data_file(f"other{number}")) for number in range(9)]
-    table.snapshot_files = _Loses(table, others)  # type: ignore[assignment]
+    table.snapshot_files = _Loses(table, others)  # type: ignore[assignment]  # a stand-in that loses races
     with pytest.raises(CommitConflictError, match="others committed first, 3 times"):
         table.commit([message(data_file("mine"))])
 
@@ -307,7 +307,7 @@ def test_a_race_against_a_conflicting_change(
     table = make_table(commit_min__retry__wait="1 ms")
     table.commit([message(data_file("a"))])
     rival = message(data_file("theirs"), deleted=(data_file("a"),))
-    table.snapshot_files = _Loses(table, [rival])  # type: ignore[assignment]
+    table.snapshot_files = _Loses(table, [rival])  # type: ignore[assignment]  # a stand-in that loses races
     with pytest.raises(CommitConflictError, match="file a of bucket 0 is gone"):
         table.commit([message(data_file("mine"), deleted=(data_file("a"),))], kind="COMPACT")
     assert live_names(table) == ["theirs"]

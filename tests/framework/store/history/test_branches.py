@@ -219,7 +219,7 @@ def test_bad_names_and_sources(table: Table, catalog: Catalog) -> None:
     with pytest.raises(InputError, match="use delete_branch"):
         catalog.drop_table("db.t$branch_dev")
     with pytest.raises(InputError, match="cannot be the name"):
-        catalog.create_table("db.x$branch_dev", None)  # type: ignore[arg-type]
+        catalog.create_table("db.x$branch_dev", None)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TableNotFoundError, match="did you mean 'dev'"):
         catalog.load_table("db.t$branch_dve")
     assert (ids(table), ids(dev)) == ([1, 2, 3], [1])

@@ -39,7 +39,7 @@ def row(number: int) -> pa.Table:
 
 
 def ids(table: Table, **where: object) -> list[int]:
-    return sorted(table.read(**where)["id"].to_pylist())  # type: ignore[arg-type]
+    return sorted(table.read(**where)["id"].to_pylist())  # type: ignore[arg-type]  # keywords of several types
 
 
 def data_files(table: Table) -> set[str]:

@@ -32,7 +32,7 @@ def rows(*ids: int) -> pa.Table:
 
 
 def ids(table: Table, **where: object) -> list[int]:
-    return sorted(table.read(**where)["id"].to_pylist())  # type: ignore[arg-type]
+    return sorted(table.read(**where)["id"].to_pylist())  # type: ignore[arg-type]  # keywords of several types
 
 
 def files(table: Table) -> dict[str, int]:
@@ -212,7 +212,7 @@ def test_an_expiry_in_the_middle(table: Table, monkeypatch: pytest.MonkeyPatch) 
     load_all = type(table.snapshot_files).load_all
 
     def expire_after(self: object) -> object:
-        found = load_all(self)  # type: ignore[arg-type]
+        found = load_all(self)  # type: ignore[arg-type]  # a method without its class
         monkeypatch.undo()
         expire_snapshots(table, retain_max=2)
         monkeypatch.setattr(orphans, "store_now", lambda *_: now_millis() + LATER)

@@ -36,7 +36,7 @@ def rows(*ids: int) -> pa.Table:
 
 
 def ids(table: Table, **where: object) -> list[int]:
-    return sorted(table.read(**where)["id"].to_pylist())  # type: ignore[arg-type]
+    return sorted(table.read(**where)["id"].to_pylist())  # type: ignore[arg-type]  # keywords of several types
 
 
 def files(table: Table) -> dict[str, int]:

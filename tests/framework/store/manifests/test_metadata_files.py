@@ -195,7 +195,7 @@ def test_manifest_entries_round_trip(make_table: MakeTable, key_file: MakeFile, 
     fresh = Table(table.identifier, table.location, table.schema, table.file_system, external=external)
     entries = fresh.manifests.live_files(snapshot)
     assert entries == [ManifestEntry(FileKind.ADD, ("a",), 1, 2, each) for each in (file, other)]
-    (meta,) = fresh.manifests.manifests(snapshot)  # type: ignore[arg-type]
+    (meta,) = fresh.manifests.manifests(snapshot)  # type: ignore[arg-type]  # the commit made one
     assert (meta.num_added_files, meta.num_deleted_files, meta.min_bucket, meta.max_bucket) == (2, 0, 1, 1)
     assert (meta.partition_stats.min, meta.partition_stats.max) == (("a",), ("a",))
 

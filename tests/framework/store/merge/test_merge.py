@@ -94,7 +94,7 @@ def test_merge_agrees_with_a_plain_one(inputs: list[list[tuple[int, str, int, in
         return [tuple(row.values()) for row in merge_tables(PLAN, tables, **options).to_pylist()]
 
     assert answer(ordered=True) == living
-    assert sorted(answer()) == living  # type: ignore[type-var]
+    assert sorted(answer()) == living  # type: ignore[type-var]  # tuples of values that sort
     assert answer(ordered=True, keep_deletes=True) == every
 
 

@@ -71,7 +71,7 @@ def people(catalog: Catalog, request: pytest.FixtureRequest) -> Table:
 
 
 def restricted(**decision: object) -> Decide:
-    return lambda request: Decision(**decision) if request.action is Action.SELECT else None  # type: ignore[arg-type]
+    return lambda request: Decision(**decision) if request.action is Action.SELECT else None  # type: ignore[arg-type]  # keywords of several types
 
 
 def ids(rows: pa.Table) -> list[int]:

@@ -252,7 +252,7 @@ class Fickle(Literals):
 def test_the_suite_finds_pruners_that_are_wrong(tmp_path: Path, pruner: type[Literals], test: str) -> None:
     suite = Suite()
     suite.people = people(tmp_path)
-    suite.pruner = pruner  # type: ignore[method-assign]
+    suite.pruner = pruner  # type: ignore[method-assign]  # the suite is told its pruner
     with pytest.raises(AssertionError):
         getattr(suite, test)()
 

@@ -111,7 +111,7 @@ def test_possible_values() -> None:
     assert possible_values(~(col("a") != 4), "a", INT) == {4}
     assert possible_values(col("a").eq_null_safe(None), "a", INT) == {None}
     assert possible_values(col("a").is_null(), "a", INT) == {None}
-    assert possible_values(col("a") == None, "a", INT) == frozenset()  # noqa: E711
+    assert possible_values(col("a") == None, "a", INT) == frozenset()  # noqa: E711 - a predicate, not a question about None
     assert possible_values(col("b") == 4, "a", INT) is None
     assert possible_values(col("a") == "x", "a", INT) is None
 

@@ -219,7 +219,7 @@ def test_duckdb_agrees(catalog: Catalog, layout: str) -> None:
         col("f") == NAN,
         col("d") == 0.0,
         (col("day") > day) & (col("i") >= 0) & (col("i") <= 111),
-        (col("c") >= Decimal("0.000")) & (col("b") == True),  # noqa: E712
+        (col("c") >= Decimal("0.000")) & (col("b") == True),  # noqa: E712 - a predicate, not a truth
         (col("s") >= "x") | (col("part") != "b"),
     ]
     assert whole.num_rows >= 8

@@ -38,7 +38,7 @@ def table() -> Iterator[Table]:
         catalog = Catalog(folder)
         catalog.create_namespace("db")
         layout = {"primary_keys": ["day", "id"], "partition_keys": ["day"], "options": {"bucket": "1"}}
-        made = catalog.create_table("db.t", Schema.from_arrow(ROWS.schema, **layout))  # type: ignore[arg-type]
+        made = catalog.create_table("db.t", Schema.from_arrow(ROWS.schema, **layout))  # type: ignore[arg-type]  # keywords of several types
         for place in range(4):
             made.append(ROWS.slice(place, 1))
         yield made

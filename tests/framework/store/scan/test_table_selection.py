@@ -138,13 +138,13 @@ def parts(make_table: MakeTable, catalog: Catalog) -> Table:
 
 
 def pairs(table: Table, **wishes: int) -> list[tuple[int, str]]:
-    return sorted((row["p"], row["v"]) for row in table.read(**wishes).to_pylist())  # type: ignore[arg-type]
+    return sorted((row["p"], row["v"]) for row in table.read(**wishes).to_pylist())  # type: ignore[arg-type]  # keywords of several types
 
 
 def test_partitions_come_from_a_branch(catalog: Catalog, parts: Table) -> None:
     table = with_options(catalog, parts, {"scan.fallback-branch": "b"})
     assert pairs(table) == [(1, "main"), (2, "main"), (3, "branch")]
-    assert table.aggregate([Aggregate(Function.COUNT)]).rows.to_pylist() == [{"COUNT(*)": 3}]  # type: ignore[union-attr]
+    assert table.aggregate([Aggregate(Function.COUNT)]).rows.to_pylist() == [{"COUNT(*)": 3}]  # type: ignore[union-attr]  # metadata answers COUNT
     assert len(pairs(catalog.load_table("db.t$branch_b"))) == 4
 
 

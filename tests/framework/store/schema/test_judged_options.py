@@ -50,7 +50,7 @@ SELECTING = sorted(
 
 
 def rows_of(read: pa.Table) -> list[dict[str, object]]:
-    return read.sort_by("id").to_pylist()  # type: ignore[no-any-return]
+    return read.sort_by("id").to_pylist()  # type: ignore[no-any-return]  # pyarrow has no types
 
 
 def value_of(key: str) -> str:

@@ -69,7 +69,7 @@ WAYS: dict[str, Callable[[Table], object]] = {
 def test_a_table_gets_them(catalog: Catalog, people: Table, way: str) -> None:
     plain = make(catalog, "plain")
     with pytest.warns(PlaintextWarning, match=rf"db\.plain gets values .* in the clear: {TOLD}") as seen:
-        plain.append(WAYS[way](people))  # type: ignore[arg-type]
+        plain.append(WAYS[way](people))  # type: ignore[arg-type]  # each way gives another type of data
     assert len(seen) == 1
     assert "999-11" in str(plain.read())
 
@@ -83,9 +83,9 @@ def test_refused_by_the_table_or_its_warehouse(
     make(catalog, "plain")
     for table in (own, guarded.load_table("db.plain")):
         with pytest.raises(PlaintextError, match=rf"{TOLD}.*refused by 'encryption.on-plaintext'"):
-            table.append(WAYS[way](people))  # type: ignore[arg-type]
+            table.append(WAYS[way](people))  # type: ignore[arg-type]  # each way gives another type of data
         with pytest.raises(PlaintextError):
-            table.overwrite(WAYS[way](people))  # type: ignore[arg-type]
+            table.overwrite(WAYS[way](people))  # type: ignore[arg-type]  # each way gives another type of data
         assert table.latest_snapshot() is None
         assert found_in(table.location, SECRET) == {}
 
