@@ -5,7 +5,7 @@ Each count is one JSON line: how much more there is after `--times` repetitions,
 baseline. Both are taken when Spark's pools have let go of their idle threads (`--settle`), which are no leak.
 What there is after fewer repetitions (`--at`) is counted at once, with such threads. `--cluster` runs tasks
 in an executor's JVM of its own, which asks for keys over Spark's RPC.
-`--bridge` measures what one question of the JVM to Python takes, beside a callback of py4j.
+`--bridge` measures what one question of the JVM to Python takes, next to a callback of py4j.
 """
 
 from __future__ import annotations

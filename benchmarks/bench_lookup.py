@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The figures of lookup joins: rates, builds, streams beside Spark's own joins, refreshes; and a soak.
+"""The figures of lookup joins: rates, builds, streams next to Spark's own joins, refreshes; and a soak.
 
 Each is one JSON line on standard output. `--only` measures some parts only; `--large` makes the large
 dimension smaller. `--soak` runs the soak instead of everything else.
@@ -42,21 +42,21 @@ def main() -> int:
 
 
 def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: argparse.Namespace) -> None:
-    from lookups import building, hot_rows, rates, sealing
+    from lookups import builds, hot_rows, rates, sealed_rows
     from lookups.dimension import make_dimension
 
     name, wanted, repetitions = f"b.dimension_{label}", set(arguments.only), arguments.repetitions
     table = make_dimension(catalog, name, rows)
     if "build" in wanted:
         for cache in arguments.caches:
-            building.building(folder / "lake", name, rows, label, cache, 3)
+            builds.build_times(folder / "lake", name, rows, label, cache, 3)
     if "rates" in wanted:
         for cache in arguments.caches:
             rates.rates(table, rows, label, cache, folder, repetitions)
             if label == "1m":
                 rates.misses(table, rows, cache, folder, repetitions)
     if "sealing" in wanted:
-        sealing.sealing(folder / "lake", name, rows, label, folder, repetitions)
+        sealed_rows.sealed_rows(folder / "lake", name, rows, label, folder, repetitions)
     if "hot-rows" in wanted:
         hot_rows.hot_rows(catalog, table, rows, label, folder, repetitions)
     if wanted & {"streams", "refresh", "p99"}:
@@ -66,7 +66,7 @@ def _measure(catalog: Catalog, folder: Path, label: str, rows: int, arguments: a
 def _with_spark(
     folder: Path, name: str, label: str, rows: int, wanted: set[str], arguments: argparse.Namespace
 ) -> None:
-    from lookups import refreshing, streams
+    from lookups import refreshes, streams
     from sessions import open_lake
 
     lake = open_lake(folder, memory="8g")
@@ -76,9 +76,9 @@ def _with_spark(
             streams.versus_spark(lake, name, rows, label, folder, list(SIZES), repetitions)
             streams.versus_cached(lake, name, rows, label, folder, 100_000, repetitions)
         if "refresh" in wanted:
-            refreshing.refreshing(lake, name, rows, label, folder, repetitions)
+            refreshes.refresh_times(lake, name, rows, label, folder, repetitions)
         if "p99" in wanted and label == "1m":
-            refreshing.disturbance(lake, name, rows, folder)
+            refreshes.disturbance(lake, name, rows, folder)
     finally:
         lake.spark.stop()
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import describe_machine, note
-from orc import memory, point, reading, spark_scan, writing
+from orc import memory, point, reads, spark_scan, writes
 from orc.data import CODECS, Files, make_files
 
 ROWS = 8_000_000
@@ -47,10 +47,10 @@ def main() -> int:
 
 
 PARTS: dict[str, Callable[[Files, int], None]] = {
-    "cpu": reading.cpu_ratios,
-    "threads": reading.two_threads,
-    "write": writing.write_cpu_ratio,
-    "rekey": writing.rekey_gb_per_s,
+    "cpu": reads.cpu_ratios,
+    "threads": reads.two_threads,
+    "write": writes.write_cpu_ratio,
+    "rekey": writes.rekey_gb_per_s,
     "spark": spark_scan.scan_ratio,
     "native": spark_scan.rows_per_core,
 }

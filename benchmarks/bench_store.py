@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The figures of the table store: planning scans of many files, scans and writes beside Spark's own, merging.
+"""The figures of the table store: planning scans of many files, scans and writes next to Spark's own, merges.
 
 Each is one JSON line on standard output. `--only` measures some parts only, `--rows` and `--files` make the
-scanned table smaller, `--scale` the tables of TPC-H, `--keys` those beside Paimon's own Spark connector,
+scanned table smaller, `--scale` the tables of TPC-H, `--keys` those next to Paimon's own Spark connector,
 whose jar LOCKGATE_PAIMON_SPARK_JAR names where Maven does not have it.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness import describe_machine
 from sessions import open_lake
-from store import planning
+from store import plans
 from store.versus_paimon import versus_paimon
 
 ROWS, FILES = 20_000_000, 200
@@ -36,13 +36,13 @@ def main() -> int:
     try:
         wanted = set(arguments.only)
         if wanted & {"plan", "spark-plan"}:
-            planning.make_table(folder / "lake")
+            plans.make_table(folder / "lake")
         if "plan" in wanted:
-            planning.in_python(folder / "lake", arguments.repetitions)
+            plans.in_python(folder / "lake", arguments.repetitions)
         if wanted - {"plan", "versus-paimon"}:
             _with_spark(folder, wanted, arguments)
         if "versus-paimon" in wanted:
-            # In processes of their own: two Sparks beside this one would not find memory enough.
+            # In processes of their own: two Sparks next to this one would not find memory enough.
             versus_paimon(folder / "versus-paimon", arguments.keys, arguments.repetitions)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -50,13 +50,13 @@ def main() -> int:
 
 
 def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -> None:
-    from store import merging, scans, shuffle_joins, spark_planning, tpch, vectors
+    from store import merges, scans, shuffle_joins, spark_plans, tpch, vectors
 
     lake = open_lake(folder, keys=tpch.KEYS)
     rows, files, repetitions = arguments.rows, arguments.files, arguments.repetitions
     try:
         if "spark-plan" in wanted:
-            spark_planning.in_spark(lake, repetitions)
+            spark_plans.in_spark(lake, repetitions)
         if wanted & {"scan", "insert", "vectors"}:
             facts = scans.make_facts(lake, rows, files)
             if "scan" in wanted:
@@ -67,9 +67,9 @@ def _with_spark(folder: Path, wanted: set[str], arguments: argparse.Namespace) -
                 vectors.scan_ratio(lake, facts.name, repetitions)
                 vectors.delete_ratio(lake, facts.name, repetitions)
         if "merge" in wanted:
-            merging.merge_read(lake, rows, repetitions)
+            merges.merge_read(lake, rows, repetitions)
         if "engines" in wanted:
-            merging.engine_reads(lake, rows, repetitions)
+            merges.engine_reads(lake, rows, repetitions)
         if "shuffle-join" in wanted:
             shuffle_joins.bloom_ratio(lake, repetitions)
         if "tpch" in wanted:
@@ -86,7 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--files", type=int, default=FILES, help=f"its files (default {FILES})")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="runs behind each median")
     parser.add_argument("--scale", type=float, default=1, help="scale of TPC-H (default 1, about 1 GB)")
-    parser.add_argument("--keys", type=int, default=KEYS, help=f"keys beside Paimon (default {KEYS:,})")
+    parser.add_argument("--keys", type=int, default=KEYS, help=f"keys next to Paimon (default {KEYS:,})")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="parts to measure")
     return parser.parse_args()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.lookup.cache.cached_state import LookupResult
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
         open_lookup,
     )
     from lockgate.lookup.join.join import lookup_join
-    from lockgate.lookup.spec.spec import Kind, LookupSpec
+    from lockgate.lookup.spec.spec import CacheStructure, LookupSpec
     from lockgate.lookup.spec.status import LookupStatus, Pin
 
 _HOMES = {
-    "Kind": ".spec.spec",
+    "CacheStructure": ".spec.spec",
     "LookupResult": ".cache.cached_state",
     "LookupSpec": ".spec.spec",
     "LookupStatus": ".spec.status",
@@ -41,7 +41,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Kind",
+    "CacheStructure",
     "LookupResult",
     "LookupSpec",
     "LookupStatus",
@@ -60,4 +60,4 @@ __all__ = [
 ]
 
 # rocksdict and pyspark are loaded when something needs them, not with the package.
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazy_attributes(__name__, _HOMES)

@@ -69,7 +69,7 @@ def test_the_usual_files_are_there(name: str) -> None:
 
 
 def test_every_dependency_has_one_version() -> None:
-    """What ./dev installs is named in constraints.txt, whatever others release meanwhile."""
+    """What ./dev installs is named in constraints.txt, whatever others release concurrently."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
     wanted += [each for extra in project["project"]["optional-dependencies"].values() for each in extra]
@@ -110,7 +110,7 @@ def test_numbers(number):
 def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
     """Run two lanes of small tests; the answer is the exit code and what was printed."""
     (tmp_path / "dev").write_text((ROOT / "dev").read_text())
-    # Without Spark, whose fixtures lie beside the tests.
+    # Without Spark, whose fixtures lie next to the tests.
     conftest = (ROOT / "tests" / "conftest.py").read_text().replace('["spark_session"]', "[]")
     (tmp_path / "conftest.py").write_text(conftest)
     (tmp_path / "tests" / "attack").mkdir(parents=True)

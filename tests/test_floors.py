@@ -60,7 +60,7 @@ def test_no_circle_between_modules() -> None:
     for path, each in all_imports():
         if each.at_top and each.runs and each.module.startswith("lockgate"):
             graph.setdefault(module_of(path), set()).add(each.module)
-    # A package is entered on the way to each of its modules; what it loads lazily is not at the top.
+    # A package is entered on the way to each of its modules; what it loads lazy_attributes is not at the top.
     done: set[str] = set()
 
     def visit(module: str, trail: tuple[str, ...]) -> None:
@@ -92,7 +92,7 @@ def test_heavy_packages_stay_in_their_parts(package: str, homes: set[str]) -> No
 
 
 def room_of(module: str) -> tuple[str, str] | None:
-    """Return the part and the room of a module; a module beside the rooms is a room of its own."""
+    """Return the part and the room of a module; a module next to the rooms is a room of its own."""
     below = module.removeprefix("lockgate.")
     for part in ROOMS:
         if below.startswith(f"{part}."):
@@ -127,7 +127,7 @@ def test_no_import_leads_upward_between_rooms(part: str) -> None:
 
 @pytest.mark.parametrize("part", ROOMS)
 def test_no_circle_between_rooms(part: str) -> None:
-    """Modules beside the rooms count too: one of them may not be above a room and below it."""
+    """Modules next to the rooms count too: one of them may not be above a room and below it."""
     arrows = arrows_between_rooms().get(part, {})
     below = {here: {there for start, there in arrows if start == here} for here, _ in arrows}
 

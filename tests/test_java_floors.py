@@ -9,7 +9,7 @@ import pytest
 
 CONNECTOR = Path(__file__).resolve().parent.parent / "framework/spark/java/io/lockgate/spark"
 
-# What stands in the connector's own folder is above all packages: the classes that Spark is told by name.
+# What stands in the connector's own folder is above all packages: the classes that Spark finds by name.
 FLOORS = (
     {"io"},
     {"bridge"},
@@ -51,7 +51,7 @@ def test_a_package_uses_those_below_it(package: str) -> None:
     assert not wrong, f"{package} is on floor {floor_of(package)}"
 
 
-def test_no_package_uses_the_classes_that_spark_is_told_of() -> None:
+def test_no_package_uses_the_classes_that_spark_finds_by_name() -> None:
     top = {path.stem for path in CONNECTOR.glob("*.java")}
     wrong = [
         f"{path.parent.name}/{path.name} uses {name}"

@@ -36,6 +36,10 @@ REFUSED = {
 PATTERN = re.compile("|".join(rf"\b(?:{words})\b" for words in REFUSED), re.IGNORECASE)
 # Names that stood for several ideas each, and nouns of the field that say which is meant.
 RENAMED = {
+    "told_seconds_ago": "seconds_since_report",
+    "lazily": "lazy_attributes",
+    "Asking": "TaskLookup",
+    "Serving": "ServedState",
     "known": "names, columns, options, or what else is known",
     "place": "index, position, path, location",
     "standing": "status",
@@ -108,10 +112,10 @@ def test_the_documentation_has_no_words_that_are_read_twice(page: Path) -> None:
     assert TITLE.findall(text) == []
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", [*FOLDERS, "benchmarks", "examples", "tests"])
 def test_docstrings_messages_and_comments_have_no_words_that_are_read_twice(folder: str) -> None:
-    top = ROOT / folder
-    paths = [path for path in sorted(top.rglob("*.py")) if path.resolve().is_relative_to(top)]
+    # This file lists such words.
+    paths = [path for path in sources(folder) if path != Path(__file__).resolve()]
     assert paths
     found = {str(path.relative_to(ROOT)): refused(python_text(path)) for path in paths}
     assert {path: words for path, words in found.items() if words} == {}
@@ -173,6 +177,32 @@ def test_names_are_nouns_of_the_field(folder: str) -> None:
 def test_names_in_java_are_nouns_of_the_field() -> None:
     found = {path.name: java_names(path) & RENAMED.keys() for path in java_sources()}
     assert {name: names for name, names in found.items() if names} == {}
+
+
+def definitions(path: Path) -> list[str]:
+    """Return the names of the functions and classes of a module as words."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return [
+        node.name.replace("_", " ")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds)
+    ]
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "benchmarks", "examples", "tests"])
+def test_names_have_no_words_that_are_read_twice(folder: str) -> None:
+    found = {str(path.relative_to(ROOT)): refused("\n".join(definitions(path))) for path in sources(folder)}
+    assert {path: words for path, words in found.items() if words} == {}
+
+
+# A gerund says what goes on, not what a thing is. These are nouns of the field.
+NOUNS_IN_ING = frozenset(["pruning", "waiting"])
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, "benchmarks"])
+def test_modules_are_named_by_nouns(folder: str) -> None:
+    names = [path.stem for path in sources(folder) if path.stem.endswith("ing")]
+    assert set(names) <= NOUNS_IN_ING
 
 
 def types_called_kinds(path: Path) -> list[str]:

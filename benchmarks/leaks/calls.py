@@ -1,4 +1,4 @@
-"""What one question of the JVM to Python takes, beside a callback of py4j in the same run."""
+"""What one question of the JVM to Python takes, next to a callback of py4j in the same run."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def commit_every_second(warehouse: str, log: str) -> None:
             time.sleep(max(0.0, started + number * _COMMIT_SECONDS - time.monotonic()))
 
 
-# --- what is watched meanwhile --------------------------------------------------------------------------
+# --- what is watched while it runs --------------------------------------------------------------------------
 
 
 @dataclass
@@ -256,7 +256,13 @@ def _report(watch: Watch, wrong: int, rows: int, snapshots: int) -> int:
         before, after = median(samples[quarter : 2 * quarter + 1]), median(samples[-quarter:])
         said = f"last quarter's median over the second's; {after:.0f} MB at the end"
         emit(BENCH, f"soak_{name}_growth", after / max(before, 1.0), "ratio", said)
-    emit(BENCH, "soak_lag_p99_s", float(np.percentile(watch.lag_s, 99)), "s", "the owner is killed meanwhile")
+    emit(
+        BENCH,
+        "soak_lag_p99_s",
+        float(np.percentile(watch.lag_s, 99)),
+        "s",
+        "the owner is killed concurrently",
+    )
     return wrong
 
 

@@ -2,7 +2,7 @@
 
 All queries of a comparison run at the same time and get the same files, one query at a time, so that what
 else the machine does falls on all alike. What is compared is a micro-batch's `addBatch`: to plan it, read it,
-join it and write it. Beside it stands its `triggerExecution`, which has the log of a stream's progress too,
+join it and write it. Next to it stands its `triggerExecution`, which has the log of a stream's progress too,
 the same 0.1 s for whatever a stream does.
 """
 

@@ -2,7 +2,7 @@
 
 import os
 
-# Arrow's allocator gives memory back whenever it likes; taking it anew then costs up to twice the decoding,
+# Arrow's allocator gives memory back whenever it likes; taking it again costs up to twice the decoding,
 # of whichever function is being timed. Here it keeps what it has, for all functions alike.
 ALLOCATOR = "MIMALLOC_PURGE_DELAY"
 os.environ.setdefault(ALLOCATOR, "-1")

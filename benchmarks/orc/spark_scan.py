@@ -16,7 +16,7 @@ from typing import Any
 from harness import emit, interleaved, note, ratio
 
 from orc.data import ENCRYPT, Files
-from orc.reading import read_encrypted
+from orc.reads import read_encrypted
 
 BENCH = "orc"
 CHILD = Path(__file__).with_name("spark_child.py")

@@ -1,4 +1,4 @@
-"""Scans and inserts through the connector beside Spark's own ORC source, on the same files and rows."""
+"""Scans and inserts through the connector next to Spark's own ORC source, on the same files and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TPC-H: answers beside DuckDB's, and times beside Spark's own ORC source on the same rows."""
+"""TPC-H: answers next to DuckDB's, and times next to Spark's own ORC source on the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upserts, MERGE and DELETE beside Paimon's own Spark connector, each in a process with the Spark it needs.
+"""Upserts, MERGE and DELETE next to Paimon's own Spark connector, each in a process with the Spark it needs.
 
 Both have a key table of the same rows, buckets and format, compacted. Before each statement both go back to
 that state, so that every repetition does the same; the engines take turns.

@@ -10,7 +10,7 @@ from lockgate.framework.keys.management import create_key, list_keys, roll_key
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, LocalKey, parse_key_version
 from lockgate.framework.keys.provider import KeyProvider, MemoryKeyProvider, NoKeys
 from lockgate.framework.keys.spec import provider_from
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.keys.envelopes.aws_kms import AwsKmsWrapper
@@ -52,4 +52,4 @@ _LAZY = {
     "WrappedKey": ".envelopes.key_wrapper",
 }
 
-__getattr__ = lazily(__name__, _LAZY)
+__getattr__ = lazy_attributes(__name__, _LAZY)

@@ -5,7 +5,7 @@ Nothing here imports pyspark until a session is made or attached to.
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.spark.attachment import attach
@@ -24,4 +24,4 @@ _HOMES = {
     "inspect_sql": ".inspect",
 }
 
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazy_attributes(__name__, _HOMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
@@ -62,4 +62,4 @@ __all__ = [
 ]
 
 # Parts of the store are loaded when they are first used, so that a codec alone stays quick to import.
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazy_attributes(__name__, _HOMES)

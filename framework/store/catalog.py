@@ -24,10 +24,10 @@ from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.plugins import TableChanged, plugins, publish
 from lockgate.framework.store.databases import change_properties, check_properties, load_properties
 from lockgate.framework.store.ddl.alter import altered
-from lockgate.framework.store.ddl.announced import announce_columns, announce_table
 from lockgate.framework.store.ddl.changelog_switch import check_changelog_switch
+from lockgate.framework.store.ddl.former_encryption import judged
 from lockgate.framework.store.ddl.named_keys import check_named_keys
-from lockgate.framework.store.ddl.readded import judged
+from lockgate.framework.store.ddl.planned_changes import announce_columns, announce_table
 from lockgate.framework.store.ddl.schema_changes import SchemaChange
 from lockgate.framework.store.ddl.validation import first_schema
 from lockgate.framework.store.ddl.wrapped_keys import check_wrapped_keys

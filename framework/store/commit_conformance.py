@@ -65,7 +65,7 @@ class CommitParticipantConformance:
         table = self.table()
         before = self.traces(table)
         # Registered first, so asked last: the participant under test has got ready by then.
-        with _registered(commit_participants=lambda table: [_Refusing()]), self._taking_part() as asked:
+        with _registered(commit_participants=lambda table: [_Refuser()]), self._taking_part() as asked:
             with contextlib.suppress(ValueError, PluginError):
                 table.append(self.rows())
             assert table.latest_snapshot() is None
@@ -76,7 +76,7 @@ class CommitParticipantConformance:
         """Nothing that a failed commit left behind is in the way of the next one."""
         table = self.table()
         with (
-            _registered(commit_participants=lambda table: [_Refusing()]),
+            _registered(commit_participants=lambda table: [_Refuser()]),
             self._taking_part(),
             contextlib.suppress(ValueError, PluginError),
         ):
@@ -97,13 +97,13 @@ class CommitParticipantConformance:
         assert self.traces(table) == stored, "the second try of a commit has stored something more"
 
     @contextlib.contextmanager
-    def _taking_part(self) -> Iterator[list[_Heard]]:
-        asked: list[_Heard] = []
+    def _taking_part(self) -> Iterator[list[_Recorder]]:
+        asked: list[_Recorder] = []
 
         def participants(table: TableHandle) -> list[CommitParticipant]:
             participant = self.participant(table)
             assert isinstance(participant, CommitParticipant), f"{participant!r} lacks a method"
-            asked.append(_Heard(participant))
+            asked.append(_Recorder(participant))
             return [asked[-1]]
 
         with _registered(commit_participants=participants):
@@ -192,7 +192,7 @@ class FileCollectorConformance:
         return _finished(collection)
 
 
-class _Heard:
+class _Recorder:
     """A participant that writes down what it hears, and what another one raises then."""
 
     def __init__(self, participant: CommitParticipant) -> None:
@@ -219,7 +219,7 @@ class _Heard:
             self.errors.append(error)
 
 
-class _Refusing:
+class _Refuser:
     """A participant that admits no commit."""
 
     def prepare(self, request: CommitRequest) -> None:

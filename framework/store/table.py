@@ -330,7 +330,7 @@ class Table(TableHistory):
         `deletion-vectors.enabled`. Raises CommitConflictError if rows found by a predicate were changed
         concurrently.
         """
-        from lockgate.framework.store.write.marking import find_rows
+        from lockgate.framework.store.write.row_marks import find_rows
         from lockgate.framework.store.write.write import delete_keys
 
         check_writable(self.schema)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunningLookup:
-    """A lookup that uses a cache, as its driver noted it `told_seconds_ago`.
+    """A lookup that uses a cache, as its driver noted it `seconds_since_report`.
 
     The other fields mean what those of `standing.LookupStatus` do.
     """
 
-    told_seconds_ago: float
+    seconds_since_report: float
     table: str
     keys: tuple[str, ...]
     target_snapshot: int | None
@@ -45,7 +45,7 @@ class RunningLookup:
         parts.append(f"{self.asked_rows} rows asked for{rate}")
         if self.last_error is not None:
             parts.append(f"refresh failed {self.failures}x: {self.last_error}")
-        return f"{', '.join(parts)} ({self.told_seconds_ago:.0f} s ago)"
+        return f"{', '.join(parts)} ({self.seconds_since_report:.0f} s ago)"
 
 
 def note_status(directory: CacheDirectory, name: str, status: Mapping[str, Any]) -> None:
@@ -56,7 +56,7 @@ def note_status(directory: CacheDirectory, name: str, status: Mapping[str, Any])
 
 def report_of(status: LookupStatus) -> dict[str, Any]:
     """Return the record that a driver keeps of a lookup."""
-    noted = [field.name for field in fields(RunningLookup) if field.name != "told_seconds_ago"]
+    noted = [field.name for field in fields(RunningLookup) if field.name != "seconds_since_report"]
     return {name: getattr(status, name) for name in noted}
 
 
@@ -130,7 +130,7 @@ def _status(path: Path) -> CacheStatus:
         directory.has_owner(),
         tuple(f"{wrapped['name']}@{wrapped['version']}" for wrapped in key["wrapped"]),
         tuple(
-            RunningLookup(told_seconds_ago=round(age, 3), **{**content, "keys": tuple(content["keys"])})
+            RunningLookup(seconds_since_report=round(age, 3), **{**content, "keys": tuple(content["keys"])})
             for age, content in directory.reports()
         ),
     )

@@ -23,7 +23,7 @@ from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.external_sort import RunHooks, Runs, ahead
 from lockgate.lookup.codec.cache_cipher import CacheCipher, SpillCipher
 from lockgate.lookup.spec.options import BOOTSTRAP_PARALLELISM, CACHE, MEMORY_MAX
-from lockgate.lookup.spec.spec import CacheLayout, Kind
+from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
 
 # In addition to the bytes of key and value: where they lie, in mapped files; filters and indexes, in RocksDB.
 _BESIDE_BYTES = 16
@@ -112,7 +112,7 @@ class Loader:
         keys = layout.key_codec.encode([batch.column(name) for name in layout.key_schema.names])
         valid = batch if keys.valid.all() else batch.filter(pa.array(keys.valid))
         rows = runs.scatter(keys.rows, layout.row_codec.encode(valid.select(layout.row_schema.names)))
-        if layout.kind is not Kind.SECONDARY_INDEX:
+        if layout.kind is not CacheStructure.SECONDARY_INDEX:
             return _Encoded(rows, [], batch.num_rows)
         assert layout.primary_schema is not None
         encoded = layout.primary_codec.encode([batch.column(name) for name in layout.primary_schema.names])
@@ -127,7 +127,7 @@ class Loader:
         def done(rows: int) -> None:
             nonlocal written
             written += rows
-            share = written // 2 if self._layout.kind is Kind.SECONDARY_INDEX else written
+            share = written // 2 if self._layout.kind is CacheStructure.SECONDARY_INDEX else written
             self._progress((read + min(share, read)) // 2, read)
 
         with closing(store.sink()) as sink:

@@ -15,7 +15,7 @@ from lockgate.lookup.cache.layers import hashes_of
 from lockgate.lookup.codec.byte_rows import Bools, Int64s, Rows
 from lockgate.lookup.codec.key_codec import Distinct, KeyCodec, distinct
 from lockgate.lookup.codec.lists import pack, unpack
-from lockgate.lookup.spec.spec import CacheLayout, Kind
+from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
 
 # Kinds of change, as in the column _VALUE_KIND: +I, -U, +U, -D.
 _PRESENT = (0, 2)
@@ -47,9 +47,9 @@ def make_step(
     present = np.isin(np.asarray(kinds), _PRESENT)
     if matching is not None:
         present &= np.asarray(matching)
-    if layout.kind is Kind.PRIMARY_KEY:
+    if layout.kind is CacheStructure.PRIMARY_KEY:
         return _one_row(layout, store, batch, present)
-    if layout.kind is Kind.NO_PRIMARY_KEY:
+    if layout.kind is CacheStructure.NO_PRIMARY_KEY:
         return _appended(layout, store, batch.filter(pa.array(present)))
     return _indexed(layout, store, batch, present)
 

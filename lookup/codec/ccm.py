@@ -62,7 +62,7 @@ class RowCcm:
         self, nonces: Any, associated: _Rows, rows: _Rows, *, sealing: bool
     ) -> tuple[Scattered, UInt64s]:
         # Rows of one length together are a matrix: no index a word is needed.
-        rows, associated = _lying(rows), _lying(associated)
+        rows, associated = _scattered(rows), _scattered(associated)
         long = associated.lengths > _LONG_WORDS
         order = np.lexsort((rows.lengths, long)) if long.any() else _by_length(rows.lengths)
         short = len(order) - int(np.count_nonzero(long))
@@ -147,7 +147,7 @@ def _by_length(lengths: Int64s) -> Int64s:
     return np.argsort(lengths.astype(np.uint16) if small else lengths, kind="stable")
 
 
-def _lying(rows: _Rows) -> Scattered:
+def _scattered(rows: _Rows) -> Scattered:
     return rows if isinstance(rows, Scattered) else Scattered(rows.words, rows.starts, rows.lengths)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import LockgateError, LookupCacheError
 from lockgate.lookup.cache.builder import fingerprint
-from lockgate.lookup.driver.served_state import Serving
+from lockgate.lookup.driver.served_state import ServedState
 from lockgate.lookup.driver.tables import newest_target
 from lockgate.lookup.spec.options import BLACKLIST, REFRESH_INTERVAL
 from lockgate.lookup.spec.periods import covers
@@ -34,7 +34,7 @@ class Refresher:
         *,
         local: bool,
     ) -> None:
-        self.serving = Serving()
+        self.serving = ServedState()
         self.target: Snapshot | None = None
         self._table = table
         self._options = options

@@ -31,7 +31,7 @@ class _Target:
     asked_at: float
 
 
-class Serving:
+class ServedState:
     """The targets of a lookup and the state that is served; `fresh_at` is when that was last the newest."""
 
     def __init__(self) -> None:

@@ -85,7 +85,7 @@ class Lookup:
         self._asked_rows = self._hit_rows = 0
         opening = {
             "name": self._name,
-            "place": self.location,
+            "location": self.location,
             "warehouse": catalog.file_system.uri(catalog.warehouse),
             "options": dict(catalog.options or {}),
             "spec": spec.to_json(),

@@ -28,7 +28,14 @@ from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, mark
 from lockgate.lookup.owner.pipe import error_from_json
 from lockgate.lookup.spec.cache_paths import local_path, place_text
 from lockgate.lookup.spec.options import CACHE_DIR, CACHE_MEMORY, TIMEOUT, lookup_options, option_texts
-from lockgate.lookup.spec.spec import Kind, LookupSpec, cache_id, kind_of, layout_of, warn_of_masks
+from lockgate.lookup.spec.spec import (
+    CacheStructure,
+    LookupSpec,
+    cache_id,
+    layout_of,
+    structure_of,
+    warn_of_masks,
+)
 from lockgate.pushdown import Predicate
 
 if TYPE_CHECKING:
@@ -92,7 +99,7 @@ def _changes_rows(table: Table, snapshot: Snapshot) -> bool:
 class LookupTable:
     """A dimension kept locally; made by `open_lookup`, which chooses the kind."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[CacheStructure]
 
     def __init__(self, table: Table, spec: LookupSpec) -> None:
         self.table = table
@@ -204,22 +211,22 @@ class LookupTable:
 class PrimaryKeyLookupTable(LookupTable):
     """Joined by its primary key: at most one row a key."""
 
-    kind = Kind.PRIMARY_KEY
+    kind = CacheStructure.PRIMARY_KEY
 
 
 class SecondaryIndexLookupTable(LookupTable):
     """Has a primary key but is joined by other columns: several rows a key, each following its updates."""
 
-    kind = Kind.SECONDARY_INDEX
+    kind = CacheStructure.SECONDARY_INDEX
 
 
 class NoPrimaryKeyLookupTable(LookupTable):
     """Has no primary key: several rows a key, equal rows kept as often as they occur."""
 
-    kind = Kind.NO_PRIMARY_KEY
+    kind = CacheStructure.NO_PRIMARY_KEY
 
 
-_KINDS: dict[Kind, type[LookupTable]] = {
+_KINDS: dict[CacheStructure, type[LookupTable]] = {
     kind.kind: kind for kind in (PrimaryKeyLookupTable, SecondaryIndexLookupTable, NoPrimaryKeyLookupTable)
 }
 
@@ -251,7 +258,7 @@ def open_lookup(
     Raises ColumnNotFoundError, UnsupportedTypeError and OptionError if the lookup is impossible.
     """
     spec = make_spec(table, on, columns, where, options)
-    lookup = _KINDS[kind_of(table.schema, spec.keys)](table, spec)
+    lookup = _KINDS[structure_of(table.schema, spec.keys)](table, spec)
     warn_of_masks(table, lookup.layout)
     lookup.open()
     return lookup

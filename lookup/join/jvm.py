@@ -95,7 +95,7 @@ def jvm_function(
     inside the `with` block, in which a plan with the function must be made.
     """
     how = {
-        "place": location,
+        "location": location,
         "everywhere": everywhere,
         "wait_seconds": wait_seconds,
         "keys": [_kind(kind) for kind in layout.key_schema.types],

@@ -46,7 +46,7 @@ from lockgate.lookup.join.pin_table import (
     SPEC_OPTION,
 )
 from lockgate.lookup.join.shuffle import buckets_for, grouped
-from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, Asking, look_up_in_parts, together
+from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, look_up_in_parts, together
 from lockgate.lookup.spec.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cache_id
 
@@ -284,8 +284,8 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
     specs = [join.spec] if groups is None else grouped(join.spec, groups)
     by_executors = executors_keep(join.stream.sparkSession)
     find = _finder(by_executors)
-    asking = Asking(
-        places=tuple(find(join.dimension, each) for each in specs),
+    wanted = TaskLookup(
+        locations=tuple(find(join.dimension, each) for each in specs),
         fields=tuple(
             pa.field(name, to_arrow(field.type)) for name, field in zip(join.names, fields, strict=True)
         ),
@@ -297,16 +297,16 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
     )
     counter = REPORTS.counter(join.stream.sparkSession.sparkContext)
     struct = _struct_type(join.names, fields)
-    if asking.retry is not None:
+    if wanted.retry is not None:
         struct = struct.add(SNAPSHOT_FIELD.name, LongType())
 
     # What an iterator answers need not be parted as what it was asked.
     def ask(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         for pins, marks, *arrays in together(batches):
             if groups is None:
-                yield from look_up_in_parts(asking, counter, pins, arrays, marks=marks)
+                yield from look_up_in_parts(wanted, counter, pins, arrays, marks=marks)
             else:
-                yield from look_up_in_parts(asking, counter, pins, arrays[1:], arrays[0], marks)
+                yield from look_up_in_parts(wanted, counter, pins, arrays[1:], arrays[0], marks)
 
     make: Any = arrow_udf  # its overloads know only fixed numbers of columns
     made = make(ask, ArrayType(struct) if join.layout.many else struct)

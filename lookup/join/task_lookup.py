@@ -39,17 +39,17 @@ _first_misses: OrderedDict[tuple[str, int], float] = OrderedDict()
 
 
 @dataclass(frozen=True)
-class Asking:
+class TaskLookup:
     """The parameters of a task's lookups.
 
-    `places` are the caches, one for each group of buckets: folders, or, with `everywhere`, what each host
+    `locations` are the caches, one for each group of buckets: folders, or, with `everywhere`, what each host
     turns into a folder of its own (see `cache_paths`). A state that is not there, as where an executor has
     just come or somebody removed the folder, is waited for `wait_seconds` at most. `fields` name and type the
     members of the answer, in the order of the cache's columns; `many` says whether a key may have several
     rows. With `retry` each row says which snapshot it is of (`SNAPSHOT_FIELD`).
     """
 
-    places: tuple[str, ...]
+    locations: tuple[str, ...]
     fields: tuple[pa.Field, ...]
     many: bool
     cache_bytes: int
@@ -84,7 +84,7 @@ def _concatenated(batches: list[tuple[pa.Array, ...]]) -> list[pa.Array]:
 
 
 def look_up_in_parts(
-    asking: Asking,
+    wanted: TaskLookup,
     counter: Counter | None,
     pins: pa.Array,
     keys: Sequence[pa.Array],
@@ -93,7 +93,7 @@ def look_up_in_parts(
 ) -> Iterator[pa.Array]:
     """Answer one batch of keys as `look_up` does, in several arrays if one would be very large."""
     try:
-        found = look_up(asking, counter, pins, keys, groups, marks)
+        found = look_up(wanted, counter, pins, keys, groups, marks)
     except AnswerTooLarge as large:
         size = -(-len(pins) // large.parts)
         if size == len(pins):
@@ -104,11 +104,11 @@ def look_up_in_parts(
     for start in range(0, len(pins), size):
         part = [array.slice(start, size) for array in (pins, *keys)]
         some = None if groups is None else groups.slice(start, size)
-        yield from look_up_in_parts(asking, counter, part[0], part[1:], some, marks)
+        yield from look_up_in_parts(wanted, counter, part[0], part[1:], some, marks)
 
 
 def look_up(
-    asking: Asking,
+    wanted: TaskLookup,
     counter: Counter | None,
     pins: pa.Array,
     keys: Sequence[pa.Array],
@@ -128,12 +128,12 @@ def look_up(
     answers, retried = [], 0
     for group, where in parts:
         chosen = keys if where is None else [key.take(where) for key in keys]
-        found, again = _answer(asking, asking.places[group], (snapshot_id, token, mark), chosen)
+        found, again = _answer(wanted, wanted.locations[group], (snapshot_id, token, mark), chosen)
         answers.append(found)
         retried += again
     found = answers[0] if len(parts) == 1 else _in_order(parts, answers)
     if counter is not None and len(pins):
-        matched = int(np.count_nonzero(_matched(found, many=asking.many)))
+        matched = int(np.count_nonzero(_matched(found, many=wanted.many)))
         # The time that a retry waits is not the cache's.
         counter.add({token: (len(pins), matched, retried, time.perf_counter_ns() - started)})
     return found
@@ -156,18 +156,18 @@ def _in_order(parts: Sequence[tuple[int, pa.Array | None]], answers: Sequence[pa
 
 
 def _answer(
-    asking: Asking, location: str, pin: tuple[int, int, int], keys: Sequence[pa.Array]
+    wanted: TaskLookup, location: str, pin: tuple[int, int, int], keys: Sequence[pa.Array]
 ) -> tuple[pa.Array, int]:
-    path = str(local_path(location)) if asking.everywhere else location
-    found = _ask(asking, path, pin[0], keys, asking.wait_seconds, pin[2])
-    if asking.retry is None:
+    path = str(local_path(location)) if wanted.everywhere else location
+    found = _ask(wanted, path, pin[0], keys, wanted.wait_seconds, pin[2])
+    if wanted.retry is None:
         return found, 0
-    found = _with_snapshot(found, pin[0], many=asking.many)
-    return _ask_again(asking, asking.retry, path, pin, keys, found)
+    found = _with_snapshot(found, pin[0], many=wanted.many)
+    return _ask_again(wanted, wanted.retry, path, pin, keys, found)
 
 
 def _ask(
-    asking: Asking,
+    wanted: TaskLookup,
     path: str,
     snapshot_id: int,
     keys: Sequence[pa.Array],
@@ -178,9 +178,9 @@ def _ask(
         path,
         snapshot_id,
         keys,
-        asking.fields,
-        asking.many,
-        asking.cache_bytes,
+        wanted.fields,
+        wanted.many,
+        wanted.cache_bytes,
         wait_seconds,
         _MOST_BYTES,
         mark,
@@ -206,7 +206,7 @@ def _with_snapshot(found: pa.Array, snapshot_id: int, *, many: bool) -> pa.Array
 
 
 def _ask_again(
-    asking: Asking,
+    wanted: TaskLookup,
     retry: Retry,
     path: str,
     pin: tuple[int, int, int],
@@ -219,7 +219,7 @@ def _ask_again(
     valid = np.ones(len(found), bool)
     for key in keys:
         valid &= np.asarray(key.is_valid())
-    before = _matched(found, many=asking.many)
+    before = _matched(found, many=wanted.many)
     missed = np.flatnonzero(valid & ~before)
     first = _first_miss(path, token) if len(missed) else 0.0
     directory = CacheDirectory(Path(path))
@@ -231,13 +231,13 @@ def _ask_again(
         if newest is None or newest <= asked:
             continue
         try:
-            again = _ask(asking, path, newest, [key.take(pa.array(missed)) for key in keys])
+            again = _ask(wanted, path, newest, [key.take(pa.array(missed)) for key in keys])
         except LookupCacheError:  # a newer one has replaced it: that is asked next
             continue
         asked = newest
-        found = _replaced(found, missed, _with_snapshot(again, newest, many=asking.many))
-        missed = missed[~_matched(again, many=asking.many)]
-    return found, int(np.count_nonzero(_matched(found, many=asking.many) & ~before))
+        found = _replaced(found, missed, _with_snapshot(again, newest, many=wanted.many))
+        missed = missed[~_matched(again, many=wanted.many)]
+    return found, int(np.count_nonzero(_matched(found, many=wanted.many) & ~before))
 
 
 def _first_miss(path: str, token: int) -> float:

@@ -35,7 +35,7 @@ def main() -> None:
     opening = json.loads(sys.stdin.buffer.readline())
     inbox: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=read_lines, args=(sys.stdin.buffer, inbox), daemon=True).start()
-    folder = cache_paths.local_path(opening["place"])
+    folder = cache_paths.local_path(opening["location"])
     lock = _wait_for_turn(folder, opening["name"], stdout)
 
     from lockgate.lookup.owner.owner import serve

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lockgate.lookup.codec.cache_cipher import CacheCipher
 
 
-class Kind(StrEnum):
+class CacheStructure(StrEnum):
     """The structure of a cache; chosen by the dimension's primary key and the join columns."""
 
     PRIMARY_KEY = "primary-key"
@@ -96,7 +96,7 @@ class CacheLayout:
     of the encrypted columns among them: if there are any, the cache is encrypted, and `cipher` opens it.
     """
 
-    kind: Kind
+    kind: CacheStructure
     key_schema: pa.Schema
     row_schema: pa.Schema
     primary_schema: pa.Schema | None
@@ -137,7 +137,7 @@ class CacheLayout:
     @property
     def many(self) -> bool:
         """Say whether a key may have several rows."""
-        return self.kind is not Kind.PRIMARY_KEY
+        return self.kind is not CacheStructure.PRIMARY_KEY
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts that a reader must know, stored with the cache."""
@@ -159,7 +159,7 @@ class CacheLayout:
         """Return the reverse of `to_json`."""
         primary = content["primary_schema"]
         return cls(
-            Kind(content["kind"]),
+            CacheStructure(content["kind"]),
             _schema(content["key_schema"]),
             _schema(content["row_schema"]),
             None if primary is None else _schema(primary),
@@ -177,11 +177,15 @@ def _schema(text: str) -> pa.Schema:
     return pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(text)))
 
 
-def kind_of(schema: TableSchema, keys: Sequence[str]) -> Kind:
+def structure_of(schema: TableSchema, keys: Sequence[str]) -> CacheStructure:
     """Choose the structure of a cache for a table joined by `keys`."""
     if not schema.primary_keys:
-        return Kind.NO_PRIMARY_KEY
-    return Kind.PRIMARY_KEY if set(keys) == set(schema.primary_keys) else Kind.SECONDARY_INDEX
+        return CacheStructure.NO_PRIMARY_KEY
+    return (
+        CacheStructure.PRIMARY_KEY
+        if set(keys) == set(schema.primary_keys)
+        else CacheStructure.SECONDARY_INDEX
+    )
 
 
 def layout_of(spec: LookupSpec, schema: TableSchema) -> CacheLayout:
@@ -202,13 +206,13 @@ def layout_of(spec: LookupSpec, schema: TableSchema) -> CacheLayout:
         condition += schema.partition_keys
     for name in (*spec.keys, *spec.columns, *condition):
         _require(name, spec.identifier, schema)
-    kind = kind_of(schema, spec.keys)
+    kind = structure_of(schema, spec.keys)
     engine = schema.options.get("merge-engine", "deduplicate")
-    if kind is not Kind.NO_PRIMARY_KEY and engine != "deduplicate":
+    if kind is not CacheStructure.NO_PRIMARY_KEY and engine != "deduplicate":
         raise UnsupportedError(
             f"{spec.identifier} has merge-engine {engine}: lookups follow deduplicate tables only"
         )
-    primary = tuple(schema.primary_keys) if kind is Kind.SECONDARY_INDEX else ()
+    primary = tuple(schema.primary_keys) if kind is CacheStructure.SECONDARY_INDEX else ()
     rows = tuple(dict.fromkeys((*spec.columns, *primary)))
     read = tuple(dict.fromkeys((*spec.keys, *rows, *condition)))
     layout = CacheLayout(

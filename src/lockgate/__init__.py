@@ -7,7 +7,7 @@ nor RocksDB.
 from typing import TYPE_CHECKING
 
 from lockgate.framework.version import VERSION
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import KeyFileProvider, KeyProvider, MemoryKeyProvider, create_key_file
@@ -52,7 +52,7 @@ _HOMES = {
     "lookup_join": "lockgate.lookup",
 }
 
-__getattr__ = lazily(__name__, _HOMES)
+__getattr__ = lazy_attributes(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.governance import AuditLog, PolicyFiles, RangerAuthorizer, Record
@@ -23,7 +23,7 @@ __all__ = [
     "missing",
 ]
 
-__getattr__ = lazily(
+__getattr__ = lazy_attributes(
     __name__,
     {
         "AdminPolicies": "lockgate.framework.governance.ranger.protocol",

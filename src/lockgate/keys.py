@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.keys import (
@@ -55,4 +55,4 @@ __all__ = [
     "roll_key",
 ]
 
-__getattr__ = lazily(__name__, dict.fromkeys(__all__, "lockgate.framework.keys"))
+__getattr__ = lazy_attributes(__name__, dict.fromkeys(__all__, "lockgate.framework.keys"))

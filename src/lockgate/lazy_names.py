@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def lazily(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+def lazy_attributes(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
     """Make the `__getattr__` of a module whose names are defined in others, `.like.this` if below it."""
 
     def attribute(name: str) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape, declare
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "Kind", "Lineage", "Record", "Run", "Shape", "declare"]
 
-__getattr__ = lazily(
+__getattr__ = lazy_attributes(
     __name__,
     {
         "Dataset": "lockgate.framework.lineage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.orc import (
@@ -63,4 +63,4 @@ __all__ = [
     "write_table",
 ]
 
-__getattr__ = lazily(__name__, dict.fromkeys(__all__, "lockgate.framework.orc"))
+__getattr__ = lazy_attributes(__name__, dict.fromkeys(__all__, "lockgate.framework.orc"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockgate.lazy_names import lazily
+from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.store import (
@@ -169,7 +169,7 @@ __all__ = [
     "value_to_json",
 ]
 
-__getattr__ = lazily(
+__getattr__ = lazy_attributes(
     __name__,
     {
         "AddColumn": "lockgate.framework.store.ddl.schema_changes",

@@ -257,7 +257,7 @@ PATHS = ["../../../../victim.orc", "{}", "file://{}", "../bucket-0/../../../../v
 @pytest.mark.parametrize("field", ["_FILE_NAME", "_EXTERNAL_PATH", "_EXTRA_FILES"])
 @pytest.mark.parametrize("path", PATHS)
 def test_no_path_of_a_manifest_leads_out(tmp_path: Path, field: str, path: str) -> None:
-    """Neither a reader nor whoever expires, compacts or drops touches what it names."""
+    """Neither a reader nor anyone who expires, compacts or drops touches what it names."""
     source = make(tmp_path / "other")
     (data,) = (Path(source.location) / "bucket-0").glob("data-*")
     victim = data.rename(tmp_path / "victim.orc")

@@ -107,7 +107,7 @@ def cached(lake: Lake, table: Named, options: dict[str, str], lookups_end: None)
         "snapshot": status.served_snapshot,
         "how": json.dumps(
             {
-                "place": status.directory,
+                "location": status.directory,
                 "everywhere": False,
                 "wait_seconds": 0.2,
                 "keys": ["int64"],

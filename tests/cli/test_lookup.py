@@ -74,7 +74,7 @@ def test_status_of_running_lookups(caches: Path, capsys: pytest.CaptureFixture[s
         assert (running["table"], running["keys"]) == ("db.plain", ["id"])
         assert (running["asked_rows"], running["hit_rows"], running["hit_rate"]) == (200, 150, 0.75)
         assert (running["served_snapshot"], running["target_snapshot"], running["lag_millis"]) == (1, 1, 0)
-        assert 0 <= running["told_seconds_ago"] < 60
+        assert 0 <= running["seconds_since_report"] < 60
         assert main(["lookup", "status", str(lookup.directory.path)]) == 0
         text = capsys.readouterr().out
         assert (

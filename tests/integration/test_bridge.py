@@ -261,7 +261,7 @@ def test_an_interrupt_is_kept_while_something_is_changed(
     thread.currentThread().interrupt()
     assert ask(spark, "test.slow") is True
     assert done == [True]
-    assert thread.interrupted(), "whoever interrupted the thread finds it interrupted"
+    assert thread.interrupted(), "anyone who interrupted the thread finds it interrupted"
     assert connections(spark) == before
 
 

@@ -1,4 +1,4 @@
-"""Rows are written once, whoever dies or runs twice: drivers, executors, tasks."""
+"""Rows are written once, no matter who dies or runs twice: drivers, executors, tasks."""
 
 from __future__ import annotations
 

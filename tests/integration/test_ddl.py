@@ -247,7 +247,7 @@ def test_replacing_a_table_by_its_own_rows_needs_its_keys(
     assert tables(lake, database) == ["people"]
 
 
-def test_a_change_of_the_table_meanwhile_is_a_conflict(
+def test_a_concurrent_change_of_the_table_is_a_conflict(
     lake: Lake, spark: SparkSession, database: str, sales: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockgate.framework.spark.bridge import dispatcher

@@ -147,7 +147,7 @@ def test_time_travel_and_writes(spark: SparkSession, table: Named) -> None:
     assert written.count("new") in (0, 80, 160), "of each, all of the new table or nothing"
 
 
-def test_a_stream_with_a_table_beside_it(spark: SparkSession, table: Named, tmp_path: Path) -> None:
+def test_a_stream_with_a_table_next_to_it(spark: SparkSession, table: Named, tmp_path: Path) -> None:
     name = table("t")
     make(spark, name, KINDS["key"], "old", parted=False, rows=50)
     seen: list[set[str]] = []
@@ -175,7 +175,7 @@ def test_a_stream_with_a_table_beside_it(spark: SparkSession, table: Named, tmp_
     assert running.exception() is not None
 
 
-def test_a_lookup_beside_it(
+def test_a_lookup_next_to_it(
     spark: SparkSession, lake: Lake, table: Named, options: dict[str, str], lookups_end: None
 ) -> None:
     name = table("t")

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE on tables without a primary key write the files anew that hold rows to change."""
+"""DELETE, UPDATE and MERGE on tables without a primary key rewrite the files that hold rows to change."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def kms() -> Iterator[Any]:
 
 @pytest.fixture
 def fresh_orc(spark: SparkSession) -> Iterator[None]:
-    """Let Spark's own ORC classes look for their key provider anew; they keep the first one for ever."""
+    """Let Spark's own ORC classes look for their key provider again; they keep the first one for ever."""
     jvm: Any = spark.sparkContext._jvm
     cache = jvm.java.lang.Class.forName("org.apache.orc.impl.CryptoUtils").getDeclaredField(
         "keyProviderCache"

@@ -235,7 +235,7 @@ def test_a_retry_ends_and_the_row_goes_out_unmatched(
     said = f"{name.removeprefix('lake.')}: a batch asked for 3 rows, 33.3% matched, snapshot 1 ("
     deadline = time.monotonic() + 20
     while said not in caplog.text:
-        assert time.monotonic() < deadline, "a batch that has ended is told by a line of the log"
+        assert time.monotonic() < deadline, "a line of the log says that a batch has ended"
         time.sleep(0.05)
     with pytest.raises(OptionError, match="expected one of: fixed_delay"):
         lookup_join(spark.range(3), name, {"id": "k"}, options={"retry-strategy": "exponential"})

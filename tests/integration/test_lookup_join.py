@@ -1,4 +1,4 @@
-"""lookup_join against Spark's own join, in batch and in streams, with the table changing meanwhile."""
+"""lookup_join against Spark's own join, in batch and in streams, with the table changing concurrently."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_chosen_and_renamed_columns_and_the_snapshot(
     same(joined, plain)
 
 
-def test_several_matches_without_and_beside_a_primary_key(
+def test_several_matches_without_and_with_a_primary_key(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:
     weather, pk = table("weather"), table("by_id")

@@ -20,7 +20,7 @@ from lockgate.lookup import lookup_join
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.join import plan
 from lockgate.lookup.join.jvm import jvm_function
-from lockgate.lookup.spec.spec import CacheLayout, Kind
+from lockgate.lookup.spec.spec import CacheLayout, CacheStructure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -216,7 +216,7 @@ def test_removed_states_are_let_go(spark: SparkSession, table: MakeName, options
 
 
 LAYOUT = CacheLayout(
-    Kind.PRIMARY_KEY,
+    CacheStructure.PRIMARY_KEY,
     pa.schema([("id", pa.int64())]),
     pa.schema([("v", pa.string())]),
     None,

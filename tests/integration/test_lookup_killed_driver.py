@@ -73,7 +73,7 @@ def test_the_batch_of_a_killed_driver_is_answered_from_its_snapshot_again(
     first = json.loads((tmp_path / "seen").read_text())
     assert first == [0, [0, None, 1], [1, "one", 1], [2, "two", 1], [3, None, 1]]
 
-    # Meanwhile the table moves on and its snapshots expire, as far as the dead driver's pin lets them.
+    # Concurrently the table moves on and its snapshots expire, as far as the dead driver's pin lets them.
     spark.sql(f"INSERT INTO {name} VALUES (1, 'uno'), (3, 'tres')")
     spark.sql(f"DELETE FROM {name} WHERE id = 2")
     lake.call("expire_snapshots", table=short, retain_max=1, retain_min=1)

@@ -220,7 +220,7 @@ def test_without_the_key_nothing_happens(
     assert lake.catalog.list_tables(database) == []
 
 
-def test_an_origin_that_grows_meanwhile_is_kept(
+def test_an_origin_that_grows_concurrently_is_kept(
     lake: Lake,
     spark: SparkSession,
     database: str,

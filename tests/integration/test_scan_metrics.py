@@ -1,4 +1,4 @@
-"""What Spark's UI and its optimizer are told of a scan."""
+"""What Spark's UI and its optimizer learn of a scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL beside plain SELECT and INSERT: states and ranges of snapshots, defaults, replacements, estimates."""
+"""SQL beyond SELECT and INSERT: states and ranges of snapshots, defaults, replacements, estimates."""
 
 from __future__ import annotations
 

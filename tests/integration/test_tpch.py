@@ -1,4 +1,4 @@
-"""The 22 queries of TPC-H on plain and on encrypted tables, beside DuckDB's answers from the same rows.
+"""The 22 queries of TPC-H on plain and on encrypted tables, next to DuckDB's answers from the same rows.
 
 `./dev bench store --only tpch` does the same at scale 1.
 """

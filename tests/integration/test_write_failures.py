@@ -121,7 +121,7 @@ def test_a_statement_whose_disk_fails(
             stored = lake.catalog.load_table(f"{database}.{table}")
             assert found in (ROWS, after) if error else found == after
             assert orphans(stored) == set()
-            # Whoever comes next can work.
+            # Anyone who comes next can work.
             spark.sql(f"INSERT INTO lake.{database}.{table} VALUES (9, 'z')")
             assert len(rows(spark, f"lake.{database}.{table}")) == len(found) + 1
 

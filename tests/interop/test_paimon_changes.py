@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from both_engines import Both, beside
+from both_engines import Both, next_to
 from exact_rows import Rows
 
 pytestmark = pytest.mark.interop
@@ -52,7 +52,7 @@ def test_every_key_type_has_one_bucket(both: Both, kind: str) -> None:
     both.theirs.create([("k", f"{kind} NOT NULL"), ("v", "INT")], primary_keys=["k"], options={"bucket": "7"})
     rows: Rows = [[key, 1] for key in KEYS[kind]]
     both.theirs.write(rows)
-    copy = beside(both, "copy")
+    copy = next_to(both, "copy")
     copy.theirs.create([("k", f"{kind} NOT NULL"), ("v", "INT")], primary_keys=["k"], options={"bucket": "7"})
     copy.ours.append(both.ours.read())
     assert {file["bucket"] for file in copy.theirs.files()} == {
@@ -63,7 +63,7 @@ def test_every_key_type_has_one_bucket(both: Both, kind: str) -> None:
 
 def test_statements_here_are_seen_there(both: Both) -> None:
     for name, options in (("keyed", KEY), ("appended", {})):
-        table = beside(both, name)
+        table = next_to(both, name)
         table.theirs.create(COLUMNS, **options)
         table.theirs.write([[number, "old", number] for number in range(10)])
         table.sql("DELETE FROM {t} WHERE id IN (0, 1)")
@@ -128,7 +128,7 @@ def test_each_prunes_by_the_statistics_of_the_other(both: Both) -> None:
     rows: Rows = [[at, f"{at} with a long ending {at}", f"{at}.50", at * 10**15 + 1_000] for at in range(6)]
     for row in rows[:3]:
         both.theirs.write([row])
-    copy = beside(both, "copy")
+    copy = next_to(both, "copy")
     copy.theirs.create([("id", "INT"), ("s", "STRING"), ("d", "DECIMAL(20, 2)"), ("t", "TIMESTAMP(6)")])
     copy.theirs.write(rows[3:])
     for at in (3, 4):
@@ -169,7 +169,7 @@ def test_commits_at_once(both: Both) -> None:
     writer = threading.Thread(target=ours)
     writer.start()
     for number in range(12):
-        # Without its own compaction, which gives up when files of the bucket change meanwhile.
+        # Without its own compaction, which gives up when files of the bucket change concurrently.
         rows: Rows = [[50 + number, "theirs"], [100 + number, "both"]]
         both.theirs.write(rows, options={"write-only": "true"})
     writer.join()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from both_engines import Both, beside, check_same
+from both_engines import Both, check_same, next_to
 from exact_rows import Rows
 from paimon_values import COLUMNS, ROWS
 
@@ -29,7 +29,7 @@ def test_every_type_in_every_kind_of_table(both: Both, kind: str) -> None:
     both.theirs.create(COLUMNS, **KINDS[kind])
     both.theirs.write(ROWS)
     both.agree(ROWS)
-    by_spark, by_python = beside(both, "by_spark"), beside(both, "by_python")
+    by_spark, by_python = next_to(both, "by_spark"), next_to(both, "by_python")
     for copy in (by_spark, by_python):
         copy.theirs.create(COLUMNS, **KINDS[kind])
     both.sql(f"INSERT INTO {by_spark.sql_name} SELECT * FROM {{t}}")
@@ -61,7 +61,7 @@ def test_nanoseconds_and_times(both: Both) -> None:
     both.theirs.create(columns)
     both.theirs.write(rows)
     check_same("Python", both.python_rows(), rows)
-    copy = beside(both, "copy")
+    copy = next_to(both, "copy")
     copy.theirs.create(columns)
     copy.ours.append(both.ours.read())
     check_same("Paimon", copy.theirs.read().rows, rows)

@@ -167,6 +167,6 @@ def test_pypaimon_sees_encrypted_columns_masked(
     assert [value and value.lower() for value in masked["f_string"].to_pylist()] == [
         sha256(b"").hexdigest() if value == "" else value for value in digests
     ]
-    # What pypaimon adds is not encrypted, and is read beside what is.
+    # What pypaimon adds is not encrypted, and is read next to what is.
     referee.write("db.t", flat_rows(100, 5).select(rows.column_names))
     assert table.read().num_rows == 35

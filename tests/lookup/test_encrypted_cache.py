@@ -51,7 +51,7 @@ def assert_nothing_in_the_clear(folder: Path) -> int:
     for path in [path for path in folder.rglob("*") if path.is_file()]:
         try:
             content = path.read_bytes()
-        except FileNotFoundError:  # a spill that was sorted meanwhile
+        except FileNotFoundError:  # a spill that was sorted concurrently
             continue
         searched += len(content)
         assert b"Secret-" not in content, path
@@ -133,7 +133,7 @@ def test_the_same_cache_serves_after_the_key_was_rolled(make_table: MakeTable) -
     assert second.get(asked).rows.column("name").to_pylist() == ["Secret-00015"]
     for lookup in (first, second):
         lookup.close()
-    # Without its version of the key the cache is worth nothing, and is built anew under what is held.
+    # Without its version of the key the cache is worth nothing, and is rebuilt under what is held.
     table.keys = MemoryKeyProvider({"pii@1": b"fedcba9876543210"})
     third = open_lookup(table, "id")
     assert table.reads == [1, 2]
@@ -240,7 +240,7 @@ def test_a_cache_that_is_removed_gets_a_new_key(lookup: Lookup, tmp_path: Path) 
     lookup.pin("query", 0)
     assert ask(lookup, 1, 3) == "Secret-00003"
     before = fetch_cipher(lookup.directory).secret
-    # Its owner may write into it meanwhile.
+    # Its owner may write into it concurrently.
     shutil.rmtree(lookup.directory.path.rename(tmp_path / "aside"))
     assert lookup.pin("query", 1) == 1
     assert ask(lookup, 1, 3) == "Secret-00003"

@@ -1,7 +1,7 @@
 """What Paimon's tests of lookup tables ask for, asked of these, on real tables and without Spark.
 
 By Paimon's `LookupTableTest` (L), `FileStoreLookupFunctionTest` (F), `LookupJoinITCase` (J), and the tests of
-its partition loaders (P); beside each test stands which of them it answers. Those answered elsewhere:
+its partition loaders (P); next to each test stands which of them it answers. Those answered elsewhere:
 
 * L RefreshRethrowsAFailureFromAnEarlierAsyncRefresh, RefreshExecutorRebuildAfterReopen,
   PKLookupTable[Not]RefreshAsync: `test_service` (failures show, are retried; owners are replaced)
@@ -235,7 +235,7 @@ def test_an_overwrite_is_followed(make: Make) -> None:
         assert [get(lookup, key) for key in (1, 2, 3)] == [[(1, 11)], [], [(2, 33)]]
 
 
-def test_a_snapshot_that_expired_meanwhile_costs_a_full_load(make: Make) -> None:
+def test_a_snapshot_that_expired_concurrently_costs_a_full_load(make: Make) -> None:
     """F LookupExpiredSnapshot."""
     table = make(keys=("f0",))
     add(table, (1, 11, 111))

@@ -199,7 +199,7 @@ def test_keys_are_not_asked_for_at_sockets_of_another_user(cached: tuple[Any, Ca
 # --- which snapshot ------------------------------------------------------------------------------
 
 
-def test_a_state_of_before_a_rollback_is_not_answered_from(
+def test_a_state_from_before_a_rollback_is_not_answered_from(
     cached: tuple[Any, CacheDirectory], read: Reader
 ) -> None:
     """As on a second host, whose owner has not heard of the rollback yet."""
@@ -263,7 +263,7 @@ def test_two_cache_folders_and_a_number_that_comes_again(tmp_path: Path) -> None
     try:
         old = one.choose("query", 0)
         assert old == two.choose(None, None) == (2, mark_of(fingerprint(second)))
-        two.close()  # its host keeps the state of then, and nobody brings it forward
+        two.close()  # its host keeps the old state, and nobody brings it forward
         table.rollback(1)
         table.append(rows("new"))
         one.wait_for(None)
@@ -273,7 +273,7 @@ def test_two_cache_folders_and_a_number_that_comes_again(tmp_path: Path) -> None
         assert by_python(two.directory, *old) == "opened"
         assert "no owner builds" in by_python(two.directory, *new)
         assert by_python(one.directory, *new) == "opened"
-        # The owner, asked for the one of then, says that it is gone, and nothing else is answered.
+        # The owner, asked for the old one, says that it is gone, and nothing else is answered.
         said = by_python_patient(one.directory, *old)
         assert said.startswith("SnapshotNotFoundError: snapshot 2 of db.dim was rolled back")
         assert one.status().last_error is None

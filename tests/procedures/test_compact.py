@@ -120,7 +120,7 @@ def test_sequence_numbers_survive(catalog: Catalog, run: Run) -> None:
     assert content(table)[0]["name"] == "c0"
 
 
-def test_upserts_that_land_meanwhile_survive(
+def test_upserts_that_land_concurrently_survive(
     catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(catalog, primary_keys=["id"], bucket=1)

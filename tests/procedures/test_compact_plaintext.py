@@ -77,7 +77,7 @@ def test_statistics_of_other_columns_stay(catalog: Catalog, run: Run) -> None:
     table.append(people(1, 2))
     table.append(people(3, 4))
     table = catalog.alter_table("db.t", [ENCRYPT])
-    # As a scan that runs meanwhile, or a partition left out, would keep them: live files, in the clear.
+    # As a scan that runs concurrently, or a partition left out, would keep them: live files, in the clear.
     table.commit([], kind=CommitKind.COMPACT)
     snapshot = table.latest_snapshot()
     assert snapshot is not None
@@ -95,7 +95,7 @@ def test_statistics_of_other_columns_stay(catalog: Catalog, run: Run) -> None:
 
 
 def test_compact_hides_what_an_earlier_one_left(catalog: Catalog, run: Run) -> None:
-    """The files are encrypted already, the manifests of before are still referred to."""
+    """The files are encrypted already, the manifests from before are still referred to."""
     table = make(catalog, **{"orc.encrypt": "pii:ssn"})
     (message,) = table.write(people(1))
     shown = unencrypted(table).write(people(1))[0].added[0]
@@ -187,16 +187,16 @@ def index_of(*columns: str) -> bytes:
 
 @pytest.mark.parametrize("columns", [("ssn",), ("v",)], ids=["secret", "other"])
 def test_indexes_that_hold_values(catalog: Catalog, run: Run, columns: Sequence[str]) -> None:
-    """An index of an encrypted column goes, with the file that lies beside the data; others stay."""
+    """An index of an encrypted column goes, with the file that lies next to the data; others stay."""
     table = make(catalog, **{"orc.encrypt": "pii:ssn"})
     indexed: list[CommitMessage] = []
     for number in range(2):
         (message,) = table.write(people(number))
         (file,) = message.added
-        beside = f"{file.file_name}.index"
-        Path(table.paths.data_file((), 0, file)).with_name(beside).write_bytes(index_of(*columns))
+        index = f"{file.file_name}.index"
+        Path(table.paths.data_file((), 0, file)).with_name(index).write_bytes(index_of(*columns))
         change: dict[str, Any] = (
-            {"extra_files": (beside,)} if number else {"embedded_index": index_of(*columns)}
+            {"extra_files": (index,)} if number else {"embedded_index": index_of(*columns)}
         )
         indexed.append(replace(message, added=(replace(file, **change),)))
     for message in indexed:

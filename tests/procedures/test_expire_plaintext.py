@@ -316,10 +316,12 @@ def test_holders_are_named(catalog: Catalog) -> None:
     )
 
 
-# --- beside others, and killed -------------------------------------------------------------------
+# --- next to others, and killed -------------------------------------------------------------------
 
 
-def test_rows_written_meanwhile_survive(catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_written_concurrently_survive(
+    catalog: Catalog, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lockgate.procedures.builtin.compact import compact
 
     written_before(catalog, ())
@@ -377,7 +379,7 @@ def test_killed_at_any_operation(
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     for cache in ("_lists", "_manifests", "_snapshots"):
-        # Whoever calls again is another process, which remembers nothing.
+        # Anyone who calls again is another process, which remembers nothing.
         monkeypatch.setattr(manifest_files, cache, manifest_files.ParsedCache(0))
     origin = Path(started.load_table("db.t").location).parent.parent
     before = content(started.load_table("db.t"))

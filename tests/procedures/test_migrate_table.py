@@ -67,7 +67,7 @@ def write(path: Path, table: pa.Table) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of two ORC files and what Spark leaves beside them."""
+    """A folder of two ORC files and what Spark leaves next to them."""
     made = tmp_path / "origin"
     write(made / "part-0.orc", rows(0, 50))
     write(made / "part-1.orc", rows(50, 80))
@@ -160,7 +160,7 @@ def test_a_primary_key_means_rewriting(catalog: Catalog, run: Run, folder: Path)
     )
 
 
-def test_a_file_of_another_schema_is_rewritten_beside_the_others(
+def test_a_file_of_another_schema_is_rewritten_next_to_the_others(
     catalog: Catalog, run: Run, folder: Path
 ) -> None:
     narrow = rows(80, 85).select(["id", "name"])

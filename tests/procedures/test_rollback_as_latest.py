@@ -99,7 +99,7 @@ def test_another_commit_lands_first(catalog: Catalog, run: Run, monkeypatch: pyt
     assert ids(table) == [1, 2]
 
 
-def test_a_target_that_expires_meanwhile(catalog: Catalog) -> None:
+def test_a_target_that_expires_concurrently(catalog: Catalog) -> None:
     table = create(catalog, "append")
     target = table.append(ROWS)
     table.overwrite(ROWS.slice(0, 1))

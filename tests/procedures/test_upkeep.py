@@ -61,7 +61,7 @@ def test_partitions_are_dropped(parts: Table, run: Run) -> None:
         run("drop_partition", "db.t", " ;")
 
 
-def test_rows_added_meanwhile_stay(parts: Table, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_added_concurrently_stay(parts: Table, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     commit = Table.commit
 
     def late(self: Table, *given: Any, **named: Any) -> Any:

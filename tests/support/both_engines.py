@@ -53,7 +53,7 @@ class Both:
         return theirs
 
 
-def beside(both: Both, name: str) -> Both:
+def next_to(both: Both, name: str) -> Both:
     """Another table of the same database."""
     full = f"{both.name.split('.')[0]}.{name}"
     return Both(both.lake, full, PaimonTable(both.theirs.java, both.theirs.warehouse, full))

@@ -32,7 +32,7 @@ class Sparks:
         """The table as Python sees it now."""
         return self.lake.catalog.load_table(f"{self.database}.{self.table}")
 
-    def beside(self, table: str) -> Sparks:
+    def next_to(self, table: str) -> Sparks:
         """Another table of the same database, or a branch (`t$branch_b`)."""
         return replace(self, table=table)
 

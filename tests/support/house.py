@@ -34,7 +34,7 @@ BESIDE = {
     ("framework.lineage", "procedures"),
     ("cli", ""),
 }
-# Within a part: each room may import the rooms before it. What stands beside the rooms, in the part's own
+# Within a part: each room may import the rooms before it. What stands next to the rooms, in the part's own
 # folder, is above or below them all, and a module there is named as a room of its own.
 ROOMS = {
     "framework.options": ("option", "carried_options", "changelog_options", "tag_options", "table_options"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lockgate import Lake
 
-# Spark's workers must run the driver's Python, whoever started pytest.
+# Spark's workers must run the driver's Python, no matter who started pytest.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 

@@ -163,7 +163,7 @@ WORK = {
     "rename table": Work(plain, lambda catalog: catalog.rename_table("db.t", "db.u")),
 }
 
-# What is seen between their steps is of before or after, but may stand elsewhere: under both names, or under
+# What is seen between their steps is the old or new state, maybe elsewhere: under both names, or under
 # a number that is given again.
 STEPWISE = {"fast forward", "rename branch", "rollback"}
 
@@ -186,7 +186,7 @@ def ids_in(value: str) -> list[str]:
 
 
 def repeat(work: Work, catalog: Catalog, after: Contents) -> None:
-    """Whoever comes next can work; what was done in part is finished."""
+    """Anyone who comes next can work; what was done in part is finished."""
     try:
         work.done(catalog)
     except AlreadyExistsError as error:

@@ -23,7 +23,7 @@ from lockgate.framework.orc.integrity import GRANULE, TagMaker, forget_tags
 from lockgate.framework.orc.read.image import ENCRYPTION_ATTRIBUTES
 from lockgate.framework.orc.read.stripe_statistics import decrypted_statistics, read_metadata
 from lockgate.framework.orc.sources.source import Source
-from lockgate.framework.orc.write.assembled_tail import Ending, end_file
+from lockgate.framework.orc.write.assembled_tail import FileEnd, end_file
 from lockgate.framework.orc.write.output import Output
 
 # Pieces that stay in the processor's cache on their way through both ciphers; each has one tag.
@@ -245,5 +245,5 @@ class Restreamer:
         if self._new is not None:
             postscript.stripe_statistics_length = len(statistics)
             local_keys = [self._new[number].local_key.plain for number in self._order]
-        ending = Ending(statistics, metadata, self._footer, postscript)
-        end_file(self._output, ending, self._tags, local_keys)
+        end = FileEnd(statistics, metadata, self._footer, postscript)
+        end_file(self._output, end, self._tags, local_keys)

@@ -82,7 +82,7 @@ def write_tail(output: Output, wide: WideTable, written: Written) -> None:
     if wide.columns:
         postscript.stripe_statistics_length = len(encrypted)
     local_keys = [column.local_key.plain for column in wide.columns]
-    end_file(output, Ending(encrypted, metadata, footer, postscript), written.tags, local_keys)
+    end_file(output, FileEnd(encrypted, metadata, footer, postscript), written.tags, local_keys)
 
 
 def _encrypt_statistics(
@@ -109,7 +109,7 @@ def _encrypt_statistics(
 
 
 @dataclass(frozen=True)
-class Ending:
+class FileEnd:
     """The end of a file, behind the last stripe: two parts as stored, and two messages to complete."""
 
     statistics: bytes
@@ -118,21 +118,21 @@ class Ending:
     postscript: proto.Message
 
 
-def end_file(output: Output, ending: Ending, tags: TagMaker | None, local_keys: Sequence[bytes]) -> None:
-    """Write an ending, sealed by `tags`; `local_keys` are the footer keys of its variants, in order.
+def end_file(output: Output, end: FileEnd, tags: TagMaker | None, local_keys: Sequence[bytes]) -> None:
+    """Write an end, sealed by `tags`; `local_keys` are the footer keys of its variants, in order.
 
     Everything in it must be final but the lengths of metadata and footer, which are set here.
     """
-    footer, postscript = ending.footer, ending.postscript
+    footer, postscript = end.footer, end.postscript
     codec = Compression(postscript.compression)
     block = postscript.compression_block_size or DEFAULT_BLOCK_SIZE
     header = None if tags is None else tags.describe(footer, local_keys)
     content = footer.SerializeToString()
-    postscript.metadata_length = len(ending.metadata)
+    postscript.metadata_length = len(end.metadata)
     postscript.footer_length = len(frame(codec, content, block))
     stored = postscript.SerializeToString()
     stored += bytes([len(stored)])
-    before = ending.statistics + ending.metadata
+    before = end.statistics + end.metadata
     if tags is not None and header is not None:
         content = tags.seal(before, content, header, stored)
     output.write(before)

@@ -25,7 +25,7 @@ from lockgate.framework.store.scan.selection import Between
 from lockgate.framework.store.scan.visible_files import may_wait, waits
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_one_line, check_readable
-from lockgate.framework.store.write.newest_rows import standing_rows
+from lockgate.framework.store.write.newest_rows import newest_rows
 from lockgate.pushdown import AlwaysTrue
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _changes(
         for bucket in by_bucket(entries):
             rows = _bucket_rows(table, reader, bucket, wanted, plan)
             if schema.sequence_fields:
-                rows = standing_rows(table, reader, plan, rows, _older(before, bucket))
+                rows = newest_rows(table, reader, plan, rows, _older(before, bucket))
             parts.append(rows.select([*names, VALUE_KIND]))
         yield Change(snapshot.id, snapshot.commit_kind, _table(parts, reader, names))
 

@@ -74,7 +74,7 @@ def _commit(
     names = {}
     try:
         for number, each in enumerate(back):
-            file = _named_anew(table, each, number)
+            file = _renamed(table, each, number)
             names[each.file.file_name] = file.file_name
             message = CommitMessage(each.partition, each.bucket, each.total_buckets, (file,))
             messages.append(message)
@@ -91,7 +91,7 @@ def _commit(
         raise
 
 
-def _named_anew(table: TableHandle, entry: ManifestEntry, number: int) -> DataFileMeta:
+def _renamed(table: TableHandle, entry: ManifestEntry, number: int) -> DataFileMeta:
     old = entry.file.file_name
     name = new_data_file_name(number, suffix=f".{old.rpartition('.')[2]}")
     extra = tuple(each.replace(old, name) for each in entry.file.extra_files)

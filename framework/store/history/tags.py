@@ -123,11 +123,11 @@ def create_tag(table: TableHandle, tag: Tag) -> Tag:
         ) from None
     if not _is_held(table, tag):
         table.file_system.delete(path)
-        raise _expired_meanwhile(tag)
+        raise _has_expired(tag)
     return tag
 
 
-def _expired_meanwhile(tag: Tag) -> SnapshotNotFoundError:
+def _has_expired(tag: Tag) -> SnapshotNotFoundError:
     return SnapshotNotFoundError(f"snapshot {tag.snapshot.id} expired while it was tagged")
 
 
@@ -151,7 +151,7 @@ def replace_tag(table: TableHandle, tag: Tag, *, dry_run: bool = False) -> Relea
         table.file_system.write_atomic(path, tag.to_bytes())
         if old.snapshot != tag.snapshot and not _is_held(table, tag):
             table.file_system.write_atomic(path, before)
-            raise _expired_meanwhile(tag)
+            raise _has_expired(tag)
     if old.snapshot == tag.snapshot:
         return Released()
     release = _Release(table, [old], [tag.name] if dry_run else [])

@@ -94,7 +94,7 @@ class WholeSnapshot:
 
 
 @dataclass(frozen=True)
-class _Filtering:
+class _FilterStep:
     """A step that asks some of the query's filters."""
 
     question: PruningQuestion
@@ -106,7 +106,7 @@ class _Filtering:
         return self.question.text(self.asked)
 
 
-class ByPartition(_Filtering):
+class ByPartition(_FilterStep):
     """Leaves out partitions by the values of their columns."""
 
     name: ClassVar[str] = "partitions"
@@ -116,7 +116,7 @@ class ByPartition(_Filtering):
         return kept.masked(kept.files.where_partition(kept.mask, self.question.partitions.keeps_partition))
 
 
-class ByBucket(_Filtering):
+class ByBucket(_FilterStep):
     """Leaves out buckets that the values of the bucket key do not lead to."""
 
     name: ClassVar[str] = "buckets"
@@ -127,7 +127,7 @@ class ByBucket(_Filtering):
         return kept.masked(kept.files.where_bucket(kept.mask, buckets.keeps))
 
 
-class ByKey(_Filtering):
+class ByKey(_FilterStep):
     """Leaves out files by their ranges of keys, where rows that fail are dropped after the merge."""
 
     name: ClassVar[str] = "keys"
@@ -261,7 +261,7 @@ def _candidate(question: PruningQuestion, entry: ManifestEntry) -> CandidateFile
     return candidate_of(question.table, question.schema, *where, question.index_manifest)
 
 
-class _Limiting:
+class _LimitStep:
     """A step that leaves out what a LIMIT surely does not reach; `note` says what became of it."""
 
     def __init__(self, question: PruningQuestion, limit: int) -> None:
@@ -286,7 +286,7 @@ class _Limiting:
         raise NotImplementedError
 
 
-class ByLimit(_Limiting):
+class ByLimit(_LimitStep):
     """Leaves out files once enough rows are kept."""
 
     name = "limit"
@@ -301,7 +301,7 @@ class ByLimit(_Limiting):
         return limited(kept.buckets, self._limit)
 
 
-class ByOrder(_Limiting):
+class ByOrder(_LimitStep):
     """Leaves out files that cannot hold one of the first rows of an order."""
 
     name = "order"

@@ -102,7 +102,7 @@ def answer_aggregates(
         files = files_of(table, snapshot, schema=schema)
         if request.read_optimized:
             files = merged_files(files, schema)
-        answering = _Answering(table, schema, wanted, files)
+        answering = _FileAggregates(table, schema, wanted, files)
         rows, refusals = answering.answer(aggregates, group_by)
     report = replace(report, steps=answering.steps)
     if rows is None:
@@ -200,7 +200,7 @@ def _inexact(name: str, data_type: DataType, of_partition: bool) -> str:
 # --- what the files tell -----------------------------------------------------------------------------
 
 
-class _Answering:
+class _FileAggregates:
     """Computes aggregates over the files of the partitions that a filter leaves."""
 
     def __init__(self, table: TableHandle, schema: TableSchema, wanted: Predicate, files: FileTable) -> None:

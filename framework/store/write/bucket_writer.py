@@ -137,7 +137,7 @@ class BucketWriter:
             self.collected[file.file_name] = current.collected
 
 
-class _Counting:
+class _CountedSink:
     """A sink that counts what goes through it."""
 
     def __init__(self, sink: BinaryIO) -> None:
@@ -161,7 +161,7 @@ class _Output(Protocol):
     def abort(self) -> None: ...
 
 
-def _output(table: TableHandle, sink: _Counting, written: WrittenFormat, stripe_size: int) -> _Output:
+def _output(table: TableHandle, sink: _CountedSink, written: WrittenFormat, stripe_size: int) -> _Output:
     schema, options = table.schema, table.schema.table_options
     columns, field_ids = file_schema(schema), file_field_ids(schema)
     if written.name == PARQUET:
@@ -216,7 +216,7 @@ class _OneFile:
         self._bounds: list[tuple[Any, ...]] = []
         self._sequences: list[int] = []
         self._file: AbstractContextManager[BinaryIO] = table.file_system.create(path)
-        self._sink = _Counting(self._file.__enter__())
+        self._sink = _CountedSink(self._file.__enter__())
         try:
             self._writer = _output(table, self._sink, written, stripe_size)
         except BaseException as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PLACE = "_PLACE"
 
 
-def standing_rows(
+def newest_rows(
     table: TableHandle, reader: FileReader, plan: MergePlan, rows: pa.Table, before: Sequence[ManifestEntry]
 ) -> pa.Table:
     """Return those of `rows` that are the newest of their keys, deletions included.

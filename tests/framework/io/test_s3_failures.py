@@ -166,7 +166,7 @@ def test_a_failure_at_any_request(memory: MemoryClient, work: Callable[[Table, i
         else:
             assert ids(table) == wanted
         if work is commit_of_a_stream:
-            # Whoever does not know whether it came through commits again; each row is there once.
+            # Anyone who does not know whether it came through commits again; each row is there once.
             work(table, point)
             assert ids(table) == wanted
         if not client.failed:

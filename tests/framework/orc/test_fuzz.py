@@ -55,7 +55,7 @@ ROOM = 1 << 30
 
 
 def load_mutants() -> ModuleType:
-    """The module beside this one; tests are no package."""
+    """The module next to this one; tests are no package."""
     spec = importlib.util.spec_from_file_location("lockgate_mutants", Path(__file__).with_name("mutants.py"))
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Encryption of parts of columns: what is named is hidden, what is beside it is not, and all comes back."""
+"""Encryption of parts of columns: what is named is hidden, what is next to it is not, and all comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events reach observers in order and late; nothing of an observer reaches whoever publishes."""
+"""Events reach observers in order and late; nothing of an observer reaches anyone who publishes."""
 
 from __future__ import annotations
 

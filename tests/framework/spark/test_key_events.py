@@ -1,4 +1,4 @@
-"""Whoever asks for a local key leaves an event, with the key or without it."""
+"""Anyone who asks for a local key leaves an event, with the key or without it."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from lockgate.framework.store.manifests.metadata_records import read_records
 from lockgate.framework.store.schema.schema import load_json
 
 MakeTable = Callable[..., Table]
-# What a bomb is to take at most, beside the interpreter and its libraries.
+# What a bomb is to take at most, next to the interpreter and its libraries.
 MEMORY = 1 << 30
 BOMB = 4 << 30
 

@@ -1,4 +1,4 @@
-"""Clocks that are hours off, of writers and of whoever cleans up, delete nothing that is young."""
+"""Clocks that are hours off, of writers and of anyone who cleans up, delete nothing that is young."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_writer_behind_after_writers_that_are_right(table: Table, monkeypatch:
 
 
 @pytest.mark.parametrize(("own", "left"), [(5 * HOUR, [2, 3]), (400 * DAY, [2, 3]), (-5 * HOUR, [1, 2, 3])])
-def test_the_clock_of_whoever_expires(
+def test_the_clock_of_the_process_that_expires(
     table: Table, monkeypatch: pytest.MonkeyPatch, own: int, left: list[int]
 ) -> None:
     append(table, monkeypatch, -4 * HOUR, -4 * HOUR)

@@ -39,7 +39,7 @@ class Tables:
 
 
 class Names:
-    """Stores the names of the files of each commit beside the table, under the name of the first."""
+    """Stores the names of the files of each commit next to the table, under the name of the first."""
 
     def __init__(self, table: Any) -> None:
         self.folder = Path(table.location) / "names"

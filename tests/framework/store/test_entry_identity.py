@@ -77,7 +77,7 @@ def test_another_index_makes_another_entry(tmp_path: Path) -> None:
     assert live_entries([added, gone, indexed, again]) == []
 
 
-def test_whoever_read_the_file_as_it_was_cannot_replace_it(tmp_path: Path) -> None:
+def test_a_reader_of_the_old_file_cannot_replace_it(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.append(pa.table({"id": [1]}))
     (entry,) = live(table)

@@ -173,7 +173,7 @@ def test_writers_that_began_before(catalog: Catalog, table: Table) -> None:
     assert state(catalog) == (["v", "w"], NEW_ROWS.to_pylist())
 
 
-def test_altered_meanwhile(catalog: Catalog, table: Table) -> None:
+def test_altered_concurrently(catalog: Catalog, table: Table) -> None:
     made = prepared(catalog)
     catalog.alter_table("db.t", [AddColumn(("x",), INT)])
     with pytest.raises(CommitConflictError, match="altered"):
@@ -287,7 +287,7 @@ def test_killed_at_any_write(catalog: Catalog, table: Table, point: int, after: 
     found = state(Catalog(str(tmp_path)))
     assert found == (new if len(table.snapshots()) == 2 else old)
     assert dying.died or point == 6
-    # Whoever comes next finds a table that can be written, altered and replaced.
+    # Anyone who comes next finds a table that can be written, altered and replaced.
     after_it = Catalog(str(tmp_path)).load_table("db.t")
     after_it.append(OLD_ROWS if found == old else NEW_ROWS)
     altered = catalog.alter_table("db.t", [SetOption("target-file-size", "1 mb")])

@@ -1,4 +1,4 @@
-"""Files that are written anew by somebody who loaded the table before it was altered."""
+"""Files that are rewritten by somebody who loaded the table before it was altered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MakeTable = Callable[..., Table]
 
 
 def _rewriting(table: Table, snapshot_id: int) -> list[CommitMessage]:
-    """Write all rows of a snapshot anew, as a compaction does, by the columns that `table` knows."""
+    """Rewrite all rows of a snapshot, as a compaction does, by the columns that `table` knows."""
     rows = table.read(snapshot_id=snapshot_id).select(table.schema.field_names)
     live = table.manifests.live_files(table.snapshot(snapshot_id))
     gone = [

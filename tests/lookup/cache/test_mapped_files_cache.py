@@ -1,4 +1,4 @@
-"""A cache in mapped files: small steps, merges beside them, crashes, budgets, growing out of it."""
+"""A cache in mapped files: small steps, merges next to them, crashes, budgets, growing out of it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_layers_stay_few_whatever_the_number_of_steps(
     assert names == {layer.name for layer in store._layers}
 
 
-def test_large_merges_are_made_beside_the_steps(
+def test_large_merges_are_made_next_to_the_steps(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(mapped_files, "_INLINE_ROWS", 100)

@@ -112,7 +112,7 @@ def test_a_state_counts_when_every_host_that_serves_has_it(world: World) -> None
     assert not world.hosts.have(2)
     assert world.hosts.have(1, "mark-1")
     assert not world.hosts.have(1, "another snapshot of this number")
-    # One that has gone is waited for no more; one that loses its folder must build anew.
+    # One that has gone is waited for no more; one that loses its folder must build again.
     world.hear("b", "gone")
     assert world.hosts.have(2)
     world.hear("a", "emptied")
@@ -139,7 +139,7 @@ def test_owners_that_never_get_ready_are_an_error(world: World) -> None:
     error = world.hosts.failure(1)
     assert isinstance(error, LookupCacheError)
     assert "ended 3 times before it was ready (exit code 1): No module named lockgate" in str(error)
-    # As soon as one gets ready, all is well; ends after that count anew.
+    # As soon as one gets ready, all is well; ends after that are counted from 0.
     world.join("a", "one", lead=True)
     world.hear("a", "ready", pid=1, writer=True)
     assert world.hosts.failure(1) is None

@@ -1,4 +1,4 @@
-"""Lookups on tables whose columns change meanwhile: what runs goes on, what starts sees the new columns."""
+"""Lookups on tables whose columns change: what runs goes on, what starts sees the new columns."""
 
 from __future__ import annotations
 

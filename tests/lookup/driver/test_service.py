@@ -29,7 +29,7 @@ from lockgate.lookup.driver import registry
 from lockgate.lookup.driver.batch_pins import Pins
 from lockgate.lookup.driver.tables import make_spec, open_lookup
 from lockgate.lookup.join.pin_table import CACHE_OPTION, SPEC_OPTION, PinTable
-from lockgate.lookup.join.task_lookup import Asking, look_up_in_parts
+from lockgate.lookup.join.task_lookup import TaskLookup, look_up_in_parts
 from lockgate.lookup.join.worker import answer
 from lockgate.lookup.spec.spec import cache_id
 
@@ -290,7 +290,7 @@ def test_masks_never_get_into_a_cache_of_values(world: World) -> None:
     assert found.column("name").to_pylist() == ["name-3"]
 
 
-def test_a_dimension_made_anew_is_not_answered_from_the_cache_of_the_old_one(world: World) -> None:
+def test_a_dimension_that_was_created_again_is_not_answered_from_the_old_cache(world: World) -> None:
     spec = make_spec(world.create(), "id")
     options = {
         SPEC_OPTION: json.dumps(spec.to_json()),
@@ -368,6 +368,6 @@ def test_a_task_waits_for_a_state_that_was_lost_after_its_batch_was_planned(worl
     lookup.wait_for(2, timeout=20)
     shutil.rmtree(lookup.directory.path.rename(world.folder / "aside"))
     ids = [pa.array([1, 7], pa.int64())]
-    asked = Asking((str(lookup.directory.path),), tuple(FIELDS), False, 1 << 20, wait_seconds=30.0)
+    asked = TaskLookup((str(lookup.directory.path),), tuple(FIELDS), False, 1 << 20, wait_seconds=30.0)
     (found,) = look_up_in_parts(asked, None, pa.array([1, 1], pa.int64()), ids)
     assert found.to_pylist() == [{"name": "name-1", "n": 1}, None]

@@ -349,7 +349,7 @@ def test_old_states_go_and_needed_ones_stay(make_table: MakeTable) -> None:
         assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
 
 
-def test_a_state_of_another_time_can_be_built_beside(make_table: MakeTable) -> None:
+def test_a_state_of_another_time_can_be_built_next_to_it(make_table: MakeTable) -> None:
     table = small(make_table)
     table.commit([("-D", table.state(1)[3])])
     with open_lookup(table, "id") as lookup:

@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.lookup.driver.tables import LookupTable, open_lookup
 from lockgate.lookup.join import task_lookup, worker
-from lockgate.lookup.join.task_lookup import Asking, look_up, look_up_in_parts, together
+from lockgate.lookup.join.task_lookup import TaskLookup, look_up, look_up_in_parts, together
 from lockgate.lookup.spec.options import Retry
 
 MakeTable = Callable[..., Any]
@@ -26,11 +26,11 @@ def no_states_stay_open() -> Iterator[None]:
         worker._open.popitem()[1][1].close()
 
 
-def asked_of(lookup: LookupTable, *, many: bool, retry: Retry | None = None) -> Asking:
-    return Asking((lookup.status().directory,), FIELDS, many, 1 << 20, retry)
+def asked_of(lookup: LookupTable, *, many: bool, retry: Retry | None = None) -> TaskLookup:
+    return TaskLookup((lookup.status().directory,), FIELDS, many, 1 << 20, retry)
 
 
-def parts_of(asked: Asking, pin: int, ids: list[int | None]) -> list[pa.Array]:
+def parts_of(asked: TaskLookup, pin: int, ids: list[int | None]) -> list[pa.Array]:
     pins = pa.array([pin] * len(ids), pa.int64())
     return list(look_up_in_parts(asked, None, pins, [pa.array(ids, pa.int64())]))
 

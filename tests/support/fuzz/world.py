@@ -94,7 +94,7 @@ class World:
         return table.shown
 
     def forget(self, at: int) -> None:
-        """Show a table anew when it is asked next."""
+        """Show another state of a table when it is asked next."""
         self._hide(self.tables[at])
 
     def _hide(self, table: Table) -> None:

@@ -89,7 +89,7 @@ def test_texts(envelope: EnvelopeKeyProvider) -> None:
             envelope.wrap(wrong)
 
 
-def test_keys_stay_the_same_when_they_are_wrapped_anew(envelope: EnvelopeKeyProvider) -> None:
+def test_keys_stay_the_same_when_they_are_wrapped_again(envelope: EnvelopeKeyProvider) -> None:
     master = os.urandom(16)
     text = envelope.wrap({"pii@4": master})
     second = ProviderWrapper(MemoryKeyProvider(ROOTS), "second")
@@ -271,7 +271,7 @@ def test_a_table_without_wrapped_keys(tmp_path: Path, root_file: Path) -> None:
     catalog.create_namespace("db")
     with pytest.raises(KeyMissingError, match=r"orc\.keys\.wrapped"):
         catalog.create_table("db.t", people(None))
-    # Whoever creates a table without keys may leave them to those who write.
+    # Anyone who creates a table without keys may leave them to those who write.
     Catalog(tmp_path / "lake").create_table("db.t", people(None))
     with pytest.raises(KeyMissingError, match=r"orc\.keys\.wrapped"):
         catalog.load_table("db.t").append(pa.table({"id": [1], "ssn": ["123"]}))

@@ -95,7 +95,7 @@ def test_specifications_that_are_refused(text: str) -> None:
 
 
 def test_the_user(kms: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that is named, else Hadoop's variable, else whoever runs this."""
+    """The one that is named, else Hadoop's variable, else the user who runs this."""
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
     bare = f"kms://http@localhost:{kms.port}/kms"
     assert provider_from(bare).usable("pii")
@@ -195,7 +195,7 @@ def test_keys_of_other_people_are_not_listed(kms: Any) -> None:
 
 
 def test_authentication_of_ones_own(kms: Any) -> None:
-    """Any header, made anew for each request; the name of the user is not sent then."""
+    """Any header, made for each request; the name of the user is not sent then."""
     hosts: list[str] = []
 
     def headers(host: str) -> dict[str, str]:

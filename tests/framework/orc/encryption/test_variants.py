@@ -301,7 +301,7 @@ def test_a_row_that_is_encrypted_as_a_whole() -> None:
         EncryptedOrcFile(WHOLE, keys(a=os.urandom(16)))
 
 
-def test_only_the_keys_of_the_columns_read_are_told_of() -> None:
+def test_only_the_keys_of_the_columns_read_are_named() -> None:
     both = put_together([Variant(SSN, "a", A), Variant(ZIP, "b", B)])
     with EncryptedOrcFile(both) as file:
         with pytest.warns(MaskedDataWarning) as caught:

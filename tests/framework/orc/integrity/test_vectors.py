@@ -1,4 +1,4 @@
-"""The published construction (docs/integrity.md), computed here anew, against files with fixed keys.
+"""The published construction (docs/integrity.md), computed here once more, against files with fixed keys.
 
 The connector's tests read the same files.
 """

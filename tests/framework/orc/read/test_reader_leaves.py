@@ -147,7 +147,7 @@ def test_plain_files_are_projected_too(nested: pa.Table) -> None:
             assert file.read(["addr.zip"])["addr"].to_pylist() == expected
 
 
-def test_streams_beside_a_leaf_are_not_read(keys: MemoryKeyProvider) -> None:
+def test_streams_next_to_a_leaf_are_not_read(keys: MemoryKeyProvider) -> None:
     rows = pa.table({"both": [{"small": i % 9, "large": os.urandom(20).hex()} for i in range(5000)]})
     sink = io.BytesIO()
     write_table(rows, sink, encrypt="pii:both", keys=keys)

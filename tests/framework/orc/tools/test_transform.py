@@ -248,7 +248,7 @@ def test_an_empty_file(written: Callable[..., bytes], people: pa.Table, keys: Me
 def merged(files: list[bytes], keys: MemoryKeyProvider) -> bytes:
     """Files put together as ORC's Java library merges them: each brings its stripes, their keys and numbers.
 
-    Only the statistics are encrypted anew, under a footer key that no stripe has.
+    Only the statistics are encrypted again, under a footer key that no stripe has.
     """
     opened = [EncryptedOrcFile(data, keys, strict=True) for data in files]
     tails, first = [file._tail for file in opened], opened[0]

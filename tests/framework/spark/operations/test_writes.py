@@ -45,7 +45,7 @@ def test_a_key_of_coarse_times_is_refused(tmp_path: Path) -> None:
         ask(dispatcher, "write.begin", about)
 
 
-def test_a_write_is_not_committed_to_a_table_made_anew_in_its_place(tmp_path: Path) -> None:
+def test_a_write_is_not_committed_to_another_table_of_the_same_name(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
     catalog, about = opened(dispatcher, tmp_path)
     catalog.create_table("db.t", SCHEMA)

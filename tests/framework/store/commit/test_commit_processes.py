@@ -77,7 +77,7 @@ def test_a_writer_killed_at_any_step_leaves_all_or_nothing(
         snapshots = table.snapshots()
         assert live_names(table) == (["first"] if len(snapshots) == 1 else ["killed"])
         assert outcome == "killed" or len(snapshots) == 2
-        # Whoever comes next can work, and the old snapshot is as it was.
+        # Anyone who comes next can work, and the old snapshot is as it was.
         table.commit([message(file("next"))])
         assert len(live_names(table)) == 2
         assert [entry.file.file_name for entry in table.manifests.live_files(snapshots[0])] == ["first"]

@@ -1,4 +1,4 @@
-"""Commit messages survive JSON, whoever wrote it."""
+"""Commit messages survive JSON, no matter who wrote it."""
 
 from __future__ import annotations
 

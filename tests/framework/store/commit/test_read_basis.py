@@ -1,4 +1,4 @@
-"""Changes computed from a snapshot: what others may do meanwhile, and what refuses them."""
+"""Changes computed from a snapshot: what others may do concurrently, and what refuses them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rows(*ids: int, dt: str = "1") -> pa.Table:
 
 
 def rewrite_of(table: Table, base: Snapshot, *ids: int) -> CommitMessage:
-    """What a DELETE or UPDATE hands in: the files of the snapshot it read, written anew."""
+    """What a DELETE or UPDATE hands in: the files of the snapshot it read, rewritten."""
     (entry,) = table.manifests.live_files(base)
     (message,) = table.write(rows(*ids))
     return CommitMessage(
@@ -38,7 +38,7 @@ def ids(table: Table) -> list[int]:
     return sorted(table.read(columns=["id"])["id"].to_pylist())
 
 
-def test_rows_added_meanwhile_do_not_refuse_a_rewrite(make_table: MakeTable) -> None:
+def test_rows_added_concurrently_do_not_refuse_a_rewrite(make_table: MakeTable) -> None:
     table = make_table(columns=COLUMNS, partition_keys=("dt",))
     base = table.append(rows(1, 2))
     changed = rewrite_of(table, base, 10, 2)
@@ -71,7 +71,7 @@ def test_serializable_statements_are_refused_by_any_change(make_table: MakeTable
 
 
 @pytest.mark.parametrize("level", ["snapshot", "serializable"])
-def test_a_compaction_meanwhile_refuses_no_upsert(
+def test_a_concurrent_compaction_refuses_no_upsert(
     make_table: MakeTable, compact: Callable[[Table], None], level: str
 ) -> None:
     table = make_table(primary_keys=("id",), bucket="1", write_isolation__level=level)
@@ -98,7 +98,7 @@ def test_a_basis_whose_number_was_given_again_is_refused(make_table: MakeTable) 
     table.commit(changed, base_snapshot_id=again.id, base_commit_id=again.commit_id)
 
 
-def test_an_overwrite_takes_what_has_come_meanwhile(make_table: MakeTable) -> None:
+def test_an_overwrite_takes_what_has_come_concurrently(make_table: MakeTable) -> None:
     table = make_table(columns=COLUMNS, partition_keys=("dt",))
     table.append(rows(1, dt="1"))
     table.append(rows(2, dt="2"))
@@ -108,7 +108,7 @@ def test_an_overwrite_takes_what_has_come_meanwhile(make_table: MakeTable) -> No
     assert ids(table) == [2, 9]
 
 
-def test_rows_deleted_by_a_predicate_are_not_those_that_others_write_meanwhile(
+def test_rows_deleted_by_a_predicate_are_not_those_that_others_write_concurrently(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_table(primary_keys=("id",), bucket="1")

@@ -194,12 +194,12 @@ def test_a_stream_commits_again_what_was_rolled_back(table: Table) -> None:
 
 
 class Interrupting(LocalFileSystem):
-    """Calls `meanwhile` once, right before or after the first change for which `when` is true."""
+    """Calls `concurrently` once, right before or after the first change for which `when` is true."""
 
     def __init__(
-        self, when: Callable[[str, str], bool], meanwhile: Callable[[], None], *, after: bool = False
+        self, when: Callable[[str, str], bool], concurrently: Callable[[], None], *, after: bool = False
     ):
-        self._when, self._meanwhile, self._after = when, meanwhile, after
+        self._when, self._concurrently, self._after = when, concurrently, after
         self.called = False
 
     def _step(self, name: str, path: str, call: Callable[[], Any]) -> Any:
@@ -207,10 +207,10 @@ class Interrupting(LocalFileSystem):
         if due:
             self.called = True
         if due and not self._after:
-            self._meanwhile()
+            self._concurrently()
         result = call()
         if due and self._after:
-            self._meanwhile()
+            self._concurrently()
         return result
 
     def write_new(self, path: str, data: bytes) -> None:
@@ -242,12 +242,12 @@ def test_a_commit_that_was_held_up_lands_after_the_rollback(table: Table) -> Non
 
 
 def test_a_held_up_commit_whose_number_was_given_again(table: Table) -> None:
-    def meanwhile() -> None:
+    def concurrently() -> None:
         table.rollback(2)
         for number in (13, 14, 15):
             table.append(make_rows(number))
 
-    held_up = Interrupting(lambda name, path: path.endswith("/snapshot-6"), meanwhile)
+    held_up = Interrupting(lambda name, path: path.endswith("/snapshot-6"), concurrently)
     snapshot = through(table, held_up).append(make_rows(6))
     assert (snapshot.id, ids(table)) == (6, [1, 2, 6, 13, 14, 15])
     assert orphans(table) == 0

@@ -153,7 +153,7 @@ def test_the_mode_for_a_scan(tmp_path: Path, held: list[str], mode: str, expecte
     assert policy.mode(table.schema) == expected
 
 
-def test_files_of_before_a_key_was_named_do_not_require_it(tmp_path: Path) -> None:
+def test_files_from_before_a_key_was_named_do_not_require_it(tmp_path: Path) -> None:
     table = make(tmp_path, **{"orc.encrypt": "pii:ssn"})
     held = again(tmp_path, MemoryKeyProvider({"fin@0": b"f" * 16}))
     later = table.schema.with_options({"orc.encrypt": "fin:pay"})

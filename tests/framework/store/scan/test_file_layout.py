@@ -99,6 +99,6 @@ def test_long_lists(
     assert sum(len(split.files) for split in table.scan(few).splits) == 2
     many = col("id").isin([*range(320_050, 320_100), *range(0, 400_000, 20), 2**62])
     assert sum(len(split.files) for split in table.scan(many).splits) == 4000
-    beside = col("id").isin([at * 100 + rest for at in range(4000) for rest in (60, 70, 80, 90, 99)])
-    assert table.scan(beside).splits == ()
+    others = col("id").isin([at * 100 + rest for at in range(4000) for rest in (60, 70, 80, 90, 99)])
+    assert table.scan(others).splits == ()
     assert describe(many).endswith(", ... 20,051 values)")

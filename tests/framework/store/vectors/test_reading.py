@@ -80,7 +80,7 @@ def test_filters_apply_to_rows_that_are_left(lake: Path) -> None:
 
 @pytest.mark.parametrize("name", ["dv_append_32", "dv_key_32", "postpone"])
 def test_changes_lead_from_each_state_to_the_next(lake: Path, name: str) -> None:
-    """A follower that takes changes, and reads anew where it is told to, has the rows of each snapshot."""
+    """A follower that takes changes, and starts again where it is told to, has the rows of each snapshot."""
     table = Catalog(lake).load_table(f"zoo.{name}")
     rows: list[object] = []
     numbers = sorted(map(int, expected()[name]["snapshots"]))

@@ -67,7 +67,7 @@ public final class LookupFunction implements UnboundFunction {
   private static final class Bound extends BoundScalar<Object> {
     private final String how;
     private final LookupCounts counts;
-    private transient Asking asking;
+    private transient TaskLookup lookup;
 
     Bound(String how, StructType input, LookupCounts counts) {
       super(NAME, input);
@@ -94,15 +94,15 @@ public final class LookupFunction implements UnboundFunction {
 
     @Override
     public Object produceResult(InternalRow input) {
-      if (asking == null) {
-        asking = new Asking(how, types, counts);
+      if (lookup == null) {
+        lookup = new TaskLookup(how, types, counts);
       }
-      return asking.answer(input);
+      return lookup.answer(input);
     }
   }
 
   /** The lookups of one task. */
-  private static final class Asking {
+  private static final class TaskLookup {
     private final Path cache;
     private final double waitSeconds;
     private final boolean many;
@@ -119,20 +119,20 @@ public final class LookupFunction implements UnboundFunction {
     private long timedNanos;
     private long timedRows;
 
-    Asking(String how, DataType[] types, LookupCounts counts) {
-      JsonNode said = parse(how);
-      String location = said.get("place").asText();
+    TaskLookup(String how, DataType[] types, LookupCounts counts) {
+      JsonNode options = parse(how);
+      String location = options.get("location").asText();
       this.cache =
-          said.get("everywhere").asBoolean() ? CachePlaces.local(location) : Path.of(location);
-      this.waitSeconds = said.get("wait_seconds").asDouble();
+          options.get("everywhere").asBoolean() ? CachePlaces.local(location) : Path.of(location);
+      this.waitSeconds = options.get("wait_seconds").asDouble();
       this.many = types[TYPE] instanceof ArrayType;
       DataType[] keyTypes = Arrays.copyOfRange(types, FIRST_KEY, types.length);
-      this.key = new KeyEncoder(new RowShape(said.get("keys")), keyTypes, FIRST_KEY);
-      int[] answered = new int[said.get("answered").size()];
-      Arrays.setAll(answered, i -> said.get("answered").get(i).asInt());
+      this.key = new KeyEncoder(new RowShape(options.get("keys")), keyTypes, FIRST_KEY);
+      int[] answered = new int[options.get("answered").size()];
+      Arrays.setAll(answered, i -> options.get("answered").get(i).asInt());
       DataType struct = types[TYPE] instanceof ArrayType array ? array.elementType() : types[TYPE];
       this.decoder =
-          new RowDecoder(new RowShape(said.get("columns")), answered, (StructType) struct);
+          new RowDecoder(new RowShape(options.get("columns")), answered, (StructType) struct);
       this.counts = counts;
       TaskContext task = TaskContext.get();
       this.inTask = task != null;

@@ -1,4 +1,4 @@
-"""DELETE in append tables by deletion vectors: no file is written anew, and nobody's deletion is lost."""
+"""DELETE in append tables by deletion vectors: no file is rewritten, and nobody's deletion is lost."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_deletions_of_one_file_by_two_are_both_kept(catalog: Catalog) -> None:
 
 
 def found(table: Table, number: int) -> Any:
-    from lockgate.framework.store.write.marking import find_rows
+    from lockgate.framework.store.write.row_marks import find_rows
 
     return find_rows(table, col("id") == number, newest(table))[0]
 

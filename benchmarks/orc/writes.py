@@ -15,7 +15,7 @@ from lockgate.framework.orc.write.writer import DICTIONARY_THRESHOLD, STRIPE_SIZ
 from orc.data import ENCRYPT, Files, people
 
 BENCH = "orc"
-# As many rows as stay in memory beside what the writers need.
+# As many rows as stay in memory next to what the writers need.
 _MOST_ROWS = 2_000_000
 
 

@@ -1,4 +1,4 @@
-"""How soon a commit is seen by lookups, and what its refresh costs those that run meanwhile."""
+"""How soon a commit is seen by lookups, and what its refresh costs those that run concurrently."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROBE_ROWS = 10_000
 ROUNDS = 12
 
 
-def refreshing(lake: Lake, table: str, count: int, label: str, folder: Path, repetitions: int) -> None:
+def refresh_times(lake: Lake, table: str, count: int, label: str, folder: Path, repetitions: int) -> None:
     """Print the seconds from a commit of 10⁵ changes until lookups answer from it.
 
     By default options, under which 10⁶ rows are kept in mapped files, and in RocksDB.

@@ -1,4 +1,4 @@
-"""What it costs that the cache of a table with encrypted columns is encrypted: lookups beside plain ones."""
+"""What it costs that the cache of a table with encrypted columns is encrypted: lookups next to plain ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZES = (10_000, 100_000)
 ENCRYPTED = {"orc.encrypt": "pii:s,u"}
 
 
-def sealing(warehouse: Path, name: str, count: int, label: str, folder: Path, repetitions: int) -> None:
+def sealed_rows(warehouse: Path, name: str, count: int, label: str, folder: Path, repetitions: int) -> None:
     """Print the speed of lookups in an encrypted cache over those in a plain one of the same rows."""
     note(f"encrypted caches: {count:,} rows")
     catalog = Catalog(warehouse, keys=MemoryKeyProvider({"pii@0": os.urandom(16)}))

@@ -19,7 +19,7 @@ from lockgate.lookup.driver.tables import open_lookup
 BENCH = "lookup"
 
 
-def building(warehouse: Path, name: str, count: int, label: str, cache: str, repetitions: int) -> None:
+def build_times(warehouse: Path, name: str, count: int, label: str, cache: str, repetitions: int) -> None:
     """Print rows a second of wall time and the peak memory of the building process."""
     note(f"building: {cache}, {count:,} rows")
     runs = [_build(warehouse, name, cache, warehouse.parent / f"build-{n}") for n in range(repetitions)]
@@ -33,7 +33,7 @@ def building(warehouse: Path, name: str, count: int, label: str, cache: str, rep
 
 
 def _build(warehouse: Path, name: str, cache: str, folder: Path) -> dict[str, float]:
-    command = [sys.executable, "-m", "lookups.building", str(warehouse), name, cache, str(folder)]
+    command = [sys.executable, "-m", "lookups.builds", str(warehouse), name, cache, str(folder)]
     home = Path(__file__).resolve().parents[1]
     environment = {**os.environ, "MIMALLOC_PURGE_DELAY": "0"}  # as owners have it
     output = subprocess.run(

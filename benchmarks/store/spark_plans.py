@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lockgate import Lake
-from store.planning import FILES, ROWS_PER_FILE, report
+from store.plans import FILES, ROWS_PER_FILE, report
 
 
 def in_spark(lake: Lake, repetitions: int) -> None:
