@@ -145,9 +145,7 @@ def _bucketing(planned: ScanPlan) -> BucketingJson | None:
     return {"column": found.column, "count": found.count, "partition_columns": keys}
 
 
-def _plan(
-    context: Context, table: Table, needed: AbstractSet[str], request: PlanRequest
-) -> ScanPlan:
+def _plan(context: Context, table: Table, needed: AbstractSet[str], request: PlanRequest) -> ScanPlan:
     from lockgate.framework.store.scan.request import ReadRequest, require_unrestricted
 
     selected = selected_by(context, table, request, request["properties"])

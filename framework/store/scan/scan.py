@@ -103,9 +103,7 @@ class ScanPlan:
         )
 
 
-def apply_filters(
-    table: TableHandle, filters: Sequence[Predicate | None]
-) -> FilterPushDown:
+def apply_filters(table: TableHandle, filters: Sequence[Predicate | None]) -> FilterPushDown:
     """Say which filters a scan of `table` guarantees and which remain, with the reason.
 
     Filters that read only partition columns are guaranteed; others that fit the schema skip files and remain.

@@ -158,7 +158,9 @@ DAY, VALUE = to_json(col("day") == "b"), to_json(col("v") > 5)
 
 
 def test_filters_are_answered_by_the_source(ask: Asked) -> None:
-    answer = ask("scan.filters", filters=[VALUE, DAY, {"op": "?", "text": "rand()"}], texts=["", "", "rand()"])
+    answer = ask(
+        "scan.filters", filters=[VALUE, DAY, {"op": "?", "text": "rand()"}], texts=["", "", "rand()"]
+    )
     # Lockgate's own scan would guarantee the filter of the partition.
     assert answer == {"accepted": [0], "remaining": [0, 1, 2]}
 
