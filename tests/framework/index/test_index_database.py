@@ -109,7 +109,7 @@ def test_values_are_looked_up(catalog: Catalog) -> None:
     assert step.by == "host = 'host-3' (5 segments)"
 
 
-def test_an_overwrite_begins_anew_and_old_snapshots_keep_their_segments(catalog: Catalog) -> None:
+def test_an_overwrite_begins_again_and_old_snapshots_keep_their_segments(catalog: Catalog) -> None:
     table = make(catalog)
     fill(table, 3)
     table.create_tag("old")
