@@ -79,9 +79,9 @@ def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipa
 @hookimpl
 def lockgate_index_kinds() -> Mapping[str, IndexKind]:
     """Offer the kinds of the index database."""
-    from lockgate.framework.index.database.kinds import VALUES, Values
+    from lockgate.framework.index.database.kinds import NGRAMS, VALUES, Ngrams, Values
 
-    return {VALUES: Values()}
+    return {VALUES: Values(), NGRAMS: Ngrams()}
 
 
 @hookimpl

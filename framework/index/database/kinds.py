@@ -1,4 +1,4 @@
-"""Kinds of the index database that Lockgate brings: whole values, by their hashes."""
+"""Kinds of the index database that Lockgate brings: whole values by their hashes, and pieces of texts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ import pyarrow as pa
 
 from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store.schema.file_indexes import value_kind_of
-from lockgate.framework.types import DataType, to_arrow
+from lockgate.framework.types import DataType, Kind, to_arrow
 from lockgate.pushdown import Comparison, Op
 from lockgate.pushdown.index import ValueKind, hashes_of, keys_equal_to, keys_of_list
 from lockgate.pushdown.index.value_kinds import Key, Keys
 
 VALUES = "values"
+NGRAMS = "ngrams"
 # Of 64 bits of a hash the upper 40: of 10 million values, one in 100,000 absent ones seems to be there.
 _CUT = np.uint64(24)
 _EQUAL = (Op.EQ, Op.EQ_NULL_SAFE, Op.IN)
+_GRAM = 3
+_HOLDS = (Op.CONTAINS, Op.STARTS_WITH, Op.ENDS_WITH, *_EQUAL)
+# Bytes of texts with A to Z as a to z. Engines differ in what lower case is beyond ASCII.
+_LOWER = np.array([each + 32 if 65 <= each <= 90 else each for each in range(256)], np.uint64)
 
 
 def hashed(kind: ValueKind, keys: Keys) -> npt.NDArray[np.uint64]:
@@ -45,6 +50,46 @@ class Values:
         kind = _kind(data_type)
         keys = keys_equal_to(comparison, kind, to_arrow(data_type))
         return None if keys is None else AskedKeys(_sorted(kind, keys))
+
+
+class Ngrams:
+    """Pieces of texts, three bytes long and in lower case: what contains, begins or ends with a text."""
+
+    def accepts(self, data_type: DataType) -> bool:
+        """Say whether values are texts without padding."""
+        return data_type.kind is Kind.VARCHAR
+
+    def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
+        """Return each piece of each value."""
+        texts = values.cast(pa.large_binary())
+        offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        data = texts.buffers()[2]
+        if data is None or not len(offsets):
+            return np.zeros(0, np.uint64)
+        first, end = int(offsets[0]), int(offsets[-1])
+        return _grams(np.frombuffer(data, np.uint8)[first:end], offsets[1:] - first)
+
+    def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
+        """Return all pieces of the one literal; None if it is shorter than a piece."""
+        literals = [literal.as_py() for literal in comparison.literals if literal.is_valid]
+        if comparison.op not in _HOLDS or len(literals) != 1 or not isinstance(literals[0], str):
+            return None
+        text = np.frombuffer(literals[0].encode(), np.uint8)
+        found = _grams(text, np.array([len(text)]))
+        return AskedKeys(found, every=True) if len(found) else None
+
+
+def _grams(text: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Return the pieces of texts that lie one behind the other, ascending and each once."""
+    if len(text) < _GRAM:
+        return np.zeros(0, np.uint64)
+    low = _LOWER[text]
+    grams = low[:-2] << np.uint64(16) | low[1:-1] << np.uint64(8) | low[2:]
+    within = np.ones(len(grams), np.bool_)
+    for back in (1, 2):  # pieces that begin in the last two bytes of a text reach into the next
+        across = ends - back
+        within[across[(across >= 0) & (across < len(grams))]] = False
+    return np.unique(grams[within])
 
 
 def _sorted(kind: ValueKind, keys: Iterable[Key]) -> npt.NDArray[np.uint64]:
