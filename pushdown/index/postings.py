@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -168,22 +168,34 @@ class Block:
     """One block, decoded as far as it is asked; ValueError or struct's error for what is none."""
 
     def __init__(self, first: int, data: bytes, total: int) -> None:
-        count, key_width, place_width, size_width, self._bodies = _HEAD.unpack_from(data)
+        self._count, width, self._place_width, self._size_width, self._bodies = _HEAD.unpack_from(data)
         self._data = data
         self._total = total
-        at = _HEAD.size
-        raw = np.frombuffer(data, np.uint8, (count + 3) // 4, at)
-        self._modes = np.stack([raw >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).reshape(-1)[:count]
-        at += (count + 3) // 4
-        self.keys = _unpacked(data, at, count, key_width) + np.uint64(first)
-        at += count * key_width
+        self._after_modes = _HEAD.size + (self._count + 3) // 4
+        self.keys = _unpacked(data, self._after_modes, self._count, width) + np.uint64(first)
+        self._after_keys = self._after_modes + self._count * width
+
+    # Of most blocks a long list asks only whether they have a key; the rest is decoded when one is found.
+
+    @cached_property
+    def _modes(self) -> Bytes:
+        raw = np.frombuffer(self._data, np.uint8, (self._count + 3) // 4, _HEAD.size)
+        four = np.stack([raw >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)
+        return four.reshape(-1)[: self._count]
+
+    @cached_property
+    def _singles(self) -> Words:
         singles = int(np.count_nonzero(self._modes == _SINGLE))
-        self._singles = _unpacked(data, at, singles, place_width)
-        at += singles * place_width
-        sizes = _unpacked(data, at, count - singles, size_width)
-        self._ends = np.append(0, np.cumsum(sizes)).astype(np.int64) + self._bodies
-        if int(self._ends[-1]) != len(data):
+        return _unpacked(self._data, self._after_keys, singles, self._place_width)
+
+    @cached_property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        at = self._after_keys + len(self._singles) * self._place_width
+        sizes = _unpacked(self._data, at, self._count - len(self._singles), self._size_width)
+        ends: npt.NDArray[np.int64] = np.append(0, np.cumsum(sizes)).astype(np.int64) + self._bodies
+        if int(ends[-1]) != len(self._data):
             raise ValueError("a block has another size than it says")
+        return ends
 
     def places(self, number: int) -> Words:
         """Return the places of one key."""
@@ -228,9 +240,8 @@ class Block:
         return others, counts, self._checked(sums - np.repeat(before, counts))
 
 
-def found_in(block: Block, keys: Words) -> Iterator[BitMap]:
-    """Yield the places of each of some ascending keys, empty for those that a block lacks."""
-    at = np.searchsorted(block.keys, keys)
-    for key, number in zip(keys, at, strict=True):
-        there = number < len(block.keys) and block.keys[number] == key
-        yield BitMap(block.places(int(number)).astype(np.uint32)) if there else BitMap()
+def found_in(block: Block, keys: Words) -> list[BitMap]:
+    """Return the places of those of some ascending keys that a block has."""
+    at = np.minimum(np.searchsorted(block.keys, keys), len(block.keys) - 1)
+    there = at[block.keys[at] == keys]
+    return [BitMap(block.places(int(number)).astype(np.uint32)) for number in there]

@@ -243,20 +243,17 @@ class Part:
 
     def places(self, keys: Words, *, every: bool) -> BitMap:
         """Return the places that have one of some ascending keys, or each of them."""
-        found: BitMap | None = None
+        wanted = len(keys)
         table = self._head[0]
         numbers = np.searchsorted(table[:, 0], keys, "right").astype(np.int64) - 1
-        if every and (numbers < 0).any():
-            return BitMap()
-        blocks = self._blocks(np.unique(numbers[numbers >= 0]))
-        every_found: list[BitMap] = []
-        for number, block in blocks.items():
-            every_found += found_in(block, keys[numbers == number])
+        keys, numbers = keys[numbers >= 0], numbers[numbers >= 0]
+        bounds = np.searchsorted(numbers, np.unique(numbers))
+        parts = np.split(keys, bounds[1:])
+        blocks = self._blocks(np.unique(numbers)).values()
+        found = [each for block, part in zip(blocks, parts, strict=False) for each in found_in(block, part)]
         if not every:
-            return BitMap.union(BitMap(), *every_found)
-        for each in every_found:
-            found = each if found is None else found & each
-        return BitMap() if found is None else found
+            return BitMap.union(BitMap(), *found)
+        return BitMap.intersection(*found) if found and len(found) == wanted else BitMap()
 
     def _blocks(self, numbers: npt.NDArray[np.int64]) -> dict[int, Block]:
         """Read blocks, neighbours at once."""

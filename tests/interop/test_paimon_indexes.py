@@ -1,4 +1,4 @@
-"""Files that Paimon replaces by themselves, with an index in the manifest, are read once."""
+"""Indexes in tables that Paimon changes: its own in manifest entries, and segments that it does not know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import pyarrow as pa
 import pytest
 from paimon_java import PaimonJava, PaimonTable
 
-from lockgate.framework.store import Catalog
+from lockgate.framework.index.database.maintenance import BuildIndex, MergeIndex
+from lockgate.framework.index.database.segments import entries_of
+from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.ddl.schema_changes import SetOption
+from lockgate.procedures import ProcedureContext
+from lockgate.pushdown import Predicate, col
 
 pytestmark = pytest.mark.interop
 
@@ -35,3 +40,42 @@ def test_files_that_paimon_has_indexed(catalog: Catalog, paimon_java: PaimonJava
     theirs.write([[46]])
     assert theirs.expire(1) > 0
     assert sorted(table.read()["id"].to_pylist()) == list(range(47))
+
+
+def numbered(first: int, end: int) -> pa.Table:
+    """Rows of which each file has the even or the odd numbers, so that statistics tell nothing."""
+    return pa.table(
+        {"id": pa.array(range(first, end, 2), pa.int64()), "host": [f"h{n}" for n in range(first, end, 2)]}
+    )
+
+
+def opened(table: Table, predicate: Predicate) -> int:
+    return sum(len(split.files) for split in table.scan(predicate=predicate).splits)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_segments_outlive_what_paimon_does(catalog: Catalog, paimon_java: PaimonJava, keyed: bool) -> None:
+    """Paimon reads, writes, compacts and expires a table with segments; no row or segment is lost."""
+    theirs = PaimonTable(paimon_java, catalog.warehouse, "db.t")
+    columns = [("id", "BIGINT NOT NULL" if keyed else "BIGINT"), ("host", "STRING")]
+    theirs.create(columns, primary_keys=["id"] if keyed else [], options={"bucket": "1" if keyed else "-1"})
+    table = catalog.alter_table("db.t", [SetOption("index.values.columns", "id,host")])
+    for first in (0, 1):
+        table.append(numbered(first, 100))
+    assert opened(table, col("id") == 51) == (2 if keyed else 1)  # files that share keys stay together
+    assert len(theirs.read().rows) == 100
+    theirs.write([[1000, "h1000"]])
+    assert len(entries_of(table, table.latest_snapshot())) == 2
+    assert table.read(predicate=col("host") == "h1000").num_rows == 1
+    theirs.compact()
+    assert table.read(predicate=col("host") == "h51")["id"].to_pylist() == [51]
+    assert theirs.expire(1) > 0
+    assert theirs.orphans(2**60) >= 0
+    assert len(entries_of(table, table.latest_snapshot())) == 2
+    assert sorted(table.read()["id"].to_pylist()) == [*range(100), 1000]
+    for procedure in (BuildIndex(), MergeIndex()):
+        procedure.call(ProcedureContext(catalog), table="db.t", dry_run=False)
+    assert len(entries_of(table, table.latest_snapshot())) == 1
+    assert opened(table, col("host") == "nobody") == 0
+    assert table.read(predicate=col("host") == "h51")["id"].to_pylist() == [51]
+    assert len(theirs.read().rows) == 101

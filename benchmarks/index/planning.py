@@ -1,0 +1,93 @@
+"""Planning by the index database of a table of very many files, which are not there."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+from harness import emit, note, timed
+from pyroaring import BitMap
+
+from lockgate.framework.index.database.collector import part_name
+from lockgate.framework.index.database.kinds import Values
+from lockgate.framework.index.database.pruner import ByIndex
+from lockgate.framework.index.database.segments import KIND
+from lockgate.framework.plugins import IndexFileChanges, NewIndexFile
+from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
+from lockgate.framework.store.commit.commit import commit_messages
+from lockgate.framework.store.pruning.candidates import SnapshotFiles
+from lockgate.framework.store.schema.table_indexes import indexed_fields
+from lockgate.framework.types import STRING
+from lockgate.pushdown import Predicate, col
+from lockgate.pushdown.index import Files, PartContent, sorted_pairs, write_segment
+
+BENCH = "index"
+ROWS = 250_000
+VALUES_A_FILE = 20
+
+
+def digest(number: int) -> str:
+    """Return the value of a number."""
+    return hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()
+
+
+def make_table(warehouse: Path, files: int) -> Table:
+    """Return a table of files with 20 hashes each, none of which two files share, in one segment."""
+    catalog = Catalog(warehouse)
+    catalog.create_namespace("b")
+    options = {"index.values.columns": "md5", "index.write.enabled": "false"}
+    table = catalog.create_table(
+        "b.wide", Schema.from_arrow(pa.schema([("md5", pa.string())]), options=options)
+    )
+    names = [f"data-{number:08}-0000-4000-8000-0123456789ab-0.orc" for number in range(files)]
+    note(f"plan: {files:,} files")
+    for first in range(0, files, 10_000):
+        made = tuple(_file(name) for name in names[first : first + 10_000])
+        table.commit([CommitMessage((), 0, -1, made, ())])
+    commit_messages(table, [], kind="COMPACT", index_files=IndexFileChanges((_segment(table, names),)))
+    return table
+
+
+def _file(name: str) -> DataFileMeta:
+    return DataFileMeta(name, 16_000_000, ROWS, value_stats_cols=(), creation_time_millis=1_700_000_000_000)
+
+
+def _segment(table: Table, names: Sequence[str]) -> NewIndexFile:
+    values = pa.array([digest(number) for number in range(len(names) * VALUES_A_FILE)])
+    keys = Values().keys(values, STRING)
+    places = np.repeat(np.arange(len(names), dtype=np.uint64), VALUES_A_FILE)
+    every = BitMap(range(len(names)))
+    content = PartContent(*sorted_pairs(keys, places), every, BitMap(), every)
+    (indexed,) = indexed_fields(table.schema)
+    sizes = np.full(len(names), ROWS)
+    data = write_segment(Files(tuple(names), sizes, sizes), {part_name(indexed): content})
+    return NewIndexFile(KIND, data, len(names))
+
+
+def measure(table: Table, files: int, repetitions: int) -> None:
+    """Print which files are left, and how long the index takes to say so, by time of the processor."""
+    absent = [digest(-number) for number in range(1, 991)]
+    present = [digest(number * VALUES_A_FILE * (files // 10)) for number in range(10)]
+    questions = {"point": col("md5") == digest(7), "in_1000": col("md5").isin([*absent, *present])}
+    goals = {"point": 5, "in_1000": 50}
+    for name, question in questions.items():
+        kept = sum(len(split.files) for split in table.scan(question).splits)
+        emit(BENCH, f"{name}_files_kept", kept, "files", 1 if name == "point" else 12)
+        emit(BENCH, f"{name}_plan_ms", _answer_milliseconds(table, question, repetitions), "ms", goals[name])
+
+
+def _answer_milliseconds(table: Table, question: Predicate, repetitions: int) -> float:
+    """Return what the step `index` alone takes."""
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    files = SnapshotFiles(table.manifests.files(snapshot), snapshot.index_manifest, table.schema.id)
+    ByIndex(table).left(question, files)
+    took = [
+        timed(lambda: ByIndex(table).left(question, files), time.process_time) for _ in range(repetitions)
+    ]
+    return 1000 * median(took)
