@@ -125,7 +125,7 @@ def _value(procedure: Procedure, parameter: Parameter, value: Any) -> Any:
         raise InputError(f"{procedure.name}: argument {parameter.name!r}: {error}") from None
 
 
-def call(context: ProcedureContext, name: str, *positional: Any, **named: Any) -> ProcedureResult:
+def call(context: ProcedureContext, name: str, /, *positional: Any, **named: Any) -> ProcedureResult:
     """Run the procedure `name` and return its rows; its own errors pass through unchanged."""
     procedure = find(name)
     arguments = bind(procedure, positional, named)
@@ -159,6 +159,7 @@ def _observed(
                 procedure=procedure.name,
                 table=table if isinstance(table, str) else None,
                 warehouse=_warehouse(context),
+                catalog=context.catalog,
                 user=user,
                 arguments=tuple(sorted(name for name, value in arguments.items() if value is not None)),
                 dry_run=arguments.get("dry_run") is True,

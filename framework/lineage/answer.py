@@ -13,7 +13,8 @@ from lockgate.framework.lineage.export import graphs
 from lockgate.framework.lineage.model.kinds import kind_names, parse_kinds
 from lockgate.framework.lineage.questions.graph import Direction
 from lockgate.framework.lineage.questions.trace import Trace, trace
-from lockgate.framework.lineage.questions.vertices import Vertex, find, processes, vertices
+from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
+from lockgate.framework.lineage.readable import Readable, find_readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,35 +124,38 @@ class Lineage:
 def answer(
     database: sqlite3.Connection,
     name: str,
+    may_read: Readable,
     *,
     catalog: str | None,
     direction: str = "back",
     depth: int | None = None,
     kinds: str = "direct",
 ) -> Lineage:
-    """Trace `name`, which may end its table with `@snapshot`.
+    """Trace `name`, which may end its table with `@snapshot`; tables that may not be read are left out.
 
-    Raises InputError for an unknown direction or kind, NotFoundError for what the lineage does not know.
+    Raises InputError for an unknown direction or kind, NotFoundError for what the lineage does not know, and
+    AccessDeniedError if the table itself may not be read.
     """
     if direction not in DIRECTIONS:
         raise InputError(f"direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if depth is not None and depth < 1:
         raise InputError(f"depth counts edges from 1 on, not {depth}")
     wanted = int(parse_kinds(kinds))
-    found = find(database, name, catalog)
+    found = find_readable(database, name, catalog, may_read)
     traces = [
         trace(database, found.fields, each, kinds=wanted, depth=depth, snapshot=found.snapshot)
         for each in DIRECTIONS[direction]
     ]
-    return _named(database, name, traces)
+    return _named(database, name, traces, may_read)
 
 
-def _named(database: sqlite3.Connection, name: str, traces: list[Trace]) -> Lineage:
+def _named(database: sqlite3.Connection, name: str, traces: list[Trace], may_read: Readable) -> Lineage:
     walked = [(each.direction, step, depth) for each in traces for step, depth in each.walk()]
     names = vertices(database, {number for each in traces for number in each.fields})
     by = processes(database, {step.process for _, step, _ in walked})
     edges = tuple(
         Edge(depth, direction, names[step.source], names[step.target], step.kinds, by[step.process])
         for direction, step, depth in walked
+        if may_read(names[step.source]) and may_read(names[step.target])
     )
     return Lineage(name, edges, tuple(names[start] for start in traces[0].starts))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lockgate.framework.lineage.model.names import joined
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.warehouse import catalog_at, lineage_of
+from lockgate.framework.lineage.warehouse import lineage_of
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 _OWN = frozenset({"lineage", "impact", "plaintext", "compact_lineage"})
 
 
-def note_call(event: ProcedureCalled, warehouse: str) -> None:
-    """Note a call in the warehouse at this address; one that changed nothing is marked as dry."""
+def note_call(event: ProcedureCalled, catalog: Catalog) -> None:
+    """Note a call in its warehouse; one that changed nothing is marked as dry."""
     if event.procedure in _OWN:
         return
-    catalog = catalog_at(warehouse)
     target = None if event.table is None else _table(catalog, event.table)
     ended = int(event.at.timestamp() * 1000)
     run = Run(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import NotFoundError
+from lockgate.framework.lineage.column_ids import ids_of
 from lockgate.framework.lineage.messages import DatasetJson, RecordRequest
 from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.model.names import joined, split_name
@@ -25,7 +26,7 @@ _LONGEST = 20_000
 
 
 @dataclass(frozen=True)
-class _Named:
+class Named:
     """A dataset as the connector names it, with the catalog of its warehouse if that is one of Lockgate's."""
 
     type: str
@@ -34,6 +35,12 @@ class _Named:
     id: str
     version: int | None
     catalog: Catalog | None
+    schema: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The name for messages."""
+        return self.parts[0] if self.type != "table" else joined(self.parts)
 
     def seen_from(self, warehouse: str) -> Dataset:
         """Return the dataset as records of a warehouse name it."""
@@ -41,7 +48,10 @@ class _Named:
             name = self.parts[0] if self.type not in ("table", "view") else joined(self.parts)
             return Dataset(name, self.type, self.catalog_name, self.id)
         own = address_of(self.catalog)
-        return Dataset(joined(self.parts), self.type, "" if own == warehouse else own, self.id)
+        # A branch has the id of its table, and rows of its own.
+        branch = self.parts[-1].partition("$")[2]
+        uid = f"{self.id}${branch}" if self.id and branch else self.id
+        return Dataset(joined(self.parts), self.type, "" if own == warehouse else own, uid)
 
 
 class _Counts:
@@ -62,9 +72,11 @@ counts = _Counts()
 
 def record(context: BridgeContext, request: RecordRequest) -> bool:
     """Answer `lineage.record`: note one statement in each warehouse that it reads or writes, if any."""
-    inputs = [_named(context, each) for each in request["inputs"]]
-    commits = [_named(context, each) for each in request["run"]["commits"]]
-    target = None if request["target"] is None else _named(context, request["target"])
+    if request["kind"] == "RENAME_COLUMN":
+        request = _renaming(request)
+    inputs = [named(context, each) for each in request["inputs"]]
+    commits = [named(context, each) for each in request["run"]["commits"]]
+    target = None if request["target"] is None else named(context, request["target"])
     if target is not None:
         target = _with_id(target)
     if target is None and not inputs and commits:
@@ -83,7 +95,14 @@ def record(context: BridgeContext, request: RecordRequest) -> bool:
     return bool(warehouses)
 
 
-def _with_id(target: _Named) -> _Named:
+def _renaming(request: RecordRequest) -> RecordRequest:
+    """Return a renaming as the copy of a column of its own table; the index knows them to be the same."""
+    old, new = request["columns"]
+    inputs = [] if request["target"] is None else [request["target"]]
+    return {**request, "inputs": inputs, "edges": [[new, 0, old, 1]], "columns": [new]}
+
+
+def _with_id(target: Named) -> Named:
     """Return the target with its table's id, which it has only now if the statement made the table."""
     if target.catalog is None or target.id or len(target.parts) != 2:
         return target
@@ -93,7 +112,7 @@ def _with_id(target: _Named) -> _Named:
     return replace(target, id=str(target.catalog.load_table(name).table_id))
 
 
-def _shape(request: RecordRequest, target: _Named | None, inputs: Sequence[_Named], address: str) -> Shape:
+def _shape(request: RecordRequest, target: Named | None, inputs: Sequence[Named], address: str) -> Shape:
     carried = {number for number, each in enumerate(inputs) if target is not None and _same(each, target)}
     changes = request["kind"] in ("MERGE", "UPDATE", "DELETE")
     edges = [
@@ -102,21 +121,24 @@ def _shape(request: RecordRequest, target: _Named | None, inputs: Sequence[_Name
         # Rows that a statement carries over come from where they are.
         if not (changes and number in carried and column == source and kinds & ~64 == 1)
     ]
+    rows = tuple(sorted({(int(a), str(b), int(c)) for a, b, c in request["rows"]}))
+    columns = tuple(request["columns"])
     return Shape(
         kind=request["kind"],
         target=None if target is None else target.seen_from(address),
         inputs=tuple(each.seen_from(address) for each in inputs),
         edges=tuple(sorted(set(edges))),
-        rows=tuple(sorted({(int(a), str(b), int(c)) for a, b, c in request["rows"]})),
-        columns=tuple(request["columns"]),
+        rows=rows,
+        columns=columns,
         views=tuple(request["views"]),
         opaque=tuple(request["opaque"]),
         cut=request["cut"],
         name=request["run"]["stream"] or "",
+        ids=ids_of(request["kind"], target, inputs, edges, rows, columns),
     )
 
 
-def _same(one: _Named, other: _Named) -> bool:
+def _same(one: Named, other: Named) -> bool:
     return (
         one.parts == other.parts and one.catalog is other.catalog and one.catalog_name == other.catalog_name
     )
@@ -125,9 +147,9 @@ def _same(one: _Named, other: _Named) -> bool:
 def _run(
     context: BridgeContext,
     request: RecordRequest,
-    target: _Named | None,
-    inputs: Sequence[_Named],
-    commits: Sequence[_Named],
+    target: Named | None,
+    inputs: Sequence[Named],
+    commits: Sequence[Named],
 ) -> Run:
     run = request["run"]
     written = [
@@ -160,17 +182,19 @@ def _run(
     )
 
 
-def _named(context: BridgeContext, found: DatasetJson) -> _Named:
+def named(context: BridgeContext, found: DatasetJson) -> Named:
+    """Return a dataset of a message of the connector, with its warehouse if that is one of Lockgate's."""
     if found["type"] == "named":
         return _declared(context, found["parts"][0])
     catalog = _catalog(context, found["handle"])
-    return _Named(
+    return Named(
         type=found["type"],
         parts=tuple(found["parts"]),
         catalog_name="" if catalog is not None else found["catalog"] or "",
         id=found["id"] or "",
         version=found["version"],
         catalog=catalog,
+        schema=found["schema"],
     )
 
 
@@ -183,17 +207,17 @@ def _catalog(context: BridgeContext, handle: str | None) -> Catalog | None:
         return None
 
 
-def _declared(context: BridgeContext, text: str) -> _Named:
+def _declared(context: BridgeContext, text: str) -> Named:
     """Return what a program named: a table of a catalog of this session, or a path."""
     if "/" in text:
-        return _Named("file", (text,), "", "", None, None)
+        return Named("file", (text,), "", "", None, None)
     parts, _ = split_name(text)
     catalog, rest = _catalog_of(context.spark, context, parts[0]), tuple(parts[1:])
     if catalog is None or len(rest) != 2:
-        return _Named("table", rest or tuple(parts), parts[0], "", None, None)
+        return Named("table", rest or tuple(parts), parts[0], "", None, None)
     name = ".".join(rest)
     table_id = str(catalog.load_table(name).table_id) if catalog.table_exists(name) else ""
-    return _Named("table", rest, "", table_id, None, catalog)
+    return Named("table", rest, "", table_id, None, catalog)
 
 
 def _catalog_of(spark: Any, context: BridgeContext, name: str) -> Catalog | None:

@@ -72,11 +72,13 @@ def _catalog(options: argparse.Namespace) -> Any:
 
 def _answer(options: argparse.Namespace) -> Any:
     from lockgate.framework.lineage.answer import answer
+    from lockgate.framework.lineage.readable import Readable
     from lockgate.framework.lineage.warehouse import lineage_of
 
-    with lineage_of(_catalog(options)).reading() as database:
+    catalog = _catalog(options)
+    with lineage_of(catalog).reading() as database:
         return answer(
-            *(database, options.name),
+            *(database, options.name, Readable(catalog)),
             catalog="lake",
             direction=options.direction,
             depth=options.depth,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.lineage.answer import Lineage, answer
 from lockgate.framework.lineage.capture import counts
+from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.sinks import process_sinks
 from lockgate.framework.lineage.waiting import wait_for_records
 from lockgate.framework.lineage.warehouse import lineage_of
@@ -21,12 +22,19 @@ def lineage(
     """Return what `db.table` or `db.table.column` comes from (`back`), or what is made of it (`forward`).
 
     `direction` may be `both`; `depth` counts edges; `kinds` is `direct`, `plain`, `all` or a list of kinds;
-    `db.table@7.column` asks for a snapshot. Statements that have ended by now are in it. Raises InputError
-    and NotFoundError.
+    `db.table@7.column` asks for a snapshot. Statements that have ended by now are in it, tables that you
+    may not read are not. Raises InputError, NotFoundError and AccessDeniedError.
     """
     wait_for_records(lake.spark)
     with lineage_of(lake.catalog).reading() as database:
-        return answer(database, name, catalog=lake.name, direction=direction, depth=depth, kinds=kinds)
+        may_read = Readable(lake.catalog)
+        return answer(
+            *(database, name, may_read),
+            catalog=lake.name,
+            direction=direction,
+            depth=depth,
+            kinds=kinds,
+        )
 
 
 def lineage_status(lake: Lake) -> dict[str, Any]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from lockgate.framework.spark.operations.messages.common import TableRequest
+
 
 class DatasetJson(TypedDict):
     """A dataset as a plan names it.
 
     `parts` are those of its name, or its path alone. `catalog` is a name; `handle` is given for catalogs of
-    ours. The type `named` is a program's own text, of which Python makes the parts.
+    ours, and the `schema` that the statement was analysed with. The type `named` is a program's own text, of
+    which Python makes the parts.
     """
 
     type: str
@@ -18,6 +21,7 @@ class DatasetJson(TypedDict):
     handle: str | None
     id: str | None
     version: int | None
+    schema: int | None
 
 
 class RunJson(TypedDict):
@@ -53,3 +57,26 @@ class RecordRequest(TypedDict):
     opaque: list[str]
     cut: bool
     run: RunJson
+
+
+class FlowRequest(TableRequest):
+    """A query that writes into a table, and the columns that are not encrypted where they are read.
+
+    `columns` maps output columns to pairs of the number of an input and its column. `target` is the name of a
+    table that the statement makes, `query` the id of a stream.
+    """
+
+    inputs: list[DatasetJson]
+    columns: dict[str, list[list[Any]]]
+    query: str | None
+    target: str | None
+
+
+class FilesFlowRequest(TypedDict):
+    """The same of a query that writes elsewhere; `encrypt` is ORC's option for files."""
+
+    path: str
+    encrypt: str | None
+    inputs: list[DatasetJson]
+    columns: dict[str, list[list[Any]]]
+    query: str | None

@@ -1,4 +1,4 @@
-"""Options of lineage: what happens when readers lose a table or a column."""
+"""Options of lineage: what happens when readers lose a column, and when copies in the clear are copied."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ ON_DROP = Option(
     "",
     "action when a table or column with readers is dropped or renamed: allow, warn or refuse; default: warn",
 )
-DECLARED = (ON_DROP,)
+ON_PLAINTEXT = Option(
+    "lineage.on-plaintext",
+    one_of(*_CHOICES),
+    "",
+    "action when copies of encrypted columns in the clear are copied further: allow, warn or refuse; "
+    "default: warn",
+)
+DECLARED = (ON_DROP, ON_PLAINTEXT)
 
 
 def choice_of(

@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 
 @hookimpl
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
-    """Answer `lineage.record`: a statement that has ended."""
+    """Answer `lineage.record`, of a statement that has ended, and `lineage.flow`, of one that will write."""
     from lockgate.framework.lineage.capture import record
+    from lockgate.framework.lineage.judges.on_plaintext import judge_flow, judge_flow_to_files
 
-    return {"lineage.record": record}
+    flows: Mapping[str, BridgeOperation] = {
+        "lineage.flow": judge_flow,
+        "lineage.flow_to_files": judge_flow_to_files,
+    }
+    return {"lineage.record": record, **flows}
 
 
 @hookimpl
@@ -63,7 +68,7 @@ def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
 
 @hookimpl
 def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
-    """Declare `lineage.on-drop`, for tables and warehouses."""
+    """Declare `lineage.on-drop` and `lineage.on-plaintext`, for tables and warehouses."""
     from lockgate.framework.lineage.options import DECLARED
 
     return {"table": DECLARED, "catalog": DECLARED}
@@ -72,7 +77,7 @@ def lockgate_options() -> Mapping[str, Sequence[Option[Any]]]:
 @hookimpl
 def lockgate_before_change(change: PlannedChange) -> None:
     """Judge tables and columns that are dropped or renamed by their readers."""
-    from lockgate.framework.lineage.on_drop import judge
+    from lockgate.framework.lineage.judges.on_drop import judge
 
     judge(change)
 
@@ -80,7 +85,7 @@ def lockgate_before_change(change: PlannedChange) -> None:
 @hookimpl
 def lockgate_event(event: Event) -> None:
     """Note calls of procedures."""
-    if isinstance(event, ProcedureCalled) and event.warehouse is not None:
+    if isinstance(event, ProcedureCalled) and event.catalog is not None:
         from lockgate.framework.lineage.calls import note_call
 
-        note_call(event, event.warehouse)
+        note_call(event, event.catalog)

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 from lockgate.errors import InputError
 from lockgate.framework.lineage.answer import answer
 from lockgate.framework.lineage.questions.impact import readers
+from lockgate.framework.lineage.questions.secrets import secrets_of
 from lockgate.framework.lineage.questions.sensitivity import plaintext
-from lockgate.framework.lineage.questions.vertices import find, processes
-from lockgate.framework.lineage.secrets import secrets_of
+from lockgate.framework.lineage.questions.vertices import processes
+from lockgate.framework.lineage.readable import Readable, find_readable
 from lockgate.framework.lineage.store.compaction import compact
 from lockgate.framework.lineage.warehouse import WarehouseLineage, lineage_of
 from lockgate.procedures import Parameter, Procedure, ProcedureContext
@@ -40,7 +41,13 @@ class Trace(Procedure):
     def call(self, context: ProcedureContext, **arguments: Any) -> Rows:
         """Return the edges in the order of a walk in depth."""
         with _lineage(context).reading() as database:
-            found = answer(database, catalog=context.catalog_name, **arguments)
+            found = answer(
+                database,
+                arguments.pop("name"),
+                Readable(context.catalog),
+                catalog=context.catalog_name,
+                **arguments,
+            )
         return [
             (row["depth"], row["source"], row["target"], ",".join(row["kinds"]), row["process"], row["runs"])
             for row in (edge.row() for edge in found.found)
@@ -70,8 +77,10 @@ class Impact(Procedure):
 
         column = arguments["column"]
         name = arguments["table"] if column is None else f"{arguments['table']}.{column}"
+        may_read = Readable(context.catalog)
         with _lineage(context).reading() as database:
-            found = readers(database, find(database, name, context.catalog_name).fields)
+            start = find_readable(database, name, context.catalog_name, may_read)
+            found = [each for each in readers(database, start.fields) if may_read(each.vertex)]
         return [
             (
                 *(each.vertex.qualified, each.process, ",".join(each.kinds), each.depth),
@@ -95,7 +104,8 @@ class Plaintext(Procedure):
         """Return the places, those in the clear before those of which only hashes and counts are left."""
         secrets = secrets_of(context.catalog)
         with _lineage(context).reading() as database:
-            found = plaintext(database, secrets, arguments["key"])
+            may_read = Readable(context.catalog)
+            found = [each for each in plaintext(database, secrets, arguments["key"]) if may_read(each.vertex)]
             by = processes(database, {number for each in found for number in each.processes})
         return [
             (

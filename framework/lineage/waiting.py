@@ -8,13 +8,13 @@ from typing import Any
 _WAIT_MILLIS = 30_000
 
 
-def wait_for_records(spark: Any) -> None:
+def wait_for_records(spark: Any, millis: int = _WAIT_MILLIS) -> None:
     """Wait until the statements that have ended by now are recorded, half a minute at most."""
     jvm: Any = spark.sparkContext._jvm
-    jvm.io.lockgate.spark.lineage.LineageListener.drain(_WAIT_MILLIS)
+    jvm.io.lockgate.spark.lineage.LineageListener.drain(millis)
 
 
-def wait_for_this_process() -> None:
+def wait_for_this_process(millis: int = _WAIT_MILLIS) -> None:
     """Wait as `wait_for_records` for the session of this process, if it has one."""
     if "pyspark" not in sys.modules:
         return
@@ -22,4 +22,4 @@ def wait_for_this_process() -> None:
 
     session = dispatcher().sessions.attached
     if session is not None:
-        wait_for_records(session)
+        wait_for_records(session, millis)

@@ -41,6 +41,14 @@ class WarehouseLineage:
         with Index.of(self.segments).reading() as database:
             yield database
 
+    @contextmanager
+    def peeking(self) -> Iterator[sqlite3.Connection]:
+        """Open the index as `reading` does, but write nothing: for questions that a statement waits for."""
+        waiting = [line for each in _at(address_of(self.catalog)) for line in each.journal.lines()]
+        index = Index.of(self.segments)
+        with index.reading_with(waiting) if waiting else index.reading() as database:
+            yield database
+
 
 _Key = tuple[str, type, frozenset[tuple[str, str]], "Principal | None"]
 """Address of a warehouse, class and options of its file system, which may hold credentials, and who asks."""
@@ -66,14 +74,6 @@ def lineage_of(catalog: Catalog, application: str | None = None) -> WarehouseLin
         if key not in _known:
             _known[key] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
         return _known[key]
-
-
-def catalog_at(address: str) -> Catalog:
-    """Return the catalog of a warehouse by its address: the last that this process has opened, if any."""
-    from lockgate.framework.store.catalog import Catalog
-
-    entry = _at(address)
-    return entry[-1].catalog if entry else Catalog(address)
 
 
 def flush_at(address: str) -> None:

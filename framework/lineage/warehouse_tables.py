@@ -13,17 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lockgate.errors import AccessDeniedError
-from lockgate.framework.access import Action
 from lockgate.framework.lineage.model.kinds import kind_names
-from lockgate.framework.lineage.model.names import split_name
 from lockgate.framework.lineage.model.records import WHOLE
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
+from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.waiting import wait_for_this_process
 from lockgate.framework.lineage.warehouse import lineage_of
-from lockgate.framework.plugins import plugins
-from lockgate.framework.store.grants import grant_by_name
-from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.system.batches import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
 
@@ -42,44 +37,16 @@ class _Table:
     """A table about the lineage: its columns, and what makes its rows from an open index."""
 
     columns: Sequence[DataField]
-    rows: Callable[[sqlite3.Connection, _Readable], Rows]
+    rows: Callable[[sqlite3.Connection, Readable], Rows]
 
     def batches(self, catalog: Catalog) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all that has ended by now."""
         wait_for_this_process()
         with lineage_of(catalog).reading() as database:
-            yield from batches_of(arrow_schema(self.columns), self.rows(database, _Readable(catalog)))
+            yield from batches_of(arrow_schema(self.columns), self.rows(database, Readable(catalog)))
 
 
-class _Readable:
-    """What the one who asks may read, of the tables of the warehouse; of other places everything."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._is_asked = plugins().decides_access()
-        self._known: dict[int, bool] = {}
-
-    def __call__(self, vertex: Vertex | None) -> bool:
-        if vertex is None or not self._is_asked or vertex.namespace or vertex.type not in ("table", "view"):
-            return True
-        if vertex.dataset not in self._known:
-            self._known[vertex.dataset] = self._may_read(vertex.name)
-        return self._known[vertex.dataset]
-
-    def _may_read(self, name: str) -> bool:
-        parts, _ = split_name(name)
-        if len(parts) != 2:
-            return True
-        identifier = Identifier(*parts)
-        location = self._catalog.location(identifier)
-        try:
-            grant_by_name(Action.SELECT, identifier, location, principal=self._catalog.principal)
-        except AccessDeniedError:
-            return False
-        return True
-
-
-def _edges(database: sqlite3.Connection, may_read: _Readable) -> Rows:
+def _edges(database: sqlite3.Connection, may_read: Readable) -> Rows:
     for sql in (_COLUMN_EDGES, _ROW_EDGES):
         for some in _pieces(database, sql):
             ends = vertices(database, {number for row in some for number in row[:2]})
@@ -97,7 +64,7 @@ def _edge(source: Vertex, target: Vertex, process: Mapping[str, Any], kinds: int
     )
 
 
-def _processes(database: sqlite3.Connection, may_read: _Readable) -> Rows:
+def _processes(database: sqlite3.Connection, may_read: Readable) -> Rows:
     for some in _pieces(database, "SELECT id FROM process ORDER BY id"):
         found = processes(database, {number for (number,) in some})
         inputs = _inputs(database, found)
@@ -134,8 +101,8 @@ def _process(process: Mapping[str, Any], target: Vertex | None, sources: Sequenc
     )
 
 
-def _runs(database: sqlite3.Connection, may_read: _Readable) -> Rows:
-    readable = {row[0] for row in _processes(database, may_read)} if may_read._is_asked else None
+def _runs(database: sqlite3.Connection, may_read: Readable) -> Rows:
+    readable = {row[0] for row in _processes(database, may_read)} if may_read.is_asked else None
     for some in _pieces(database, "SELECT process, run FROM run ORDER BY ended, rowid"):
         by = processes(database, {process for process, _ in some})
         for process, text in some:

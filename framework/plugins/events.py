@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.catalog import Catalog
 
 
 def _now() -> datetime:
@@ -73,11 +76,13 @@ class ProcedureCalled(Event):
 
     `arguments` are the names of the arguments that were given, without their values; `table` is the table
     that an argument of that name named, if any. `warehouse` is its folder, and `user` the one who called.
+    `catalog` is the warehouse as the call reached it, for observers that write there.
     """
 
     procedure: str
     table: str | None
     warehouse: str | None = None
+    catalog: Catalog | None = field(default=None, repr=False, compare=False)
     user: str | None = None
     arguments: tuple[str, ...]
     dry_run: bool

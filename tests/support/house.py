@@ -68,7 +68,7 @@ ROOMS = {
         "system",
     ),
     "framework.spark": ("operations", "bridge"),
-    "framework.lineage": ("model", "store", "questions", "export"),
+    "framework.lineage": ("model", "store", "questions", "export", "judges"),
     "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
     "lookup": ("codec", "spec", "cache", "owner", "driver", "join"),
     "procedures.builtin": ("compact", "history", "migrate", "partitions"),

@@ -29,6 +29,12 @@ Edge = tuple[str, int, str, int]
 RowEdge = tuple[int, str, int]
 """The number of an input, a column of it, and how it decides which rows there are."""
 
+# The number of the target, where inputs are numbered.
+TARGET = -1
+
+ColumnId = tuple[int, str, str]
+"""The number of an input, or `TARGET`, a column of it, and the id that it keeps when it is renamed."""
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -60,7 +66,8 @@ class Shape:
     """The shape of a statement, without times, versions and literals: equal shapes are one process.
 
     `rows` are the columns that decide which rows there are, for the whole process. `views` were read through,
-    `opaque` names the steps that could not be looked into; `cut` says that the plan was too large.
+    `opaque` names the steps that could not be looked into; `cut` says that the plan was too large. `ids` are
+    those of columns, as far as they are known.
     """
 
     kind: str
@@ -73,6 +80,7 @@ class Shape:
     opaque: tuple[str, ...] = ()
     cut: bool = False
     name: str = ""
+    ids: tuple[ColumnId, ...] = ()
 
     @cached_property
     def hash(self) -> str:
@@ -92,6 +100,7 @@ class Shape:
             "opaque": sorted(self.opaque),
             "cut": self.cut,
             "name": self.name,
+            "ids": sorted(map(list, self.ids)),
         }
         return {key: value for key, value in found.items() if value}
 
@@ -179,6 +188,7 @@ def shape_from_json(found: Mapping[str, Any]) -> Shape:
             opaque=tuple(map(str, found.get("opaque", ()))),
             cut=bool(found.get("cut", False)),
             name=str(found.get("name", "")),
+            ids=tuple((int(a), str(b), str(c)) for a, b, c in found.get("ids", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptFileError(f"a record of lineage has no proper shape: {error}") from error

@@ -67,19 +67,21 @@ def _reached(database: sqlite3.Connection, starts: Collection[int], kinds: int) 
 
 def _fields(database: sqlite3.Connection, secrets: Secrets, key: str) -> list[int]:
     rows = database.execute("SELECT f.id, d.name, f.name FROM field f JOIN dataset d ON d.id = f.dataset "
-                            "WHERE d.namespace = ''")  # fmt: skip
-    return [number for number, table, column in rows if _key_of(secrets, table, column) == key]
+                            "WHERE d.namespace = '' AND f.dropped IS NULL")  # fmt: skip
+    return [number for number, table, column in rows if key_of(secrets.get(table, {}), column) == key]
 
 
 def _is_safe(vertex: Vertex, secrets: Secrets, key: str) -> bool:
     if vertex.is_dropped or vertex.type == "result":
         return True
-    return not vertex.namespace and _key_of(secrets, vertex.name, vertex.column or WHOLE) == key
+    return not vertex.namespace and key_of(secrets.get(vertex.name, {}), vertex.column or WHOLE) == key
 
 
-def _key_of(secrets: Secrets, table: str, column: str) -> str | None:
-    """Return the key of a column: its own, that of the struct it is in, or that of a member of it."""
-    columns = secrets.get(table, {})
+def key_of(columns: Mapping[str, str], column: str) -> str | None:
+    """Return the key of a column of a table: its own, that of the struct it is in, or of a member of it.
+
+    `columns` maps the encrypted ones, in lower case, to their keys.
+    """
     wanted = column.lower()
     while wanted:
         if wanted in columns:

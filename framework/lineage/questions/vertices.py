@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class Vertex:
 
 
 _DATASET = (
-    "d.id, d.namespace, d.name, d.type, {column}, d.version, d.created, coalesce(d.creator, ''), "
+    "d.id, d.namespace, d.name, d.type, {column}, d.version, d.created, coalesce(d.creator, ''), {gone} OR "
     "EXISTS (SELECT 1 FROM dropped x WHERE x.namespace = d.namespace AND x.name = d.name AND x.at >= d.seen)"
 )
 
@@ -64,13 +64,14 @@ def vertices(database: sqlite3.Connection, numbers: Collection[int]) -> dict[int
     found = {}
     for some in chunks({number for number in numbers if number > 0}):
         columns = (
-            f"SELECT f.id, {_DATASET.format(column='f.name')} FROM field f JOIN dataset d ON d.id = f.dataset"
+            f"SELECT f.id, {_DATASET.format(column='f.name', gone='f.dropped IS NOT NULL')} "
+            "FROM field f JOIN dataset d ON d.id = f.dataset"
         )
         for row in database.execute(f"{columns} WHERE f.id IN ({some})"):
             found[row[0]] = _vertex(row[1:])
     for some in chunks({-number for number in numbers if number < 0}):
-        whole = f"SELECT d.id, {_DATASET.format(column='NULL')} FROM dataset d WHERE d.id IN ({some})"
-        for row in database.execute(whole):
+        whole = f"SELECT d.id, {_DATASET.format(column='NULL', gone='FALSE')} FROM dataset d"
+        for row in database.execute(f"{whole} WHERE d.id IN ({some})"):
             found[-row[0]] = _vertex(row[1:])
     return found
 
@@ -122,10 +123,16 @@ class Found:
     column: str | None
 
 
-def find(database: sqlite3.Connection, text: str, catalog: str | None = None) -> Found:
+def find(
+    database: sqlite3.Connection,
+    text: str,
+    catalog: str | None = None,
+    may_name: Callable[[Vertex], bool] = lambda vertex: True,
+) -> Found:
     """Return the vertices that `text` names: `db.table`, `db.table.column`, a path, or `path#column`.
 
-    A first part that is the catalog's name may be there or not. Raises NotFoundError, with the nearest names.
+    A first part that is the catalog's name may be there or not. Raises NotFoundError, with the nearest names
+    among those that `may_name` allows.
     """
     exact = _exact(database, text)
     if exact:
@@ -137,7 +144,8 @@ def find(database: sqlite3.Connection, text: str, catalog: str | None = None) ->
             if dataset is not None:
                 column = ".".join(tried[length:]) or None
                 return _columns(database, dataset, column, snapshot, text)
-    names = [row[0] for row in database.execute("SELECT DISTINCT name FROM dataset")]
+    numbers = [-row[0] for row in database.execute("SELECT id FROM dataset")]
+    names = [vertex.name for vertex in vertices(database, numbers).values() if may_name(vertex)]
     raise NotFoundError(f"the lineage knows no dataset {text!r}{nearest(text, names)}")
 
 
@@ -158,13 +166,17 @@ def _newest(database: sqlite3.Connection, name: str) -> int | None:
         "ORDER BY namespace = '' DESC, seen DESC, id DESC LIMIT 1",
         (name,),
     ).fetchone()
+    if found is None:
+        found = database.execute(
+            "SELECT dataset FROM former WHERE namespace = '' AND name = ? ORDER BY at DESC LIMIT 1", (name,)
+        ).fetchone()
     return None if found is None else int(found[0])
 
 
 def _columns(
     database: sqlite3.Connection, dataset: int, column: str | None, snapshot: int | None, text: str
 ) -> Found:
-    rows = database.execute("SELECT name, id FROM field WHERE dataset = ?", (dataset,)).fetchall()
+    rows = database.execute(_COLUMNS, (dataset,)).fetchall()
     if column is None:
         return Found(dataset, tuple(number for _, number in rows), snapshot, None)
     # Members of a struct are columns of their own; asking for the struct asks for all of them.
@@ -178,3 +190,12 @@ def _columns(
 
 def _is_or_is_in(name: str, wanted: str) -> bool:
     return name == wanted or name.startswith(f"{wanted}.") or wanted.startswith(f"{name}.")
+
+
+# Of several columns that had a name one after the other, the last; what is gone only where nothing else is.
+_COLUMNS = """
+SELECT name, id FROM field f WHERE dataset = ?1 AND NOT EXISTS (
+  SELECT 1 FROM field g WHERE g.dataset = ?1 AND g.name = f.name AND g.uid != f.uid
+  AND ((g.dropped IS NULL AND f.dropped IS NOT NULL)
+       OR ((g.dropped IS NULL) = (f.dropped IS NULL) AND (g.named, g.id) > (f.named, f.id))))
+"""

@@ -9,11 +9,12 @@ import logging
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from lockgate.errors import CorruptFileError
 from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
@@ -72,6 +73,20 @@ class Index:
             self.refresh()
         with closing(self._open()) as database:
             yield database
+
+    @contextmanager
+    def reading_with(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[sqlite3.Connection]:
+        """Open the index with lines that no segment holds yet; it is left without them."""
+        with self.reading() as database:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                merger = Merger(database)
+                for line in lines:
+                    merger.add(line)
+                merger.finish()
+                yield database
+            finally:
+                database.execute("ROLLBACK")
 
     def refresh(self) -> Refreshed:
         """Merge the segments that are new; a file that SQLite cannot use is made again."""

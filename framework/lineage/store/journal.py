@@ -90,6 +90,11 @@ class Journal:
         with self._lock:
             return len(self._waiting)
 
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what waits as lines of a segment, without writing it."""
+        with self._writing, self._lock:
+            return lines_of((each.shape, list(each.runs)) for each in self._waiting.values())
+
     def _write(self, taken: dict[str, _Waiting]) -> bool:
         try:
             self._segments.write(

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lockgate.framework.lineage.model.records import (
+    TARGET,
     WHOLE,
-    Dataset,
     Run,
     Shape,
     run_from_json,
     shape_from_json,
 )
+from lockgate.framework.lineage.store.numbering import Numbering
 
 # Details of so many runs are kept for each process; of the older ones the sums stay.
 KEPT_RUNS = 100
 _DROPS = ("DROP_TABLE",)
+# They give names, and no values.
+_CHANGES = ("RENAME_TABLE", "RENAME_COLUMN", "DROP_COLUMNS")
 
 
 class Merger:
@@ -26,10 +29,7 @@ class Merger:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._datasets: dict[Dataset, int] = {}
-        self._fields: dict[int, dict[str, int]] = {}
-        self._next_field = 1 + (database.execute("SELECT max(id) FROM field").fetchone()[0] or 0)
-        self._new_fields: list[tuple[int, int, str]] = []
+        self._numbers = Numbering(database)
         self._edges: list[tuple[int, int, int, int]] = []
         self._row_edges: list[tuple[int, int, int]] = []
         self._runs: list[tuple[int, int, str]] = []
@@ -45,7 +45,7 @@ class Merger:
     def finish(self) -> None:
         """Write what is sorted first: edges go in six times faster in the order of the index."""
         write = self._database.executemany
-        write("INSERT INTO field(id, dataset, name) VALUES (?, ?, ?)", self._new_fields)
+        self._numbers.finish()
         write("INSERT OR IGNORE INTO back VALUES (?, ?, ?, ?)", sorted(self._edges))
         turned = sorted((source, target, process, kinds) for target, source, process, kinds in self._edges)
         write("INSERT OR IGNORE INTO forth VALUES (?, ?, ?, ?)", turned)
@@ -53,66 +53,37 @@ class Merger:
         write("INSERT INTO run VALUES (?, ?, ?)", self._runs)
         self._forget_old_runs({process for process, _, _ in self._runs})
 
-    # --- vertices ---
-
-    def dataset(self, dataset: Dataset) -> int:
-        """Return the number of a dataset, which is made if it is new."""
-        number = self._datasets.get(dataset)
-        if number is None:
-            key = (dataset.namespace, dataset.name, dataset.id)
-            found = self._database.execute(
-                "SELECT id FROM dataset WHERE namespace = ? AND name = ? AND uid = ?", key
-            ).fetchone()
-            number = int(found[0]) if found else self._new_dataset(dataset)
-            self._datasets[dataset] = number
-        return number
-
-    def _new_dataset(self, dataset: Dataset) -> int:
-        made = self._database.execute(
-            "INSERT INTO dataset(namespace, name, type, uid) VALUES (?, ?, ?, ?)",
-            (dataset.namespace, dataset.name, dataset.type, dataset.id),
-        ).lastrowid
-        assert made is not None
-        return made
-
-    def field(self, dataset: int, name: str) -> int:
-        """Return the number of a column of a dataset, which is made if it is new."""
-        fields = self._fields.get(dataset)
-        if fields is None:
-            rows = self._database.execute("SELECT name, id FROM field WHERE dataset = ?", (dataset,))
-            fields = self._fields[dataset] = dict(rows)
-        number = fields.get(name)
-        if number is None:
-            number = fields[name] = self._next_field
-            self._next_field += 1
-            self._new_fields.append((number, dataset, name))
-        return number
-
     # --- processes ---
 
     def _new(self, shape: Shape, shape_hash: str, runs: list[Run]) -> int:
-        inputs = [self.dataset(each) for each in shape.inputs]
-        target = None if shape.target is None else self.dataset(shape.target)
+        inputs = [self._numbers.dataset(each) for each in shape.inputs]
+        target = None if shape.target is None else self._numbers.dataset(shape.target)
         process = self._insert(shape, shape_hash, target, runs)
         self._database.executemany(
             "INSERT OR IGNORE INTO input VALUES (?, ?, ?)",
             [(process, number, dataset) for number, dataset in enumerate(inputs)],
         )
+        columns = _Columns(self._numbers, shape, inputs, target, max(run.ended for run in runs))
         if target is not None:
-            for name in shape.columns:
-                self.field(target, name)
-            self._add_edges(shape, process, target, inputs)
+            for name in () if shape.kind in _CHANGES else shape.columns:
+                columns.number(TARGET, name)
+            if shape.kind not in _CHANGES or any(run.failed < run.count for run in runs):
+                self._add_edges(shape, process, columns)
         for number, name, kinds in shape.rows:
-            self._row_edges.append((process, self.field(inputs[number], name), kinds))
+            self._row_edges.append((process, columns.number(number, name), kinds))
         return process
 
-    def _add_edges(self, shape: Shape, process: int, target: int, inputs: list[int]) -> None:
+    def _add_edges(self, shape: Shape, process: int, columns: _Columns) -> None:
         # A statement that sums up its edges by dataset only is known by its whole inputs.
         edges = shape.edges or (
-            [(WHOLE, number, WHOLE, 4096) for number in range(len(inputs))] if shape.cut else ()
+            [(WHOLE, number, WHOLE, 4096) for number in range(len(shape.inputs))] if shape.cut else ()
         )
         for name, number, source, kinds in edges:
-            self._edges.append((self.field(target, name), self.field(inputs[number], source), process, kinds))
+            near = columns.number(TARGET, name)
+            far = columns.number(number, source, is_former=shape.kind in _CHANGES)
+            # What is renamed is still the same, and no source of itself.
+            if shape.kind not in _CHANGES or near != far:
+                self._edges.append((near, far, process, kinds))
 
     def _insert(self, shape: Shape, shape_hash: str, target: int | None, runs: list[Run]) -> int:
         first = min(runs, key=lambda run: run.started)
@@ -154,12 +125,39 @@ class Merger:
                 key,
             )
             return
+        if shape.kind in _CHANGES:
+            self._change(shape, run)
         seen = [(each, run.reads.get(number)) for number, each in enumerate(shape.inputs)]
         if shape.target is not None:
             seen.append((shape.target, run.written))
         for dataset, version in seen:
             self._database.execute(
-                _SEE, {"at": run.ended, "user": user, "version": version, "id": self.dataset(dataset)}
+                _SEE,
+                {
+                    "at": run.ended,
+                    "user": user,
+                    "version": version,
+                    "name": dataset.name,
+                    "id": self._numbers.dataset(dataset),
+                },
+            )
+
+    def _change(self, shape: Shape, run: Run) -> None:
+        """Note new names, the same process may have given them before, and columns that are gone."""
+        if shape.target is None:
+            return
+        target = self._numbers.dataset(shape.target)
+        ids = {name: uid for number, name, uid in shape.ids if number == TARGET}
+        if shape.kind == "DROP_COLUMNS":
+            for name in shape.columns:
+                self._numbers.drop(target, name, ids.get(name, ""), run.ended)
+        for name, _, _, _ in shape.edges if shape.kind == "RENAME_COLUMN" else ():
+            self._numbers.field(target, name, ids.get(name, ""), run.ended)
+        if shape.kind == "RENAME_TABLE" and shape.inputs:
+            old = shape.inputs[0]
+            self._database.execute(
+                "INSERT OR REPLACE INTO former VALUES (?, ?, ?, ?)",
+                (old.namespace, old.name, target, run.ended),
             )
 
     def _forget_old_runs(self, processes: set[int]) -> None:
@@ -172,6 +170,22 @@ class Merger:
     def _count(self, process: int) -> int:
         found = self._database.execute("SELECT count(*) FROM run WHERE process = ?", (process,)).fetchone()
         return int(found[0])
+
+
+class _Columns:
+    """Numbers of the columns that one shape names; `at` is when."""
+
+    def __init__(
+        self, numbers: Numbering, shape: Shape, inputs: Sequence[int], target: int | None, at: int
+    ) -> None:
+        self._numbers, self._inputs, self._target, self._at = numbers, inputs, target, at
+        self._ids = {(number, name): uid for number, name, uid in shape.ids}
+
+    def number(self, dataset: int, name: str, *, is_former: bool = False) -> int:
+        number = self._target if dataset == TARGET else self._inputs[dataset]
+        assert number is not None
+        uid = self._ids.get((dataset, name), "")
+        return self._numbers.field(number, name, uid, 0 if is_former else self._at)
 
 
 _ADD_UP = """
@@ -193,6 +207,7 @@ UPDATE dataset SET
   creator = CASE WHEN created IS NULL OR :at < created THEN :user ELSE creator END,
   created = min(coalesce(created, :at), :at),
   version = max(coalesce(version, :version), coalesce(:version, version)),
+  name = CASE WHEN :at >= coalesce(seen, :at) THEN :name ELSE name END,
   seen = max(coalesce(seen, :at), :at)
 WHERE id = :id
 """

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 # Written into the file; an index of another format is made again from the segments.
-FORMAT = 1
+FORMAT = 2
 
 TABLES = """
 CREATE TABLE segment(name TEXT PRIMARY KEY, damage TEXT) WITHOUT ROWID;
 CREATE TABLE dataset(
   id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, uid TEXT NOT NULL,
-  created INTEGER, creator TEXT, version INTEGER, seen INTEGER, UNIQUE(namespace, name, uid));
+  created INTEGER, creator TEXT, version INTEGER, seen INTEGER);
+CREATE INDEX dataset_of ON dataset(namespace, name);
+CREATE INDEX dataset_by ON dataset(namespace, uid);
+CREATE TABLE former(namespace TEXT, name TEXT, dataset INTEGER, at INTEGER,
+  PRIMARY KEY(namespace, name, dataset)) WITHOUT ROWID;
 CREATE TABLE dropped(
   namespace TEXT, name TEXT, at INTEGER, PRIMARY KEY(namespace, name)) WITHOUT ROWID;
 CREATE TABLE field(
-  id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE(dataset, name));
+  id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
+  named INTEGER NOT NULL, dropped INTEGER);
+CREATE INDEX field_of ON field(dataset, name);
 CREATE INDEX whole ON field(dataset) WHERE name = '*';
 CREATE TABLE process(
   id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, name TEXT NOT NULL, target INTEGER,
@@ -35,4 +41,16 @@ CREATE TABLE row_edge(
   process INTEGER, source INTEGER, kinds INTEGER, PRIMARY KEY(process, source)) WITHOUT ROWID;
 CREATE INDEX row_edge_of ON row_edge(source);
 """
-NAMES = (*("segment", "dataset", "dropped", "field", "process", "input", "run", "back", "forth", "row_edge"),)
+NAMES = (
+    "segment",
+    "dataset",
+    "dropped",
+    "former",
+    "field",
+    "process",
+    "input",
+    "run",
+    "back",
+    "forth",
+    "row_edge",
+)

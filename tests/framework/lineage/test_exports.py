@@ -20,6 +20,7 @@ from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape
 from lockgate.framework.lineage.answer import Lineage, answer
 from lockgate.framework.lineage.export import atlas, openlineage
 from lockgate.framework.lineage.export.openlineage_import import record_of
+from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.warehouse import WarehouseLineage, address_of, lineage_of
 from lockgate.framework.store import Catalog
 
@@ -63,7 +64,7 @@ def lineage(catalog: Catalog) -> WarehouseLineage:
 
 def traced(lineage: WarehouseLineage, name: str = "hr.b", **options: Any) -> Lineage:
     with lineage.reading() as database:
-        return answer(database, name, catalog="lake", **options)
+        return answer(database, name, Readable(lineage.catalog), catalog="lake", **options)
 
 
 def test_edges_are_a_table(lineage: WarehouseLineage) -> None:

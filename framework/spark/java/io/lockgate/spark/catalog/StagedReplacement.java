@@ -26,6 +26,11 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
     return out.set("replacement", spec.get("replacement"));
   }
 
+  /** The name that the table takes in the end, with that of its database. */
+  public String named() {
+    return request().get("namespace").get(0).asText() + "." + target;
+  }
+
   /** None: under its name there still is the other table, and Spark would compare with that one. */
   @Override
   public String version() {

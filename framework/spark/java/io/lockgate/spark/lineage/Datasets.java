@@ -37,11 +37,11 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Datasets that plans name, as Python reads them: type, catalog and parts of the name, or a path.
  */
-final class Datasets {
+public final class Datasets {
   private Datasets() {}
 
   /** The dataset that a leaf of a plan reads; null if it has its rows from elsewhere. */
-  static ObjectNode read(LogicalPlan plan) {
+  public static ObjectNode read(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation scan) {
       return read((LogicalPlan) scan.relation());
     }
@@ -113,7 +113,7 @@ final class Datasets {
   private static ObjectNode dataset(String type, String catalog, String handle) {
     ObjectNode out = Bridge.object().put("type", type).put("catalog", catalog);
     out.putArray("parts");
-    return out.put("handle", handle).putNull("id").putNull("version");
+    return out.put("handle", handle).putNull("id").putNull("version").putNull("schema");
   }
 
   private static ArrayNode parts(ObjectNode dataset) {
@@ -140,7 +140,7 @@ final class Datasets {
   }
 
   /** A dataset as programs name it: {@code catalog.database.table}, or a path. */
-  static ObjectNode named(String text) {
+  public static ObjectNode named(String text) {
     return alone("named", text);
   }
 
@@ -163,6 +163,7 @@ final class Datasets {
     request.get("namespace").forEach(parts(out)::add);
     parts(out).add(request.get("name").asText());
     out.set("id", request.get("table_id"));
+    out.set("schema", request.get("schema_id"));
     return out;
   }
 

@@ -7,6 +7,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
 import scala.jdk.javaapi.CollectionConverters;
@@ -68,12 +69,16 @@ record Execution(
 
   /** Some nodes that the parser makes do not know the text, but those below them do. */
   private static String sql(LogicalPlan plan, int levels) {
-    var text = plan.origin().sqlText();
-    if (text.isDefined()) {
-      return text.get();
+    Origin origin = plan.origin();
+    if (origin.sqlText().isDefined() && origin.objectType().isEmpty()) {
+      return origin.sqlText().get();
     }
-    return levels == 0 || plan.children().isEmpty()
-        ? null
-        : sql(plan.children().head(), levels - 1);
+    for (int i = 0; levels > 0 && i < plan.children().length(); i++) {
+      String found = sql(plan.children().apply(i), levels - 1);
+      if (found != null) {
+        return found;
+      }
+    }
+    return null;
   }
 }

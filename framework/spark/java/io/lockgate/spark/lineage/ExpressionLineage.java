@@ -1,10 +1,14 @@
 package io.lockgate.spark.lineage;
 
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.CaseWhen;
+import org.apache.spark.sql.catalyst.expressions.CommonExpressionDef;
+import org.apache.spark.sql.catalyst.expressions.CommonExpressionId;
+import org.apache.spark.sql.catalyst.expressions.CommonExpressionRef;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.If;
@@ -13,6 +17,7 @@ import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.expressions.With;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
 import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
@@ -22,6 +27,9 @@ import scala.jdk.javaapi.CollectionConverters;
 /** The sources of an expression, given the sources of the columns that it may name. */
 final class ExpressionLineage {
   private final PlanLineage plans;
+
+  /** What an expression names more than once, as in NULLIF and BETWEEN. */
+  private final Map<CommonExpressionId, Dependencies> common = new HashMap<>();
 
   ExpressionLineage(PlanLineage plans) {
     this.plans = plans;
@@ -67,8 +75,14 @@ final class ExpressionLineage {
               CollectionConverters.asJava(member.values()), Dependencies.TRANSFORMATION, in, outer)
           .add(of(member.query(), in, outer));
     }
-    if (expression.getClass().getSimpleName().equals("Grouping")) {
-      return sum(children(expression), Dependencies.GROUP_BY, in, outer);
+    if (expression instanceof With with) {
+      for (CommonExpressionDef each : CollectionConverters.asJava(with.defs())) {
+        common.put(each.id(), of(each.child(), in, outer));
+      }
+      return of(with.child(), in, outer);
+    }
+    if (expression instanceof CommonExpressionRef reference) {
+      return common.getOrDefault(reference.id(), new Dependencies());
     }
     return sum(children(expression), Functions.step(expression), in, outer);
   }

@@ -36,6 +36,16 @@ public final class LineageListener extends SparkListener {
   /** An execution that has begun. */
   private record Begun(long root, long time, String description, Map<String, String> confs) {}
 
+  /**
+   * Comes along the listener bus behind all that has ended; an empty bus a busy session has not.
+   */
+  private record Passed(CountDownLatch latch) implements SparkListenerEvent {
+    @Override
+    public boolean logEvent() {
+      return false;
+    }
+  }
+
   /** A record, and the session that it is of. */
   private record Unsent(SparkSession session, ObjectNode line) {}
 
@@ -74,15 +84,22 @@ public final class LineageListener extends SparkListener {
     return confs.getOrDefault(MODE, "writes");
   }
 
+  /** Tells whether a session wants nothing to be recorded, or judged by what is. */
+  public static boolean isOff(SparkSession session) {
+    return session.conf().get(MODE, "writes").equals("off");
+  }
+
   /** Waits until all that has ended by now was looked at; false if that takes too long. */
   public static boolean drain(long millis) throws Exception {
     LineageListener listener = current;
     if (listener == null || listener.context.isStopped()) {
       return true;
     }
-    listener.context.listenerBus().waitUntilEmpty(millis);
+    Passed passed = new Passed(new CountDownLatch(1));
+    listener.context.listenerBus().post(passed);
     CountDownLatch done = new CountDownLatch(1);
-    return listener.queue.offer(done, millis, TimeUnit.MILLISECONDS)
+    return passed.latch.await(millis, TimeUnit.MILLISECONDS)
+        && listener.queue.offer(done, millis, TimeUnit.MILLISECONDS)
         && done.await(millis, TimeUnit.MILLISECONDS);
   }
 
@@ -123,6 +140,8 @@ public final class LineageListener extends SparkListener {
         begin(begins);
       } else if (event instanceof SparkListenerSQLExecutionEnd ends) {
         end(ends);
+      } else if (event instanceof Passed passed) {
+        passed.latch.countDown();
       }
     } catch (RuntimeException unexpected) {
       failed.incrementAndGet();

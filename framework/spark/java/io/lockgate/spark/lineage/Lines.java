@@ -21,6 +21,7 @@ final class Lines {
     ObjectNode out = line(statement.kind());
     out.set("target", statement.target());
     if (statement.query() == null) {
+      statement.columns().forEach(out.putArray("columns")::add);
       return out;
     }
     try {

@@ -48,11 +48,11 @@ import scala.jdk.javaapi.CollectionConverters;
  *
  * <p>A node that is not known loses nothing: whatever goes in may be in everything that comes out.
  */
-final class PlanLineage {
+public final class PlanLineage {
   /**
    * Sources that a program declares for a column that no plan shows: a list of table and column.
    */
-  static final String DECLARED = "lockgate.lineage";
+  public static final String DECLARED = "lockgate.lineage";
 
   private static final int MOST_STEPS = 200_000;
   private static final long MOST_NANOS = 200_000_000;
@@ -175,7 +175,9 @@ final class PlanLineage {
       return in;
     }
     if (plan instanceof Expand expand) {
-      return positioned(plan, CollectionConverters.asJava(expand.projections()), in, outer);
+      Scope out = positioned(plan, CollectionConverters.asJava(expand.projections()), in, outer);
+      Groupings.number(expand, out);
+      return out;
     }
     if (plan instanceof MergeRows merge) {
       return merge(merge, in, outer);

@@ -10,8 +10,10 @@ import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.DropColumns;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.RenameColumn;
 import org.apache.spark.sql.catalyst.plans.logical.RenameTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.RowLevelWrite;
@@ -238,8 +240,22 @@ record Statement(
       return null;
     }
     ObjectNode target = Datasets.target(plan.children().head());
-    return target == null
-        ? null
-        : without(name.replaceAll("(?<=[a-z])([A-Z])", "_$1").toUpperCase(), target);
+    String kind = name.replaceAll("(?<=[a-z])([A-Z])", "_$1").toUpperCase();
+    return target == null ? null : new Statement(kind, target, null, changedColumns(plan), false);
+  }
+
+  /** Columns that are dropped; of one that is renamed the old name and the new one. */
+  private static List<String> changedColumns(LogicalPlan plan) {
+    if (plan instanceof DropColumns drop) {
+      return CollectionConverters.asJava(drop.columnsToDrop()).stream()
+          .map(column -> column.name().mkString("."))
+          .toList();
+    }
+    if (plan instanceof RenameColumn rename) {
+      String old = rename.column().name().mkString(".");
+      String parent = old.contains(".") ? old.substring(0, old.lastIndexOf('.') + 1) : "";
+      return List.of(old, parent + rename.newName());
+    }
+    return List.of();
   }
 }

@@ -2,7 +2,11 @@ package io.lockgate.spark.rules;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.POJONode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.lineage.Datasets;
+import io.lockgate.spark.lineage.PlanLineage;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -55,7 +59,24 @@ final class ColumnFlow {
 
   private ColumnFlow() {}
 
-  /** The marks of each output column of a plan that has any, by the column's name. */
+  /** A column of a dataset that is read, and not encrypted there. */
+  record Origin(ObjectNode dataset, String column) {
+    /** As other columns of the same leaf of a plan share the dataset, to compare that is enough. */
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Origin o && o.dataset == dataset && o.column.equals(column);
+    }
+
+    @Override
+    public int hashCode() {
+      return System.identityHashCode(dataset) * 31 + column.hashCode();
+    }
+  }
+
+  /**
+   * The sources of the output columns of a plan that have any, by the columns' names: marks of
+   * encrypted columns, and {@link Origin}s.
+   */
   static Map<String, Set<JsonNode>> of(LogicalPlan plan) {
     ColumnFlow flow = new ColumnFlow();
     flow.visit(plan);
@@ -67,6 +88,18 @@ final class ColumnFlow {
       }
     }
     return found;
+  }
+
+  /** Those of some sources that are marks. */
+  static Map<String, Set<JsonNode>> encrypted(Map<String, Set<JsonNode>> found) {
+    Map<String, Set<JsonNode>> out = new LinkedHashMap<>();
+    found.forEach(
+        (name, all) ->
+            all.stream()
+                .filter(each -> !each.isPojo())
+                .forEach(
+                    mark -> out.computeIfAbsent(name, key -> new LinkedHashSet<>()).add(mark)));
+    return out;
   }
 
   /**
@@ -140,7 +173,8 @@ final class ColumnFlow {
       noted(rows);
     }
     if (plan.children().isEmpty()) {
-      return; // what is said of the columns of a leaf is in their metadata
+      read(plan); // what is said of the columns of a leaf is in their metadata
+      return;
     }
     Set<JsonNode> all = new LinkedHashSet<>();
     Set<ExprId> inputs = new LinkedHashSet<>();
@@ -151,6 +185,18 @@ final class ColumnFlow {
     for (Attribute column : output(plan)) {
       if (!inputs.contains(column.exprId()) && !marks.containsKey(column.exprId())) {
         add(column.exprId(), all);
+      }
+    }
+  }
+
+  private void read(LogicalPlan leaf) {
+    ObjectNode dataset = Datasets.read(leaf);
+    if (dataset == null) {
+      return;
+    }
+    for (Attribute column : output(leaf)) {
+      if (!column.metadata().contains(MARK)) {
+        add(column.exprId(), Set.of(new POJONode(new Origin(dataset, column.name()))));
       }
     }
   }
@@ -221,6 +267,9 @@ final class ColumnFlow {
   }
 
   private static void mark(Metadata metadata, Set<JsonNode> found) {
+    if (metadata.contains(PlanLineage.DECLARED)) {
+      declared(metadata.getString(PlanLineage.DECLARED), found);
+    }
     if (metadata.contains(MARK)) {
       try {
         found.add(Bridge.JSON.readTree(metadata.getString(MARK)));
@@ -231,6 +280,18 @@ final class ColumnFlow {
                 + " of a column is not what Lockgate gave it: "
                 + e.getOriginalMessage());
       }
+    }
+  }
+
+  /** Adds what programs, or lookup joins, say of a column: a list of tables and columns. */
+  private static void declared(String text, Set<JsonNode> found) {
+    try {
+      for (JsonNode each : Bridge.JSON.readTree(text)) {
+        ObjectNode dataset = Datasets.named(each.path(0).asText());
+        found.add(new POJONode(new Origin(dataset, each.path(1).asText())));
+      }
+    } catch (JsonProcessingException e) {
+      return; // its lineage is opaque, and recorded so
     }
   }
 }

@@ -3,9 +3,12 @@ package io.lockgate.spark.rules;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.POJONode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.StagedReplacement;
+import io.lockgate.spark.lineage.LineageListener;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -106,7 +109,8 @@ public final class FlowCheck {
       tell(query, inner.name());
       return;
     }
-    Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
+    Map<String, Set<JsonNode>> sources = ColumnFlow.of(query);
+    Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
       ObjectNode ask = asked(table.request(), found);
       ask.put("made", inner instanceof StagedReplacement).put("stream", stream);
@@ -114,6 +118,32 @@ public final class FlowCheck {
       if (!reply.get("schema_id").isNull()) {
         table.writtenUnder(reply.get("schema_id").asLong());
       }
+    }
+    ObjectNode ask = table.request();
+    ask.put("target", inner instanceof StagedReplacement staged ? staged.named() : null);
+    tellLineage("lineage.flow", ask, sources);
+  }
+
+  /** Reports columns that are not encrypted where they are read: the lineage may know more. */
+  private static void tellLineage(
+      String operation, ObjectNode ask, Map<String, Set<JsonNode>> sources) {
+    if (LineageListener.isOff(SparkSession.active())) {
+      return;
+    }
+    Map<ObjectNode, Integer> inputs = new LinkedHashMap<>();
+    ObjectNode columns = ask.putObject("columns");
+    sources.forEach(
+        (name, all) -> {
+          for (JsonNode each : all) {
+            if (each instanceof POJONode node && node.getPojo() instanceof ColumnFlow.Origin from) {
+              int number = inputs.computeIfAbsent(from.dataset(), key -> inputs.size());
+              columns.withArray(name).addArray().add(number).add(from.column());
+            }
+          }
+        });
+    if (!columns.isEmpty()) {
+      inputs.keySet().forEach(ask.putArray("inputs")::add);
+      Bridge.ask(operation, ask.put("query", queryId()));
     }
   }
 
@@ -133,12 +163,17 @@ public final class FlowCheck {
    * Reports a flow into files; {@code encrypt} is the option by which ORC encrypts their columns.
    */
   private static void tell(LogicalPlan query, String path, String encrypt) {
-    Map<String, Set<JsonNode>> found = ColumnFlow.of(query);
+    Map<String, Set<JsonNode>> sources = ColumnFlow.of(query);
+    Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
       Bridge.ask(
           "write.flow_to_files",
           asked(Bridge.object(), found).put("path", path).put("encrypt", encrypt));
     }
+    tellLineage(
+        "lineage.flow_to_files",
+        Bridge.object().put("path", path).put("encrypt", encrypt),
+        sources);
   }
 
   private static ObjectNode asked(ObjectNode ask, Map<String, Set<JsonNode>> found) {

@@ -11,6 +11,7 @@ from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.options import ON_DROP, choice_of
 from lockgate.framework.lineage.questions.impact import Reader, readers
 from lockgate.framework.lineage.questions.vertices import find
+from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.waiting import wait_for_this_process
 from lockgate.framework.lineage.warehouse import WarehouseLineage, lineage_of
 
@@ -31,7 +32,8 @@ def judge(change: PlannedChange) -> None:
     found = _readers(change)
     if not found:
         return
-    text = _message(change, found)
+    may_read = Readable(change.catalog)
+    text = _message(change, [each for each in found if may_read(each.vertex)], len(found))
     if choice == "refuse":
         raise LineageError(f"{text}; refused by {ON_DROP.key!r}")
     warn_user(text, LineageWarning)
@@ -84,10 +86,11 @@ def _is_kept(reader: Reader, along: Collection[str]) -> bool:
     return bool(vertex.namespace) or vertex.name not in along
 
 
-def _message(change: PlannedChange, found: list[Reader]) -> str:
+def _message(change: PlannedChange, shown: list[Reader], count: int) -> str:
     what = ", ".join(".".join(path) for path in change.columns)
-    named = ", ".join(f"{each.vertex.qualified} ({each.process})" for each in found[:_NAMED])
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    named = ", ".join(f"{each.vertex.qualified} ({each.process})" for each in shown[:_NAMED])
+    rest = count - len(shown[:_NAMED])
+    more = f" and {rest} more" if rest and named else f"{rest} that are hidden from you" if rest else ""
     of = f"column {what} of {change.table}" if what else f"table {change.table}"
     asked = f"table => '{change.table}'"
     if len(change.columns) == 1:

@@ -11,6 +11,7 @@ from lockgate.framework.orc import parse_encrypt
 
 if TYPE_CHECKING:
     from lockgate.framework.store.catalog import Catalog
+    from lockgate.framework.store.table import Table
 
 _log = logging.getLogger("lockgate.lineage")
 
@@ -24,12 +25,16 @@ def secrets_of(catalog: Catalog) -> dict[str, dict[str, str]]:
     for database in catalog.list_namespaces():
         for name in catalog.list_tables(database):
             try:
-                options = catalog.load_table(f"{database}.{name}").schema.options
-                entries = parse_encrypt(options.get("orc.encrypt", ""))
+                columns = keys_in(catalog.load_table(f"{database}.{name}"))
             except LockgateError as error:
                 _log.warning("table %s.%s is left out of the search for plaintext: %s", database, name, error)
                 continue
-            columns = {path.lower(): key for path, key in entries.items()}
             if columns:
                 found[joined((database, name))] = columns
     return found
+
+
+def keys_in(table: Table) -> dict[str, str]:
+    """Return the key of each encrypted column, in lower case, of a table."""
+    entries = parse_encrypt(table.schema.options.get("orc.encrypt", ""))
+    return {path.lower(): key for path, key in entries.items()}

@@ -1,0 +1,59 @@
+"""Ids of the columns that a statement names, from the schemas that its tables had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lockgate.errors import LockgateError
+from lockgate.framework.lineage.model.records import TARGET, ColumnId, Edge, RowEdge
+
+if TYPE_CHECKING:
+    from lockgate.framework.lineage.capture import Named
+
+
+def ids_of(
+    kind: str,
+    target: Named | None,
+    inputs: Sequence[Named],
+    edges: Iterable[Edge],
+    rows: Iterable[RowEdge],
+    columns: Iterable[str],
+) -> tuple[ColumnId, ...]:
+    """Return the ids of columns of Lockgate's tables; what a table does not have any more is left out."""
+    wanted: dict[int, set[str]] = {TARGET: set(columns)}
+    for column, number, source, _ in edges:
+        wanted[TARGET].add(column)
+        wanted.setdefault(number, set()).add(source)
+    for number, source, _ in rows:
+        wanted.setdefault(number, set()).add(source)
+    found: list[ColumnId] = []
+    for number, names in sorted(wanted.items()):
+        dataset = target if number == TARGET else inputs[number]
+        if dataset is not None and names:
+            # A statement that renames columns was analysed under the schema before it.
+            known = _ids(dataset, is_newest=number == TARGET and kind == "RENAME_COLUMN")
+            found += _ids_among(known, number, names)
+    return tuple(found)
+
+
+def _ids_among(known: Mapping[str, int], number: int, names: Iterable[str]) -> Iterator[ColumnId]:
+    for name in sorted(names):
+        top, dot, rest = (name, "", "") if name.lower() in known else name.partition(".")
+        if top.lower() in known:
+            yield number, name, f"{known[top.lower()]}{dot}{rest}"
+
+
+def _ids(dataset: Named, *, is_newest: bool) -> dict[str, int]:
+    if dataset.catalog is None or dataset.type != "table" or len(dataset.parts) != 2:
+        return {}
+    try:
+        table = dataset.catalog.load_table(".".join(dataset.parts))
+        if dataset.id not in ("", str(table.table_id)):
+            return {}
+        schemas = [table.schema]
+        if dataset.schema is not None and not is_newest:
+            schemas.append(table.schema_of(dataset.schema))
+    except LockgateError:  # it was dropped or renamed meanwhile: its columns are known by their names
+        return {}
+    return {field.name.lower(): field.id for schema in schemas for field in schema.fields}

@@ -1,0 +1,1 @@
+"""Changes and writes, judged before they are made by what the lineage knows."""

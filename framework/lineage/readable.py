@@ -1,0 +1,68 @@
+"""Tables of a warehouse whose lineage may be shown to the one who asks: those that they may read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lockgate.errors import AccessDeniedError
+from lockgate.framework.access import Action
+from lockgate.framework.lineage.model.names import split_name
+from lockgate.framework.lineage.questions.vertices import Found, find, vertices
+from lockgate.framework.plugins import plugins
+from lockgate.framework.store.grants import grant_by_name
+from lockgate.framework.store.identifier import Identifier
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from lockgate.framework.lineage.questions.vertices import Vertex
+    from lockgate.framework.store.catalog import Catalog
+
+
+class Readable:
+    """Says whether the one who asks may read a dataset: tables of the warehouse by the decisions of plugins,
+    other places always.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.is_asked = plugins().decides_access()
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, vertex: Vertex | None) -> bool:
+        """Say so of the dataset of a vertex, or of none."""
+        if vertex is None or not self.is_asked or vertex.namespace or vertex.type not in ("table", "view"):
+            return True
+        if vertex.dataset not in self._known:
+            self._known[vertex.dataset] = self._may_read(vertex.name)
+        return self._known[vertex.dataset]
+
+    def require(self, vertex: Vertex) -> None:
+        """Raise AccessDeniedError, which says what to apply for, unless they may read the dataset."""
+        if not self(vertex):
+            self._ask(vertex.name)
+
+    def _may_read(self, name: str) -> bool:
+        try:
+            self._ask(name)
+        except AccessDeniedError:
+            return False
+        return True
+
+    def _ask(self, name: str) -> None:
+        parts, _ = split_name(name)
+        if len(parts) == 2:
+            identifier = Identifier(*parts)
+            location = self._catalog.location(identifier)
+            grant_by_name(Action.SELECT, identifier, location, principal=self._catalog.principal)
+
+
+def find_readable(database: sqlite3.Connection, text: str, catalog: str | None, may_read: Readable) -> Found:
+    """Find what `text` names, as `find` does; AccessDeniedError if its table may not be read.
+
+    Names that are like an unknown one are those of tables that may be read.
+    """
+    found = find(database, text, catalog, may_read)
+    [whole] = vertices(database, [-found.dataset]).values()
+    may_read.require(whole)
+    return found

@@ -1,0 +1,82 @@
+"""Answers about lineage: tables that the one who asks may not read are in none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from lockgate import procedures
+from lockgate.errors import AccessDeniedError, LineageError, NotFoundError
+from lockgate.framework.access import AccessRequest, Decision
+from lockgate.framework.lineage import Dataset, Record, Run, Shape
+from lockgate.framework.lineage.answer import answer
+from lockgate.framework.lineage.readable import Readable
+from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.plugins import hookimpl, plugins
+from lockgate.framework.store import Catalog, Schema
+from lockgate.framework.types import DataField, parse_type
+
+HIDDEN = "hr.hidden"
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
+    """A warehouse in which hr.people is copied to hr.hidden, and that to hr.open; nobody reads hr.hidden."""
+    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path / "index"))
+    catalog = Catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("hr")
+    fields = (DataField(0, "id", parse_type("INT")), DataField(1, "name", parse_type("STRING")))
+    for name in ("people", "hidden", "open"):
+        options = {"lineage.on-drop": "refuse"} | ({"orc.encrypt": "pii:name"} if name == "people" else {})
+        catalog.create_table(f"hr.{name}", Schema(fields, options=options))
+    for source, target in (("people", "hidden"), ("hidden", "open"), ("people", "open")):
+        edges = (("name", 0, "name", 1),)
+        shape = Shape("INSERT", Dataset.table("hr", target), (Dataset.table("hr", source),), edges)
+        lineage_of(catalog).journal.add(Record(shape, Run(1, 2)))
+
+    def decide(request: AccessRequest) -> Decision:
+        allowed = request.target.name != HIDDEN or request.action != "SELECT"
+        return Decision(allowed=allowed, apply_for=() if allowed else ("SELECT on hidden",))
+
+    plugin = SimpleNamespace(lockgate_authorize=hookimpl(decide, specname="lockgate_authorize"))
+    plugins().register(plugin, "hides")
+    yield catalog
+    plugins().unregister("hides")
+
+
+def rows(catalog: Catalog, name: str, /, **arguments: object) -> str:
+    return str(procedures.call(procedures.ProcedureContext(catalog), name, **arguments))
+
+
+def test_traces_leave_out_hidden_tables(catalog: Catalog) -> None:
+    for name, direction in (("hr.open", "back"), ("hr.people", "forward"), ("hr.people.name", "both")):
+        found = rows(catalog, "lineage", name=name, direction=direction)
+        assert "hr.open.name" in found
+        assert "hidden" not in found
+    with lineage_of(catalog).reading() as database:
+        found_by_python = answer(database, "hr.open", Readable(catalog), catalog=None)
+    assert [edge.source.qualified for edge in found_by_python.found] == ["hr.people.name"]
+
+
+def test_readers_and_places_leave_out_hidden_tables(catalog: Catalog) -> None:
+    for found in (rows(catalog, "impact", table="hr.people"), rows(catalog, "plaintext", key="pii")):
+        assert "hr.open.name" in found
+        assert "hidden" not in found
+
+
+def test_questions_about_a_hidden_table_are_refused(catalog: Catalog) -> None:
+    for name, argument in (("lineage", "name"), ("impact", "table")):
+        with pytest.raises(AccessDeniedError, match="SELECT on hidden"):
+            rows(catalog, name, **{argument: HIDDEN})
+    with pytest.raises(NotFoundError) as unknown:
+        rows(catalog, "lineage", name="hr.hidde")
+    assert "hr.hidden" not in str(unknown.value)
+
+
+def test_hidden_readers_protect_without_their_names(catalog: Catalog) -> None:
+    with pytest.raises(LineageError, match=r"hr\.open\.name \(INSERT\) and 1 more") as refused:
+        catalog.drop_table("hr.people")
+    assert "hidden" not in str(refused.value)

@@ -1,0 +1,140 @@
+"""Copies of encrypted columns in the clear, copied further: allowed, warned of or refused by lineage."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lockgate.errors import PlaintextWarning
+
+if TYPE_CHECKING:
+    from lockgate import Lake
+
+CONF = "spark.lockgate.lineage.on-plaintext"
+TOLD = r"gets values of encrypted columns in the clear, from copies of them: "
+
+
+@pytest.fixture(autouse=True)
+def own_index(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKGATE_LINEAGE_DIR", str(tmp_path_factory.getbasetemp() / "lineage"))
+
+
+@pytest.fixture(scope="module")
+def copy(lake: Lake, shared_table: Callable[[str], str]) -> str:
+    """A table with a copy of an encrypted column that somebody let pass."""
+    people, name = shared_table("people"), shared_table("copied")
+    lake.sql(
+        f"CREATE TABLE {people} (id INT, ssn STRING, pay INT) "
+        "TBLPROPERTIES ('orc.encrypt' = 'pii:ssn;other:pay')"
+    )
+    lake.sql(f"INSERT INTO {people} VALUES (1, '777', 10)")
+    lake.sql(f"CREATE TABLE {name} (id INT, open STRING, digest STRING)")
+    with pytest.warns(PlaintextWarning, match="add 'pii:open' to 'orc.encrypt'"):
+        lake.sql(f"INSERT INTO {name} SELECT id, concat(ssn, '!'), sha2(ssn, 256) FROM {people}")
+    return name
+
+
+@contextmanager
+def choice(lake: Lake, value: str) -> Iterator[None]:
+    lake.spark.conf.set(CONF, value)
+    try:
+        yield
+    finally:
+        lake.spark.conf.unset(CONF)
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def test_a_copy_of_a_copy_is_warned_of(lake: Lake, copy: str, table: Callable[[str], str]) -> None:
+    with pytest.warns(PlaintextWarning, match=rf"{TOLD}o \(from .*copied\.open, a copy of .*people\.ssn\)"):
+        lake.sql(f"CREATE TABLE {table('third')} AS SELECT id, upper(open) AS o FROM {copy}")
+    with silent():
+        lake.sql(f"CREATE TABLE {table('ids')} AS SELECT id, digest, length(open) > 3 AS l FROM {copy}")
+    with pytest.warns(PlaintextWarning, match=r"from .*third\.o, a copy of .*people\.ssn"):
+        lake.spark.table(table("third")).writeTo(table("fourth")).create()
+    with pytest.warns(PlaintextWarning, match=rf"refills {TOLD}|{TOLD}open"):
+        lake.sql(f"CREATE TABLE {table('refills')} AS SELECT open FROM {copy}")
+
+
+def test_it_is_refused_before_a_row_is_written(lake: Lake, copy: str, table: Callable[[str], str]) -> None:
+    target, own = table("target"), table("own")
+    lake.sql(f"CREATE TABLE {target} (open STRING)")
+    with choice(lake, "refuse"), pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+        lake.sql(f"INSERT INTO {target} SELECT open FROM {copy}")
+    with choice(lake, "refuse"), pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+        lake.sql(f"CREATE TABLE {table('never')} AS SELECT open FROM {copy}")
+    assert lake.table(target).count() == 0
+    assert not lake.catalog.table_exists(table("never").removeprefix("lake."))
+    lake.sql(f"CREATE TABLE {own} (open STRING) TBLPROPERTIES ('lineage.on-plaintext' = 'allow')")
+    with choice(lake, "refuse"), silent():
+        lake.sql(f"INSERT INTO {own} SELECT open FROM {copy}")
+    with choice(lake, "allow"), silent():
+        lake.sql(f"INSERT INTO {target} SELECT open FROM {copy}")
+
+
+def test_what_is_encrypted_alike_is_no_copy_in_the_clear(
+    lake: Lake, copy: str, table: Callable[[str], str]
+) -> None:
+    own, other = table("own"), table("other")
+    lake.sql(f"CREATE TABLE {own} (open STRING) TBLPROPERTIES ('orc.encrypt' = 'pii:open')")
+    lake.sql(f"CREATE TABLE {other} (open STRING) TBLPROPERTIES ('orc.encrypt' = 'other:open')")
+    with choice(lake, "refuse"):
+        lake.sql(f"INSERT INTO {own} SELECT open FROM {copy}")
+        with pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+            lake.sql(f"INSERT INTO {other} SELECT open FROM {copy}")
+
+
+def test_values_that_stay_in_their_column_are_left_alone(lake: Lake, copy: str) -> None:
+    with choice(lake, "refuse"), silent():
+        lake.sql(f"UPDATE {copy} SET id = id + 1 WHERE id = 7")
+        lake.sql(f"DELETE FROM {copy} WHERE id = 7")
+        with pytest.raises(Exception, match=r"digest \(from .*copied\.open"):
+            lake.sql(f"UPDATE {copy} SET digest = open")
+
+
+def test_files_and_streams(lake: Lake, copy: str, table: Callable[[str], str], tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    with choice(lake, "refuse"), pytest.raises(Exception, match=r"refused by 'lineage\.on-plaintext'"):
+        lake.spark.table(copy).select("open").write.json(out)
+    with choice(lake, "allow"):
+        lake.spark.table(copy).select("open").write.json(out)
+    with pytest.warns(PlaintextWarning, match=rf"from file:{out}\.open, a copy of .*people\.ssn"):
+        lake.spark.read.schema("open STRING").json(out).writeTo(table("read")).create()
+    lake.sql(f"CREATE TABLE {table('sink')} (open STRING)")
+    stream = lake.spark.readStream.schema("open STRING").json(out).writeStream
+    started = stream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    with pytest.warns(PlaintextWarning, match=rf"sink {TOLD}open") as told:
+        started.toTable(table("sink")).awaitTermination()
+    assert len(told) == 1
+
+
+def test_lookup_joins_and_functions_of_batches(
+    lake: Lake, copy: str, table: Callable[[str], str], tmp_path: Path
+) -> None:
+    keyed = table("keyed")
+    lake.sql(
+        f"CREATE TABLE {keyed} (id INT, open STRING) TBLPROPERTIES ('primary-key' = 'id', "
+        "'lineage.on-plaintext' = 'allow')"
+    )
+    lake.sql(f"INSERT INTO {keyed} SELECT id, open FROM {copy}")
+    rows = lake.spark.range(3).selectExpr("CAST(id AS INT) AS id")
+    joined = lake.lookup_join(rows, keyed, on="id", select=["open"], options={"lookup.cache": "memory"})
+    with pytest.warns(PlaintextWarning, match=r"from .*keyed\.open, a copy of .*people\.ssn"):
+        joined.writeTo(table("joined")).create()
+    out = str(tmp_path / "out")
+    with choice(lake, "allow"):
+        lake.spark.table(copy).select("open").write.json(out)
+    stream = lake.spark.readStream.schema("open STRING").json(out).writeStream.trigger(availableNow=True)
+    function = stream.foreachBatch(lambda batch, _: batch.write.mode("append").json(str(tmp_path / "f")))
+    with pytest.warns(PlaintextWarning, match=rf"from file:{out}\.open, a copy of .*people\.ssn"):
+        function.option("checkpointLocation", str(tmp_path / "c2")).start().awaitTermination()
