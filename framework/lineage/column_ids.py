@@ -32,16 +32,16 @@ def ids_of(
         dataset = target if number == TARGET else inputs[number]
         if dataset is not None and names:
             # A statement that renames columns was analysed under the schema before it.
-            known = _ids(dataset, is_newest=number == TARGET and kind == "RENAME_COLUMN")
-            found += _ids_among(known, number, names)
+            ids = _ids(dataset, is_newest=number == TARGET and kind == "RENAME_COLUMN")
+            found += _ids_among(ids, number, names)
     return tuple(found)
 
 
-def _ids_among(known: Mapping[str, int], number: int, names: Iterable[str]) -> Iterator[ColumnId]:
+def _ids_among(ids: Mapping[str, int], number: int, names: Iterable[str]) -> Iterator[ColumnId]:
     for name in sorted(names):
-        top, dot, rest = (name, "", "") if name.lower() in known else name.partition(".")
-        if top.lower() in known:
-            yield number, name, f"{known[top.lower()]}{dot}{rest}"
+        top, dot, rest = (name, "", "") if name.lower() in ids else name.partition(".")
+        if top.lower() in ids:
+            yield number, name, f"{ids[top.lower()]}{dot}{rest}"
 
 
 def _ids(dataset: Named, *, is_newest: bool) -> dict[str, int]:
@@ -54,6 +54,6 @@ def _ids(dataset: Named, *, is_newest: bool) -> dict[str, int]:
         schemas = [table.schema]
         if dataset.schema is not None and not is_newest:
             schemas.append(table.schema_of(dataset.schema))
-    except LockgateError:  # it was dropped or renamed meanwhile: its columns are known by their names
+    except LockgateError:  # it was dropped or renamed since then: its columns go by their names
         return {}
     return {field.name.lower(): field.id for schema in schemas for field in schema.fields}

@@ -62,7 +62,7 @@ class _Source:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Hidden:
     """An encrypted column that a source comes from, as the one who asks may see it."""
 
     key: str
@@ -119,16 +119,16 @@ def _choice(target: _Target, columns: Mapping[str, Sequence[_Source]]) -> str:
 
 def _flows(
     target: _Target, columns: Mapping[str, Sequence[_Source]], *, is_fresh: bool
-) -> Iterator[tuple[str, list[tuple[_Source, _Known]]]]:
+) -> Iterator[tuple[str, list[tuple[_Source, _Hidden]]]]:
     knowledge = _Knowledge(target.catalog, is_fresh=is_fresh)
     for column, sources in columns.items():
         own = key_of(target.keys, column)
         found = [
-            (source, known)
+            (source, origin)
             for source in sources
             if not _stays(target, column, source)
-            for known in knowledge.of(source)
-            if known.key != own
+            for origin in knowledge.of(source)
+            if origin.key != own
         ]
         if found:
             yield column, found
@@ -140,10 +140,10 @@ def _stays(target: _Target, column: str, source: _Source) -> bool:
     return bool(target.table_id) and is_same and source.column.lower() == column.lower()
 
 
-def _message(target: str, found: Mapping[str, Sequence[tuple[_Source, _Known]]]) -> str:
+def _message(target: str, found: Mapping[str, Sequence[tuple[_Source, _Hidden]]]) -> str:
     texts = list(dict.fromkeys(
-        f"{column} (from {source.dataset.text}.{source.column}, a copy of {known.name})"
-        for column, flows in found.items() for source, known in flows
+        f"{column} (from {source.dataset.text}.{source.column}, a copy of {origin.name})"
+        for column, flows in found.items() for source, origin in flows
     ))  # fmt: skip
     more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
     return (
@@ -160,7 +160,7 @@ class _Knowledge:
         self._is_fresh = is_fresh
         self._has_waited = False
 
-    def of(self, source: _Source) -> Sequence[_Known]:
+    def of(self, source: _Source) -> Sequence[_Hidden]:
         # Lineage of files is where they were read and written: in the warehouse of the target.
         catalog = source.dataset.catalog or self._catalog
         if catalog is None or source.dataset.type not in ("table", "file"):
@@ -173,7 +173,7 @@ class _Knowledge:
             _known.put(key, found)
         return found
 
-    def _asked(self, catalog: Catalog, source: _Source) -> Sequence[_Known]:
+    def _asked(self, catalog: Catalog, source: _Source) -> Sequence[_Hidden]:
         self._wait()
         lineage = lineage_of(catalog)
         if not lineage.is_there():
@@ -187,12 +187,12 @@ class _Knowledge:
             self._has_waited = True
 
 
-def _found(database: sqlite3.Connection, catalog: Catalog, source: _Source) -> Iterator[_Known]:
+def _found(database: sqlite3.Connection, catalog: Catalog, source: _Source) -> Iterator[_Hidden]:
     may_read, keys = Readable(catalog), _Keys(database, catalog)
     for dataset in _datasets(database, source.dataset):
         for origin in origins(database, dataset, source.column, keys):
             shown = origin.vertex.qualified if may_read(origin.vertex) else "a column that is hidden from you"
-            yield _Known(origin.key, shown)
+            yield _Hidden(origin.key, shown)
 
 
 def _datasets(database: sqlite3.Connection, dataset: Named) -> Iterable[int]:
@@ -233,14 +233,14 @@ class _Recent:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[Any, ...], tuple[float, Sequence[_Known]]] = OrderedDict()
+        self._entries: OrderedDict[tuple[Any, ...], tuple[float, Sequence[_Hidden]]] = OrderedDict()
 
-    def get(self, key: tuple[Any, ...]) -> Sequence[_Known] | None:
+    def get(self, key: tuple[Any, ...]) -> Sequence[_Hidden] | None:
         with self._lock:
             at, found = self._entries.get(key, (0.0, None))
             return found if time.monotonic() - at < _FRESH else None
 
-    def put(self, key: tuple[Any, ...], found: Sequence[_Known]) -> None:
+    def put(self, key: tuple[Any, ...], found: Sequence[_Hidden]) -> None:
         with self._lock:
             self._entries[key] = (time.monotonic(), found)
             if len(self._entries) > _MOST_KNOWN:

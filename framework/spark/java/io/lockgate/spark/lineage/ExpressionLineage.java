@@ -28,7 +28,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class ExpressionLineage {
   private final PlanLineage plans;
 
-  /** What an expression names more than once, as in NULLIF and BETWEEN. */
+  /** Parts that an expression names more than once, as in NULLIF and BETWEEN. */
   private final Map<CommonExpressionId, Dependencies> common = new HashMap<>();
 
   ExpressionLineage(PlanLineage plans) {

@@ -36,9 +36,7 @@ public final class LineageListener extends SparkListener {
   /** An execution that has begun. */
   private record Begun(long root, long time, String description, Map<String, String> confs) {}
 
-  /**
-   * Comes along the listener bus behind all that has ended; an empty bus a busy session has not.
-   */
+  /** Comes along the listener bus behind all that has ended: a busy session has no empty bus. */
   private record Passed(CountDownLatch latch) implements SparkListenerEvent {
     @Override
     public boolean logEvent() {
