@@ -116,25 +116,3 @@ def test_files_and_streams(lake: Lake, copy: str, table: Callable[[str], str], t
     with pytest.warns(PlaintextWarning, match=rf"sink {TOLD}open") as told:
         started.toTable(table("sink")).awaitTermination()
     assert len(told) == 1
-
-
-def test_lookup_joins_and_functions_of_batches(
-    lake: Lake, copy: str, table: Callable[[str], str], tmp_path: Path
-) -> None:
-    keyed = table("keyed")
-    lake.sql(
-        f"CREATE TABLE {keyed} (id INT, open STRING) TBLPROPERTIES ('primary-key' = 'id', "
-        "'lineage.on-plaintext' = 'allow')"
-    )
-    lake.sql(f"INSERT INTO {keyed} SELECT id, open FROM {copy}")
-    rows = lake.spark.range(3).selectExpr("CAST(id AS INT) AS id")
-    joined = lake.lookup_join(rows, keyed, on="id", select=["open"], options={"lookup.cache": "memory"})
-    with pytest.warns(PlaintextWarning, match=r"from .*keyed\.open, a copy of .*people\.ssn"):
-        joined.writeTo(table("joined")).create()
-    out = str(tmp_path / "out")
-    with choice(lake, "allow"):
-        lake.spark.table(copy).select("open").write.json(out)
-    stream = lake.spark.readStream.schema("open STRING").json(out).writeStream.trigger(availableNow=True)
-    function = stream.foreachBatch(lambda batch, _: batch.write.mode("append").json(str(tmp_path / "f")))
-    with pytest.warns(PlaintextWarning, match=rf"from file:{out}\.open, a copy of .*people\.ssn"):
-        function.option("checkpointLocation", str(tmp_path / "c2")).start().awaitTermination()
