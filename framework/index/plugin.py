@@ -68,8 +68,8 @@ def _writes_segments(table: TableHandle) -> bool:
 
 @hookimpl
 def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:
-    """Put segments of new files into their commits."""
-    if not _writes_segments(table):
+    """Put segments of new files into their commits, and take columns out that are encrypted by now."""
+    if not _writes_segments(table) and not table.options.get_option(options_of_tables.ORC_ENCRYPT):
         return []
     from lockgate.framework.index.database.participant import SegmentParticipant
 

@@ -322,6 +322,21 @@ def test_what_cannot_be_indexed_is_refused(catalog: Catalog, tmp_path: Path) -> 
         make(secret, {"index.values.columns": "host", "orc.encrypt": "k:host"})
 
 
+def test_a_column_that_is_encrypted_later_leaves_the_segments(catalog: Catalog, tmp_path: Path) -> None:
+    create_key_file(str(tmp_path / "keys.json"), ["pii"])
+    catalog = Catalog(tmp_path / "secret", keys=f"file:{tmp_path / 'keys.json'}")
+    catalog.create_namespace("db")
+    table = make(catalog, {"index.values.columns": "host"})
+    fill(table, 2)
+    assert len(segments(table)) == 2
+    changes = [RemoveOption("index.values.columns"), SetOption("orc.encrypt", "pii:host")]
+    table = catalog.alter_table("db.t", changes)
+    table.append(rows(2))
+    found = [opened(table, entry) for entry in segments(table)]
+    assert not [part for segment in found if segment is not None for part in segment.parts]
+    check(table, col("host") == "host-1")
+
+
 def test_auto_leaves_out_what_does_not_pay(catalog: Catalog) -> None:
     table = make(catalog, {"index.values.columns": "auto"})
     fill(table, 2)
