@@ -8,6 +8,7 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.files.FileColumns;
+import io.lockgate.spark.files.SentConfiguration;
 import io.lockgate.spark.scan.LockgateScan;
 import io.lockgate.spark.write.Committed;
 import io.lockgate.spark.write.FilesWritten;
@@ -21,8 +22,6 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.util.SerializableConfiguration;
-import scala.reflect.ClassTag$;
 
 /** One write of one query (or of one epoch of a stream): begun, committed or aborted in Python. */
 final class WriteJob {
@@ -98,15 +97,8 @@ final class WriteJob {
 
   Writers writers(JsonNode reply) {
     SparkSession spark = SparkSession.active();
-    SerializableConfiguration hadoop =
-        new SerializableConfiguration(spark.sessionState().newHadoopConf());
     return new Writers(
-        WriteSpec.of(reply),
-        spark
-            .sparkContext()
-            .broadcast(hadoop, ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
-        table.structType(),
-        ordinals());
+        WriteSpec.of(reply), SentConfiguration.of(spark), table.structType(), ordinals());
   }
 
   /**

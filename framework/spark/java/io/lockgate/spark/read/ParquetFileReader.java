@@ -15,7 +15,10 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapred.FileSplit;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.conf.HadoopParquetConfiguration;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
+import org.apache.parquet.format.converter.ParquetMetadataConverter;
 import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.schema.MessageType;
@@ -168,8 +171,14 @@ final class ParquetFileReader implements DataFileReader {
   }
 
   private static MessageType schema(Configuration conf, Path path) throws IOException {
+    // Parquet's own default reads Hadoop's configuration files again for each file.
+    ParquetReadOptions options =
+        ParquetReadOptions.builder(new HadoopParquetConfiguration(conf))
+            .withMetadataFilter(ParquetMetadataConverter.SKIP_ROW_GROUPS)
+            .build();
     try (org.apache.parquet.hadoop.ParquetFileReader footer =
-        org.apache.parquet.hadoop.ParquetFileReader.open(HadoopInputFile.fromPath(path, conf))) {
+        org.apache.parquet.hadoop.ParquetFileReader.open(
+            HadoopInputFile.fromPath(path, conf), options)) {
       return footer.getFileMetaData().getSchema();
     }
   }
