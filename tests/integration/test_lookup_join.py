@@ -50,6 +50,7 @@ def flights(spark: SparkSession) -> DataFrame:
     )
 
 
+@pytest.mark.usefixtures("generated")
 def test_left_and_inner_by_primary_key(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
     name = table("planes")
     planes(spark, name)
@@ -124,6 +125,7 @@ TYPED = {
 }
 
 
+@pytest.mark.usefixtures("generated")
 def test_values_of_every_flat_type(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
     name = table("typed")
     columns = [(f"c{n}", kind, expression) for n, (kind, expression) in enumerate(TYPED.items())]
@@ -478,6 +480,7 @@ def test_names_are_found_as_spark_finds_them(
     assert [tuple(row) for row in joined.collect()] == [(1, 2, "one", 1)]
 
 
+@pytest.mark.usefixtures("generated")
 def test_many_rows_asked_for_by_many_rows(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:

@@ -94,6 +94,8 @@ def same(left: DataFrame, right: DataFrame) -> None:
 def way(
     request: pytest.FixtureRequest, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
+    if request.param != "jvm":
+        request.getfixturevalue("interpreted")
     if request.param == "jvm in RocksDB":
         monkeypatch.setattr(plan, "answers_in_jvm", lambda *_: True)
     return {**options, **WAYS[request.param]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +177,11 @@ def test_what_is_no_folder_of_orc_files(lake: Lake, tmp_path: Path, by_spark: Pa
 
 
 def test_no_secret_in_confs_plans_or_event_log(
-    lake: Lake, spark: SparkSession, by_spark: Path, event_log: Path, monkeypatch: pytest.MonkeyPatch
+    lake: Lake,
+    spark: SparkSession,
+    by_spark: Path,
+    event_log: Callable[[], bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     unwrapped: list[bytes] = []
 
@@ -205,7 +210,7 @@ def test_no_secret_in_confs_plans_or_event_log(
                 [*spark.sparkContext.getConf().getAll(), *map(tuple, spark.sql("SET -v").collect())]
             ).encode(),
             "plan": plan.encode(),
-            "event log": b"\0".join(path.read_bytes() for path in event_log.rglob("*") if path.is_file()),
+            "event log": event_log(),
             "repr": repr((fresh, dispatcher().scopes.provider(dispatcher().scopes.register(fresh)))).encode(),
         },
         seen=b"by spark",

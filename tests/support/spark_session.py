@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from java_tests import test_jar
@@ -21,10 +21,41 @@ if TYPE_CHECKING:
 # Spark's workers must run the driver's Python, no matter who started pytest.
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
+# Files in tests/integration that ask about few rows: making code for a query takes longer than the query.
+# Generated code reads rows of every type in the others, and in all with --generated.
+FEW_ROWS = {
+    "test_bucket_keys",
+    "test_dropped_tables",
+    "test_executor_orc",
+    "test_extensions",
+    "test_file_rewrites",
+    "test_lookup_choices",
+    "test_lookup_join",
+    "test_odd_tables",
+    "test_orc_masks",
+    "test_partition_types",
+    "test_point_reads",
+    "test_pushed_aggregates",
+    "test_read_orc",
+    "test_row_changes",
+    "test_scan_metrics",
+    "test_sql_encryption",
+    "test_stream",
+    "test_system_tables",
+    "test_write",
+    "test_write_failures",
+    "test_write_files",
+    "test_write_forms",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--generated", action="store_true", help="let Spark make code for all queries of tests")
+
 
 @pytest.fixture(scope="session")
 def lake_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that holds the session's warehouse, key file, event log and Spark's own files."""
+    """The folder that holds the session's warehouse, key file and Spark's own files."""
     return tmp_path_factory.mktemp("lake")
 
 
@@ -39,15 +70,7 @@ def key_file(lake_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def event_log(lake_folder: Path) -> Path:
-    """The folder into which the session writes its event log."""
-    path = lake_folder / "events"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture(scope="session")
-def spark_conf(lake_folder: Path, event_log: Path) -> dict[str, str]:
+def spark_conf(lake_folder: Path) -> dict[str, str]:
     """The confs of a small, quiet Spark session that keeps all its files below `lake_folder`."""
     return {
         "spark.jars": str(test_jar()),
@@ -60,9 +83,6 @@ def spark_conf(lake_folder: Path, event_log: Path) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "1000",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(lake_folder / "spark-warehouse"),
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": event_log.as_uri(),
-        "spark.eventLog.compress": "false",
     }
 
 
@@ -85,11 +105,14 @@ def spark(lake: Lake) -> SparkSession:
 
 
 @pytest.fixture
-def interpreted(spark: SparkSession) -> Iterator[None]:
+def interpreted(spark: SparkSession, pytestconfig: pytest.Config) -> Iterator[None]:
     """Spark makes no code for queries: for few rows that takes longer than the query.
 
     For tests of what is planned, or of what Python does; rows are also read by generated code elsewhere.
     """
+    if pytestconfig.getoption("generated"):
+        yield
+        return
     confs = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     before = {key: str(spark.conf.get(key)) for key in confs}
     for key, value in confs.items():
@@ -97,6 +120,50 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
     yield
     for key, value in before.items():
         spark.conf.set(key, value)
+
+
+@pytest.fixture(autouse=True)
+def no_code_for_few_rows(request: pytest.FixtureRequest) -> None:
+    """Interpret the queries of `FEW_ROWS`, except for tests with generated code or a Spark of their own."""
+    names, path = set(request.fixturenames), request.path
+    shared = bool(names & {"spark", "lake"})
+    if path.parent.name == "integration" and path.stem in FEW_ROWS and shared and "generated" not in names:
+        request.getfixturevalue("interpreted")
+
+
+@pytest.fixture
+def generated() -> None:
+    """For tests of values in files of `FEW_ROWS`: Spark makes code for queries, as it does for users."""
+
+
+@pytest.fixture
+def event_log(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[], bytes]]:
+    """A function that reads the event log of the test, which begins with the session's confs.
+
+    One of all tests would take time in each of them.
+    """
+    jvm: Any = spark._jvm
+    context: Any = spark.sparkContext._jsc.sc()
+    folder = tmp_path / "events"
+    folder.mkdir()
+    conf = context.getConf().set("spark.eventLog.compress", "false")
+    listener = jvm.org.apache.spark.scheduler.EventLoggingListener(
+        context.applicationId(), jvm.scala.Option.empty(), jvm.java.net.URI(folder.as_uri()), conf,
+        context.hadoopConfiguration(),
+    )  # fmt: skip
+    listener.start()
+    context.addSparkListener(listener)
+    # Spark tells all confs again when a file is added.
+    (tmp_path / "added").touch()
+    spark.sparkContext.addFile(str(tmp_path / "added"))
+
+    def read() -> bytes:
+        context.listenerBus().waitUntilEmpty()
+        return b"\0".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+    yield read
+    context.removeSparkListener(listener)
+    listener.stop()
 
 
 @pytest.fixture
