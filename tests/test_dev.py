@@ -30,7 +30,7 @@ def dev(*arguments: str, folder: Path = ROOT, **environment: str) -> subprocess.
 def test_help_names_every_command() -> None:
     done = dev("--help")
     assert done.returncode == 0
-    for command in ("demo", "test", "bench", "lint", "docs", "build"):
+    for command in ("demo", "test", "bench", "lint", "lint-java", "docs", "build"):
         assert f"./dev {command}" in done.stdout
 
 
@@ -61,6 +61,20 @@ def test_the_script_can_be_run() -> None:
     run = (ROOT / ".ci" / "run").read_text()
     for command in ("lint", "test --interop", "test --cluster", "test --durations"):
         assert f"./dev {command}" in run
+
+
+def test_a_commit_is_checked_as_in_ci() -> None:
+    """Each hook of pre-commit is a part of `./dev lint` or of the tests, and Java is among them."""
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    for entry in (
+        "ruff check",
+        "ruff format --check",
+        "mypy",
+        "pytest -q tests/test_floors.py",
+        "dev lint-java",
+    ):
+        assert entry in hooks
+    assert "types: [java]" in hooks
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "RELEASING.md"])

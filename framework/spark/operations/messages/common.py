@@ -24,8 +24,8 @@ class TableRequest(NamespaceRequest):
     """A question about a table, or about what a name may stand for.
 
     `privileges` are what Spark said that the statement does to it. The table is the one that the query was
-    analysed with, told by `table_id` and `schema_id` (null: whatever has the name), or the `replacement` in
-    the making.
+    analysed with, identified by `table_id` and `schema_id` (null: any table of the name), or the unfinished
+    `replacement`.
     """
 
     name: str
