@@ -39,7 +39,7 @@ class Numbering:
         key = (dataset.namespace, dataset.id) if dataset.id else (dataset.namespace, dataset.name, "")
         number = self._datasets.get(key)
         if number is None:
-            where = "uid = ?" if dataset.id else "name = ? AND uid = ?"
+            where = "uid = ? AND uid != ''" if dataset.id else "name = ? AND uid = ?"
             found = self._database.execute(
                 f"SELECT id FROM dataset WHERE namespace = ? AND {where}", key
             ).fetchone()

@@ -10,8 +10,8 @@ CREATE TABLE segment(name TEXT PRIMARY KEY, damage TEXT) WITHOUT ROWID;
 CREATE TABLE dataset(
   id INTEGER PRIMARY KEY, namespace TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, uid TEXT NOT NULL,
   created INTEGER, creator TEXT, version INTEGER, seen INTEGER);
-CREATE INDEX dataset_of ON dataset(namespace, name);
-CREATE INDEX dataset_by ON dataset(namespace, uid);
+CREATE INDEX dataset_of ON dataset(namespace, name, uid);
+CREATE INDEX dataset_by ON dataset(namespace, uid) WHERE uid != '';
 CREATE TABLE former(namespace TEXT, name TEXT, dataset INTEGER, at INTEGER,
   PRIMARY KEY(namespace, name, dataset)) WITHOUT ROWID;
 CREATE TABLE dropped(
