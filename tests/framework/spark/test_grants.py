@@ -9,7 +9,7 @@ import pytest
 
 from lockgate.framework.access import Principal, SqlDecision
 from lockgate.framework.spark import grants
-from lockgate.framework.spark.foreign_relations import refusal_of_path
+from lockgate.framework.spark.foreign_relations import refusal_of_path, targets_of
 from lockgate.framework.spark.grants import Grant, Grants
 from lockgate.framework.spark.operations.governance import renamed, withheld_keys
 
@@ -74,3 +74,10 @@ def test_a_policy_holds_for_a_column_under_its_former_name() -> None:
 def test_files_of_a_warehouse_are_read_as_tables(path: str, refused: bool) -> None:
     found = refusal_of_path({"paths": [path]}, ["/lake", "s3://b/lake"])
     assert (found is not None) is refused
+
+
+def test_files_are_decided_about_path_by_path() -> None:
+    """One text of several paths would match a policy on the first of them."""
+    targets = targets_of({"kind": "path", "paths": ["file:/open/a", "/secret/b", "s3a://bucket/c"]})
+    assert [target.name for target in targets] == ["/open/a", "/secret/b", "s3://bucket/c"]
+    assert {target.kind for target in targets} == {"path"}
