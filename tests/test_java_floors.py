@@ -20,7 +20,8 @@ FLOORS = (
     {"write"},
     {"scan"},
     {"catalog"},
-    {"rules", "lineage", "governance"},
+    {"lineage"},
+    {"rules", "governance"},
     {"sql"},
 )
 _USE = re.compile(r"\bio\.lockgate\.spark\.([a-z]+)\.[A-Z]")
