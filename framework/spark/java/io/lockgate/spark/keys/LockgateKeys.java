@@ -2,9 +2,7 @@ package io.lockgate.spark.keys;
 
 import java.io.IOException;
 import java.security.Key;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Random;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.orc.EncryptionAlgorithm;
@@ -22,19 +20,20 @@ import org.apache.orc.impl.LocalKey;
  */
 public final class LockgateKeys implements KeyProvider.Factory {
   private static final String KIND = "lockgate:";
-  private static final Map<String, KeyProvider> PROVIDERS = new HashMap<>();
 
   @Override
   public KeyProvider create(String kind, Configuration conf, Random random) {
     return kind.startsWith(KIND) ? of(kind.substring(KIND.length())) : null;
   }
 
-  /** The provider of a scope; null scope: a provider that has no key, so that readers see masks. */
+  /**
+   * A provider of a scope; null scope: one that has no key, so that readers see masks.
+   *
+   * <p>Made for each file and kept nowhere: scopes come and go with the sessions of a server.
+   */
   public static KeyProvider of(String scope) {
     CipherWarmUp.decryption();
-    synchronized (PROVIDERS) {
-      return PROVIDERS.computeIfAbsent(scope == null ? "" : scope, key -> new Scoped(scope));
-    }
+    return new Scoped(scope);
   }
 
   /** Local keys within one scope; it holds none itself. */
