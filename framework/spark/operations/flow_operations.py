@@ -33,8 +33,15 @@ if TYPE_CHECKING:
 
 Sources = Sequence[Mapping[str, Any]]
 
-# Names of Spark's sinks that keep nothing, or hand rows to the program, as collecting them does.
-_KEEP_NOTHING = frozenset({"noop-table", "MemorySink", "ForeachSink"})
+# Spark's sinks that keep nothing, or hand rows to the program, as collecting them does. Every other sink
+# counts as one that keeps values in the clear, known or not. Names do not count: any sink may bear them.
+_KEEP_NOTHING = frozenset(
+    {
+        "org.apache.spark.sql.execution.datasources.noop.NoopTable$",
+        "org.apache.spark.sql.execution.streaming.sources.MemorySink",
+        "org.apache.spark.sql.execution.streaming.sources.ForeachWriterTable",
+    }
+)
 
 # Of streams: which were warned of, so that not every batch is. The oldest of very many are forgotten.
 _told: deque[tuple[str, str, str]] = deque(maxlen=1024)
@@ -65,7 +72,7 @@ def judge_flow_to_files(context: Context, request: FilesFlowRequest) -> bool:
     """Judge a query that writes values of encrypted columns into files, or hands them to a sink."""
     encrypted = {split(path)[0].lower() for path in parse_encrypt(request["encrypt"])}
     shown = {name: found for name, found in request["columns"].items() if name.lower() not in encrypted}
-    if shown and request["path"] not in _KEEP_NOTHING:
+    if shown and request["sink"] not in _KEEP_NOTHING:
         _say(context, request, request["path"], shown, session_choice(context), is_path=True)
     return True
 

@@ -156,8 +156,12 @@ class FlowAnswer(TypedDict):
 
 
 class FilesFlowRequest(TypedDict):
-    """A query that writes values of encrypted columns elsewhere; `encrypt` is ORC's option for files."""
+    """A query that writes values of encrypted columns elsewhere; `encrypt` is ORC's option for files.
 
+    `sink` is the class that takes the rows, `path` what it is called.
+    """
+
+    sink: str
     path: str
     encrypt: str | None
     columns: dict[str, list[Any]]

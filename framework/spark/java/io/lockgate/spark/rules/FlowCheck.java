@@ -21,6 +21,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.command.DataWritingCommand;
+import org.apache.spark.sql.execution.datasources.InsertIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -50,12 +51,15 @@ public final class FlowCheck {
     } else if (plan instanceof InsertIntoHadoopFsRelationCommand files) {
       tell(
           files.query(),
+          files,
           files.outputPath().toString(),
           FileSinks.options(files.fileFormat(), files.options()).get(ENCRYPT));
     } else if (plan instanceof DataWritingCommand command) {
-      tell(command.query(), command.getClass().getSimpleName());
+      tell(command.query(), command);
     } else if (plan instanceof SaveIntoDataSourceCommand save) {
-      tell(save.query(), save.dataSource().getClass().getSimpleName());
+      tell(save.query(), save.dataSource());
+    } else if (plan instanceof InsertIntoDataSourceCommand insert) {
+      tell(insert.query(), insert.logicalRelation().relation());
     } else if (queryId() != null) {
       batch(plan);
     }
@@ -71,7 +75,7 @@ public final class FlowCheck {
     if (write.relation().isDefined()) {
       tell(write.query(), write.relation().get().table(), true);
     } else if (stream != null) {
-      tell(write.query(), stream.sink().name());
+      tell(write.query(), stream.sink(), stream.sink().name(), null);
     }
   }
 
@@ -106,7 +110,7 @@ public final class FlowCheck {
   private static void tell(LogicalPlan query, Table written, boolean stream) {
     Table inner = written instanceof RowLevelOperationTable rows ? rows.table() : written;
     if (!(inner instanceof LockgateTable table)) {
-      tell(query, inner.name());
+      tell(query, inner, inner.name(), null);
       return;
     }
     Map<String, Set<JsonNode>> sources = ColumnFlow.of(query);
@@ -151,24 +155,28 @@ public final class FlowCheck {
     if (sink instanceof ForeachBatchSink) {
       ColumnFlow.note(sink, query); // what becomes of the batch, the queries on it show
     } else {
-      tell(query, sink.toString(), FileSinks.options(sink).get(ENCRYPT));
+      tell(query, sink, sink.toString(), FileSinks.options(sink).get(ENCRYPT));
     }
   }
 
-  private static void tell(LogicalPlan query, String path) {
-    tell(query, path, null);
+  private static void tell(LogicalPlan query, Object sink) {
+    tell(query, sink, sink.getClass().getSimpleName(), null);
   }
 
   /**
-   * Reports a flow into files; {@code encrypt} is the option by which ORC encrypts their columns.
+   * Reports a flow into files or another sink; {@code encrypt} is the option by which ORC encrypts
+   * columns of files.
    */
-  private static void tell(LogicalPlan query, String path, String encrypt) {
+  private static void tell(LogicalPlan query, Object sink, String path, String encrypt) {
     Map<String, Set<JsonNode>> sources = ColumnFlow.of(query);
     Map<String, Set<JsonNode>> found = ColumnFlow.encrypted(sources);
     if (!found.isEmpty()) {
       Bridge.ask(
           "write.flow_to_files",
-          asked(Bridge.object(), found).put("path", path).put("encrypt", encrypt));
+          asked(Bridge.object(), found)
+              .put("sink", sink.getClass().getName())
+              .put("path", path)
+              .put("encrypt", encrypt));
     }
     tellLineage(
         "lineage.flow_to_files",
