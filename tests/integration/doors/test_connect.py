@@ -6,10 +6,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import psutil
 import pytest
 from doors import Server, client, wait_for
+
+from lockgate.framework.keys import create_key_file
 
 pytestmark = pytest.mark.cluster
 
@@ -121,3 +124,59 @@ def test_python_ends_with_a_server_that_is_killed(server: Server) -> None:
     os.kill(server.process.pid, signal.SIGKILL)
     _gone, alive = psutil.wait_procs([child], timeout=30)
     assert not alive
+
+
+def test_keys_and_catalogs_of_one_session_open_nothing_in_another(server: Server, tmp_path: Path) -> None:
+    """Neither by a catalog's name, nor by a handle, nor by Spark's own ORC source."""
+    create_key_file(str(tmp_path / "keys.json"), ["pii"])
+    printed = client(
+        SESSIONS
+        + f"""
+    import re
+    from pathlib import Path
+
+    folder = Path({str(tmp_path)!r})
+
+    def mount(user, name, keys=None):
+        user.sql(f"SET spark.sql.catalog.{{name}}=io.lockgate.spark.LockgateCatalog").collect()
+        user.sql(f"SET spark.sql.catalog.{{name}}.warehouse={{folder}}/vault").collect()
+        if keys:
+            user.sql(f"SET spark.sql.catalog.{{name}}.keys={{keys}}").collect()
+
+    def tried(what, work):
+        try:
+            print(what, [tuple(row) for row in work().collect()])
+        except Exception as error:
+            print(what, "refused:", str(error).splitlines()[0])
+    """
+        + """
+    people = "SELECT id, ssn FROM {}.db.people"
+    mount(alice, "mine", f"file:{folder}/keys.json")
+    alice.sql("CREATE NAMESPACE mine.db").collect()
+    alice.sql("CREATE TABLE mine.db.people (id INT, ssn STRING)"
+              " TBLPROPERTIES ('orc.encrypt' = 'pii:ssn')").collect()
+    alice.sql("INSERT INTO mine.db.people VALUES (1, 'top secret')").collect()
+    tried("alice:", lambda: alice.sql(people.format("mine")))
+    tried("by name:", lambda: bob.sql(people.format("mine")))
+    mount(bob, "mine")
+    tried("without keys:", lambda: bob.sql(people.format("mine")))
+    shown = [alice.sql(f"{how} {people.format('mine')}").collect()
+             for how in ("EXPLAIN EXTENDED", "EXPLAIN FORMATTED", "EXPLAIN CODEGEN")]
+    shown += [alice.sql(text).collect() for text in ("SET", "DESCRIBE EXTENDED mine.db.people",
+                                                     "SHOW CREATE TABLE mine.db.people")]
+    print("handles:", re.findall("keys-[0-9a-f]{32}", str(shown)))
+    for handle in ("keys-" + 32 * "0", "", "!strict"):
+        mount(bob, "thief", f"session:{handle}")
+        tried(f"session:{handle}:", lambda: bob.sql(people.format("thief")))
+        raw = bob.read.option("orc.key.provider", f"lockgate:{handle}")
+        tried(f"lockgate:{handle}:", lambda: raw.orc(f"{folder}/vault/db.db/people/bucket-0"))
+    """,
+        server.port,
+    ).splitlines()
+    found = {line.partition(": ")[0]: line.partition(": ")[2] for line in printed}
+    assert found["alice"] == "[(1, 'top secret')]"
+    assert found["by name"].startswith("refused: ")
+    assert found["without keys"] == "[(1, None)]"
+    assert found["handles"] == "[]", "plans and confs show none"
+    assert len(printed) == 10
+    assert [line for line in printed if "top secret" in line] == [printed[0]]
