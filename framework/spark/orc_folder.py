@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _THREADS = 8
 _NAMELESS = re.compile(r"_col\d+")
 _OURS = "orc.key.provider"
+_NO_FILES = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")
 _NO_KEYS = NoKeys()
 
 
@@ -112,7 +113,7 @@ def read_orc(
     proven = _proven(_provider(keys))
     scope = dispatcher().scopes.register(proven)
     reader = spark.read.options(**options).option(_OURS, f"lockgate:{scope}")
-    frame = _listed(reader, os.fspath(path), schema)
+    frame = _listed(reader, os.fspath(path), schema, proven.provider, file_system)
     files = _inspected(frame.inputFiles(), proven.provider, file_system)
     if not files:
         raise NotFoundError(f"folder {os.fspath(path)} holds no ORC files")
@@ -140,15 +141,29 @@ def _proven(keys: KeyProvider) -> ProvenKeys:
     return _providers.setdefault(id(keys), ProvenKeys(keys))
 
 
-def _listed(reader: DataFrameReader, path: str, schema: StructType | str | None) -> DataFrame:
+def _listed(
+    reader: DataFrameReader,
+    path: str,
+    schema: StructType | str | None,
+    keys: KeyProvider,
+    file_system: Mapping[str, str],
+) -> DataFrame:
+    """Return Spark's DataFrame over the files; NotFoundError if there are none, and errors of `_inspect`."""
     from pyspark.errors import AnalysisException
 
     try:
         return (reader if schema is None else reader.schema(schema)).orc(path)
-    except AnalysisException as error:
-        if error.getCondition() in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
+    except Exception as error:
+        if isinstance(error, AnalysisException) and error.getCondition() in _NO_FILES:
             raise NotFoundError(f"folder {path} does not exist or holds no ORC files") from None
+        # Spark looks for the schema in one of the files, and does not say what is wrong with it.
+        _inspected(_paths(reader, path), keys, file_system)
         raise
+
+
+def _paths(reader: DataFrameReader, path: str) -> list[str]:
+    """Return the files of a folder without a look into one."""
+    return reader.schema("any STRING").orc(path).inputFiles()
 
 
 def _inspected(paths: Sequence[str], keys: KeyProvider, file_system: Mapping[str, str]) -> list[Found]:

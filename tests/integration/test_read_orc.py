@@ -13,7 +13,14 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from lockgate.errors import InputError, IntegrityError, MaskedDataWarning, NotFoundError, WrongKeyError
+from lockgate.errors import (
+    CorruptFileError,
+    InputError,
+    IntegrityError,
+    MaskedDataWarning,
+    NotFoundError,
+    WrongKeyError,
+)
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider, NoKeys, create_key_file
 from lockgate.framework.orc import write_table
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
@@ -174,6 +181,61 @@ def test_what_is_no_folder_of_orc_files(lake: Lake, tmp_path: Path, by_spark: Pa
         lake.read_orc(by_spark, **{"orc.key.provider": "hadoop"})
     with pytest.raises(AnalysisException):
         lake.read_orc(by_spark, keys=KEYS).select("nothing")
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _garbled(path: Path) -> None:
+    path.write_bytes(bytes(byte ^ 0x5A for byte in path.read_bytes()))
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "cut": _cut,
+    "garbled": _garbled,
+    "emptied": lambda path: path.write_bytes(b""),
+    "another file": lambda path: path.write_text("id,ssn\n1,none\n" * 100),
+}
+
+
+@pytest.fixture
+def two_files(tmp_path: Path) -> list[Path]:
+    """A folder with two encrypted files of a row each."""
+    folder = tmp_path / "two"
+    folder.mkdir()
+    paths = [folder / f"{number}.orc" for number in range(2)]
+    for number, path in enumerate(paths):
+        table = pa.table({"id": [number], "ssn": [f"ssn-{number}"]})
+        write_table(table, path, encrypt="pii:ssn", keys=KEYS)
+    return paths
+
+
+@pytest.mark.parametrize("harm", ["cut", "garbled", "another file"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_harmed_file_is_named_before_a_row_is_read(
+    lake: Lake, two_files: list[Path], harm: str, which: int
+) -> None:
+    """Also where Spark fails first, which looks for the schema in one of the files."""
+    HARMS[harm](two_files[which])
+    for schema in (None, "id BIGINT, ssn STRING"):
+        with pytest.raises(CorruptFileError, match=rf"two/{which}\.orc"):
+            lake.read_orc(two_files[0].parent, keys=KEYS, schema=schema)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_file_that_is_harmed_later_is_named_by_spark(lake: Lake, two_files: list[Path], harm: str) -> None:
+    frame = lake.read_orc(two_files[0].parent, keys=KEYS)
+    HARMS[harm](two_files[1])
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE[^\n]*two/1\.orc"):
+        frame.collect()
+
+
+def test_a_file_without_a_byte_has_no_rows(lake: Lake, two_files: list[Path]) -> None:
+    """As Hive's writers leave one where there was nothing to write."""
+    two_files[1].write_bytes(b"")
+    assert lake.read_orc(two_files[0].parent, keys=KEYS).collect() == [(0, "ssn-0")]
 
 
 def test_no_secret_in_confs_plans_or_event_log(
