@@ -5,13 +5,12 @@ from __future__ import annotations
 import gc
 import json
 import os
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from spark_version import SPARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,9 +41,8 @@ def never_waits_for_the_disk() -> Iterator[None]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let pyspark before 4.2 leave the sockets by which it collects rows to Python's collector."""
-    with suppress(PackageNotFoundError):
-        if tuple(map(int, version("pyspark").split(".")[:2])) < (4, 2):
-            config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
+    if SPARK < (4, 2):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from plain_search import found_in
+from spark_version import SPARK
 
 import lockgate
 from lockgate.errors import MaskedDataWarning, PlaintextWarning
@@ -421,7 +422,8 @@ def test_streams_into_files_that_are_encrypted(
         writer.trigger(availableNow=True).format(form).start(str(tmp_path / "out")).awaitTermination()
 
     with session_choice(spark, "refuse"):
-        if (form, encrypt) != ("orc", "pii:ssn"):
+        # In older versions tasks of a stream do not see its sink's options, and write plaintext.
+        if (form, encrypt) != ("orc", "pii:ssn") or SPARK < (4, 3):
             with pytest.raises(Exception, match="refused by"):
                 run()
             return
