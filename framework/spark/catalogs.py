@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _SESSION_SCHEME = "session:"
 _STRICT = "!strict"
 _SESSION_OPTIONS = frozenset({"warehouse", "keys"})
+# One for all, so that it has one handle.
+_NO_KEYS = NoKeys()
 _CATALOG_OPTIONS = _SESSION_OPTIONS | {"external-roots", ON_PLAINTEXT.key}
 
 
@@ -82,7 +84,7 @@ class KeyScopes:
         Whether the session may use it is not looked at here (`catalog_rights`).
         """
         if not spec:
-            return NoKeys()
+            return _NO_KEYS
         handle = handle_in(spec)
         if handle is not None:
             found = self._given.get(handle)

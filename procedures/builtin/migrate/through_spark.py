@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockgate.framework.io.copies import link_or_copy
-from lockgate.framework.keys import KeyProvider, NoKeys
+from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc import verify_file
 from lockgate.framework.store import CommitMessage, FileKind, Schema, Table
 from lockgate.framework.types import to_spark_json
@@ -59,7 +59,8 @@ def _strict_scope(keys: KeyProvider | None) -> str:
     from lockgate.framework.spark.bridge.dispatcher import dispatcher
     from lockgate.framework.spark.catalogs import strict
 
-    return strict(dispatcher().scopes.register(keys or NoKeys()))
+    scopes = dispatcher().scopes
+    return strict(scopes.register(keys or scopes.of_spec(None)))
 
 
 def _hadoop_path(source: Source, path: str) -> str:

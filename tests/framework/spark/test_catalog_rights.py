@@ -38,6 +38,12 @@ def test_handles_are_unguessable_and_differ_by_use() -> None:
         scopes.of_spec(f"session:{in_plan}")
 
 
+def test_plans_without_keys_share_a_handle() -> None:
+    """Each migration without keys asks for one, and a process keeps all that it gave."""
+    scopes = KeyScopes()
+    assert len({scopes.register(scopes.of_spec(None)) for _ in range(5)}) == 1
+
+
 def test_keys_are_for_the_session_that_they_were_given_to(tmp_path: Path) -> None:
     dispatcher = Dispatcher()
     conf = dispatcher.scopes.conf_of(MemoryKeyProvider({"pii@0": KEY}))
