@@ -25,7 +25,6 @@ Named = Callable[[str], str]
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 OLD = "io.lockgate.spark.rules.StrangeSinks$Old"
-NEW = "io.lockgate.spark.rules.StrangeSinks$New"
 KAFKA_JOB = Path(__file__).parent / "executor" / "kafka_job.py"
 
 
@@ -73,10 +72,10 @@ def in_python(spark: SparkSession, values: DataFrame, folder: Path) -> None:
     values.write.format("noop-table").mode("append").save()
 
 
-def stream(spark: SparkSession, values: DataFrame, folder: Path, form: str) -> None:
+def stream(spark: SparkSession, values: DataFrame, folder: Path) -> None:
     ids = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).load()
     joined = ids.withColumnRenamed("value", "id").join(values, "id").select("id", "ssn")
-    writer = joined.writeStream.format(form).option("checkpointLocation", str(folder / "checkpoint"))
+    writer = joined.writeStream.format(OLD).option("checkpointLocation", str(folder / "checkpoint"))
     running = writer.start()
     try:
         assert running.awaitTermination(60), "the stream must end with an error"
@@ -87,10 +86,8 @@ def stream(spark: SparkSession, values: DataFrame, folder: Path, form: str) -> N
 ROADS: dict[str, Callable[[SparkSession, DataFrame, Path], None]] = {
     "save": lambda spark, values, folder: values.write.format(OLD).save(),
     "insert": insert,
-    "save, new interface": lambda spark, values, folder: values.write.format(NEW).mode("append").save(),
     "in Python": in_python,
-    "stream": lambda spark, values, folder: stream(spark, values, folder, OLD),
-    "stream, new interface": lambda spark, values, folder: stream(spark, values, folder, NEW),
+    "stream": stream,
 }
 
 
