@@ -178,10 +178,12 @@ def test_failed_and_cancelled_statements(
         recorder.run("failed", f"INSERT INTO {table('t')} SELECT id + assert_true(false, '777') FROM {p}")
     with pytest.raises(Exception, match="nowhere"):
         recorder.run("not analysed", f"INSERT INTO {table('t')} SELECT nowhere FROM {p}")
-    threading.Thread(target=_cancel, args=(lake.spark,), daemon=True).start()
+    ended = threading.Event()
+    threading.Thread(target=_cancel, args=(lake.spark, ended), daemon=True).start()
     long = "(SELECT count_if(a.id * b.id % 7 = 3) AS n FROM range(4000000000) a CROSS JOIN range(100000) b)"
     with pytest.raises(Exception, match=r"(?i)cancel"):
         recorder.run("cancelled", f"INSERT INTO {table('t')} SELECT id + n FROM {p}, {long}")
+    ended.set()
     found = recorder.found()
     assert {name: [each.kind for each in made] for name, made in found.items()} == {
         "failed": ["INSERT"],
@@ -191,11 +193,12 @@ def test_failed_and_cancelled_statements(
     assert "777" not in str(found)
 
 
-def _cancel(spark: Any) -> None:
+def _cancel(spark: Any, ended: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    while not tracker.getActiveJobsIds():
-        time.sleep(0.05)
-    spark.sparkContext.cancelAllJobs()
+    # Again and again: the first job may be over when it is cancelled, and then the next would run for hours.
+    while not ended.wait(0.05):
+        if tracker.getActiveJobsIds():
+            spark.sparkContext.cancelAllJobs()
 
 
 def test_history_follows_columns_and_tables(lake: Lake, p: str, table: Callable[[str], str]) -> None:
