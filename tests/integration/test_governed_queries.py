@@ -14,6 +14,8 @@ from ranger_world import allow, deny, mask, row_filter, service
 
 from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, Record
 from lockgate.framework.plugins import plugins
+from lockgate.framework.spark.bridge import gateway
+from lockgate.framework.spark.session import dispatcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -208,3 +210,23 @@ def test_policies_that_change_end_old_plans(limited: World, people: str) -> None
     with pytest.raises(AnalysisException, match="policies that have changed"):
         seen.filter("id > 0").collect()
     assert limited.sql(f"SELECT id, ssn FROM {people}") == [(4, "444-44-4444")]
+
+
+def test_the_first_query_after_python_came_is_decided(world: World, lake: Lake, tmp_path: Path) -> None:
+    """A query on files asks Lockgate nothing else, so that nothing has told the JVM of policies before."""
+    path = str(tmp_path / "plain")
+    lake.spark.range(3).write.parquet(path)
+    session, usual = world.session("ann"), gateway._server
+    plugins().unregister("governance-of-a-test")
+    lake.sql("SHOW NAMESPACES IN lake").collect()  # whose answer says that nobody decides
+    plugins().register(world.authorizer, "governance-of-a-test")
+    gateway._server = None
+    try:
+        gateway.register(lake.spark, dispatcher())
+        with pytest.raises(Exception, match=r"user 'ann'"):
+            session.sql(f"SELECT * FROM parquet.`{path}`").collect()
+    finally:
+        assert gateway._server is not None
+        gateway._server.close()
+        gateway._server = usual
+        gateway.register(lake.spark, dispatcher())

@@ -23,11 +23,13 @@ SELECT count(*), 'rows' FROM lake.db.t;
 """
 
 
-def spark_sql(folder: Path, statements: str, **more: str) -> subprocess.CompletedProcess[str]:
+def spark_sql(
+    folder: Path, statements: str, *, path: Path | str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
     command = [str(SPARK_HOME / "bin" / "spark-sql"), *confs(folder / "lake", **more), "-e", statements]
     return subprocess.run(
         command,
-        env=environment(LOCKGATE_TEST=str(folder)),
+        env=environment(LOCKGATE_TEST=str(folder), PYTHONPATH=str(path)),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -56,6 +58,32 @@ def test_statements(tmp_path: Path) -> None:
     assert lines[-1] == "1\trows"
     _gone, alive = psutil.wait_procs(left_of(tmp_path), timeout=30)
     assert not alive
+
+
+PLUGIN = """
+from lockgate.plugins import Decision, hookimpl
+
+@hookimpl
+def lockgate_authorize(request):
+    return Decision.denied("the role reader")
+"""
+
+
+def test_a_governed_server_asks_before_its_first_query(tmp_path: Path) -> None:
+    """Python is started for it, with the plugins that are installed."""
+    site = tmp_path / "site"
+    (site / "closed-1.0.dist-info").mkdir(parents=True)
+    (site / "closed.py").write_text(PLUGIN)
+    (site / "closed-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: closed\nVersion: 1.0\n"
+    )
+    (site / "closed-1.0.dist-info" / "entry_points.txt").write_text("[lockgate]\nclosed = closed\n")
+    (tmp_path / "secret.txt").write_text("salaries\n")
+    query = f"SET spark.lockgate.governed=false; SELECT * FROM text.`{tmp_path}/secret.txt`"
+    done = spark_sql(tmp_path, query, path=site, **{"spark.lockgate.governed": "true"})
+    assert done.returncode != 0
+    assert "salaries" not in done.stdout
+    assert "the role reader" in done.stderr, done.stderr[-3000:]
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ public final class Bridge {
     PythonSide before = python;
     if (before == null || !before.is(folder, secret)) {
       python = new PythonSide(folder, secret);
+      governed = true;
       if (before != null) {
         before.close();
       }
@@ -70,7 +71,10 @@ public final class Bridge {
     return python != null;
   }
 
-  /** Tells whether anybody decides about access, as Python said with its last answer. */
+  /**
+   * Tells whether anybody decides about access, as Python said with its last answer; a Python that
+   * has said nothing so far is to be asked.
+   */
   public static boolean isGoverned() {
     return governed;
   }

@@ -24,6 +24,8 @@ public final class Govern extends Rule<LogicalPlan> {
   /** The user who may see all of a relation, as was decided when its statement was analysed. */
   private static final TreeNodeTag<String> OPEN_TO = new TreeNodeTag<>("lockgate.open-to");
 
+  private static final String DECLARED = "spark.lockgate.governed";
+
   private final SparkSession session;
 
   /** For one session. */
@@ -33,7 +35,7 @@ public final class Govern extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (!Bridge.isGoverned() || PolicySession.isInside()) {
+    if (!isGoverned() || PolicySession.isInside()) {
       return plan;
     }
     String user = Users.current();
@@ -53,6 +55,13 @@ public final class Govern extends Rule<LogicalPlan> {
     }
     Guard guard = new Guard(session, user);
     return new PlanWalk(each -> guarded(each, user, open, decided, guard)).over(plan);
+  }
+
+  /** Before there is a Python, the server's own configuration says it: no user's SET can. */
+  private boolean isGoverned() {
+    return Bridge.isAttached()
+        ? Bridge.isGoverned()
+        : session.sparkContext().conf().getBoolean(DECLARED, false);
   }
 
   /** Notes a relation to ask about; null for a plan that is none, whose parts are looked at. */
