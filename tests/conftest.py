@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from spark_version import SPARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +36,6 @@ def never_waits_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Let pyspark before 4.2 leave the sockets by which it collects rows to Python's collector."""
-    if SPARK < (4, 2):
-        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from java_tests import test_jar
+from spark_version import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +55,12 @@ FEW_ROWS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--generated", action="store_true", help="let Spark make code for all queries of tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pyspark before 4.2 leave the sockets by which it collects rows to Python's collector."""
+    if SPARK < (4, 2):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 @pytest.fixture(scope="session")
