@@ -2,99 +2,39 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from governed_world import SEEN, World, governed, limit, make_people
 from pyspark.errors import AnalysisException
-from ranger_world import allow, deny, mask, row_filter, service
+from ranger_world import allow, row_filter
 
-from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, Record
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge import gateway
 from lockgate.framework.spark.session import dispatcher
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lockgate import Lake
 
     Named = Callable[[str], str]
 
-ACTS = "spark.lockgate.acts-for-others"
-ROWS = """(1, 'ann', '111-11-1111', 'x', 100), (2, 'bob', '222-22-2222', 'y', 200),
-          (3, 'cal', '333-33-3333', 'x', 300), (4, 'dan', '444-44-4444', 'y', 5)"""
-
-
-class World:
-    """A warehouse under policies that tests change, and sessions of its users."""
-
-    def __init__(self, lake: Lake, path: Path) -> None:
-        self._lake, self._path, self._version = lake, path, 0
-        self._sessions: dict[str, SparkSession] = {}
-        self.records: list[Record] = []
-        self.put()
-        self.authorizer = RangerAuthorizer(
-            PolicyFiles(path, seconds=0),
-            catalog="lake",
-            apply_at="the data office",
-            audit=self.records.append,
-        )
-
-    def put(self, *policies: dict[str, Any]) -> None:
-        self._version += 1
-        everything = allow("*.*.*.*", "all", users=["root"])
-        root = allow("*.*.*", "all", users=["root"])
-        said = service(everything, root, *policies, policyVersion=self._version)
-        self._path.write_text(json.dumps(said))
-        os.utime(self._path, ns=(self._version * 10**9, self._version * 10**9))
-
-    def session(self, user: str) -> SparkSession:
-        if user not in self._sessions:
-            session = self._lake.spark.newSession()
-            session.conf.set("spark.lockgate.user", user)
-            self._sessions[user] = session
-        return self._sessions[user]
-
-    def sql(self, text: str, user: str = "ann") -> list[tuple[Any, ...]]:
-        return sorted(tuple(row) for row in self.session(user).sql(text).collect())
-
 
 @pytest.fixture(scope="module")
 def people(lake: Lake, shared_table: Named) -> str:
-    name = shared_table("people")
-    lake.sql(f"CREATE TABLE {name} (id BIGINT, name STRING, ssn STRING, dept STRING, salary BIGINT)")
-    lake.sql(f"INSERT INTO {name} VALUES {ROWS}")
-    return name
+    return make_people(lake, shared_table("people"))
 
 
 @pytest.fixture
 def world(lake: Lake, tmp_path: Path) -> Iterator[World]:
-    conf: Any = lake.spark.sparkContext._jsc.sc().conf()
-    conf.set(ACTS, "true")
-    found = World(lake, tmp_path / "policies.json")
-    plugins().register(found.authorizer, "governance-of-a-test")
-    yield found
-    plugins().unregister("governance-of-a-test")
-    conf.remove(ACTS)
+    with governed(lake, tmp_path / "policies.json") as found:
+        yield found
 
 
 @pytest.fixture
 def limited(world: World, people: str) -> World:
-    """Ann sees the rows of x, masked numbers, and no salary."""
-    world.put(
-        allow(f"{people}.*", users=["ann"]),
-        deny(f"{people}.salary", users=["ann"]),
-        mask(f"{people}.ssn", "MASK_SHOW_LAST_4", users=["ann"]),
-        row_filter(people, "dept = 'x'", users=["ann"]),
-    )
-    return world
-
-
-SEEN = [(1, "xxx-xx-1111"), (3, "xxx-xx-3333")]
+    return limit(world, people)
 
 
 @pytest.mark.parametrize(

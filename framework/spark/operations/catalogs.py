@@ -14,9 +14,10 @@ from lockgate.errors import (
     NamespaceNotFoundError,
     TableNotFoundError,
 )
+from lockgate.framework.access import AccessRequest, Action, Target
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.orc.encryption.plaintext import MARK
-from lockgate.framework.plugins import check_session_options
+from lockgate.framework.plugins import check_session_options, plugins
 from lockgate.framework.spark.catalog_rights import check_rights
 from lockgate.framework.spark.hadoop_confs import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
@@ -40,6 +41,7 @@ from lockgate.framework.spark.operations.messages.tables import (
     TableSpec,
 )
 from lockgate.framework.spark.operations.scan_metrics import scan_metrics
+from lockgate.framework.spark.operations.statements import whole_refusal
 from lockgate.framework.spark.operations.system_tables import (
     SYSTEM_NAMESPACE,
     describe_of_warehouse,
@@ -145,7 +147,19 @@ def list_tables(context: Context, request: NamespaceRequest) -> list[str]:
         return []
     if request["namespace"] == [SYSTEM_NAMESPACE]:
         return warehouse_tables()
-    return context.requested_catalog().list_tables(context.namespace())
+    names = context.requested_catalog().list_tables(context.namespace())
+    return [name for name in names if _is_seen(context, name)] if plugins().decides_access() else names
+
+
+def _is_seen(context: Context, name: str) -> bool:
+    """Say whether anything of a table may be read; of one that cannot be opened, whether all may."""
+    full = f"{context.namespace()}.{name}"
+    try:
+        table = context.requested_catalog().load_table(full)
+    except LockgateError:
+        asked = AccessRequest(context.principal, Action.SELECT, Target("table", full))
+        return plugins().authorize(asked).allowed
+    return not whole_refusal(context.principal, table)
 
 
 def load_table(context: Context, request: LoadRequest) -> LoadAnswer:

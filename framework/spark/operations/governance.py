@@ -26,6 +26,7 @@ from lockgate.framework.spark.operations.messages.governance import (
     RelationJson,
     UsedColumns,
 )
+from lockgate.framework.spark.operations.statements import check_nodes
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -34,9 +35,9 @@ _WORD = re.compile(r"\w+")
 
 
 def decide(context: Context, request: DecideRequest) -> DecideAnswer:
-    """Say of each relation what the one who asks sees of it."""
+    """Say of each relation what the one who asks sees of it; AccessDeniedError for what may not be done."""
     return {
-        "user": context.principal.user,
+        "free": check_nodes(context, request["nodes"]),
         "relations": [_answer(context, each) for each in request["relations"]],
     }
 

@@ -50,10 +50,32 @@ class SourceRelation(TypedDict):
 RelationJson: TypeAlias = OurRelation | TableRelation | PathRelation | SourceRelation
 
 
+class StatementTarget(TypedDict):
+    """A `table`, `database` or `path` that a statement is about; `ours`: the store will be asked.
+
+    `table` is the request of a table of ours that is there.
+    """
+
+    kind: str
+    catalog: str | None
+    name: str
+    ours: bool
+    table: TableRequest | None
+
+
+class NodeJson(TypedDict):
+    """A node of the statement's plan, by its class in Spark; `setting` is what SET and RESET change."""
+
+    node: str
+    targets: list[StatementTarget]
+    setting: str | None
+
+
 class DecideRequest(TypedDict):
-    """The relations that a statement reads."""
+    """The relations that a statement reads, and the nodes of its plan that are not known to be free."""
 
     relations: list[RelationJson]
+    nodes: list[NodeJson]
 
 
 class RelationAnswer(TypedDict):
@@ -73,9 +95,9 @@ class RelationAnswer(TypedDict):
 
 
 class DecideAnswer(TypedDict):
-    """The answers, in the order of the relations."""
+    """The answers, in the order of the relations; `free` nodes need not be asked about again."""
 
-    user: str
+    free: list[str]
     relations: list[RelationAnswer]
 
 

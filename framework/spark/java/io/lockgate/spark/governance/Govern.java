@@ -9,6 +9,8 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
@@ -26,6 +28,9 @@ public final class Govern extends Rule<LogicalPlan> {
 
   private static final String DECLARED = "spark.lockgate.governed";
 
+  /** The nodes that mean the same to everybody, as Python said. */
+  private static final Set<String> FREE = ConcurrentHashMap.newKeySet();
+
   private final SparkSession session;
 
   /** For one session. */
@@ -39,22 +44,14 @@ public final class Govern extends Rule<LogicalPlan> {
       return plan;
     }
     String user = Users.current();
-    Map<LogicalPlan, ObjectNode> open = new IdentityHashMap<>();
-    List<LogicalPlan> order = new ArrayList<>();
-    new PlanWalk(each -> collected(each, user, open, order)).over(plan);
-    if (order.isEmpty()) {
+    Question question = new Question(user);
+    new PlanWalk(question::note).over(plan);
+    if (question.isEmpty()) {
       return plan;
     }
-    ObjectNode request = Bridge.object();
-    ArrayNode relations = request.putArray("relations");
-    order.forEach(each -> relations.add(open.get(each)));
-    JsonNode answers = Bridge.ask("governance.decide", request).get("relations");
-    Map<LogicalPlan, JsonNode> decided = new IdentityHashMap<>();
-    for (int i = 0; i < order.size(); i++) {
-      decided.put(order.get(i), answers.get(i));
-    }
+    Map<LogicalPlan, JsonNode> decided = question.ask();
     Guard guard = new Guard(session, user);
-    return new PlanWalk(each -> guarded(each, user, open, decided, guard)).over(plan);
+    return new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
   }
 
   /** Before there is a Python, the server's own configuration says it: no user's SET can. */
@@ -64,14 +61,50 @@ public final class Govern extends Rule<LogicalPlan> {
         : session.sparkContext().conf().getBoolean(DECLARED, false);
   }
 
-  /** Notes a relation to ask about; null for a plan that is none, whose parts are looked at. */
-  private static LogicalPlan collected(
-      LogicalPlan plan, String user, Map<LogicalPlan, ObjectNode> open, List<LogicalPlan> order) {
-    ObjectNode described = relation(plan, user);
-    if (described != null && open.put(plan, described) == null) {
-      order.add(plan);
+  /**
+   * One question about all relations of a statement, and about nodes that are not known as free.
+   */
+  private static final class Question {
+    private final String user;
+    private final Map<LogicalPlan, ObjectNode> described = new IdentityHashMap<>();
+    private final List<LogicalPlan> order = new ArrayList<>();
+    private final ArrayNode nodes = Bridge.JSON.createArrayNode();
+
+    Question(String user) {
+      this.user = user;
     }
-    return described != null || plan instanceof Barrier ? plan : null;
+
+    /** Notes what there is to ask about; null for a plan whose parts are looked at. */
+    LogicalPlan note(LogicalPlan plan) {
+      ObjectNode found = relation(plan, user);
+      if (found != null && described.put(plan, found) == null) {
+        order.add(plan);
+      } else if (found == null
+          && !(plan instanceof Barrier)
+          && !Relations.isOurs(plan)
+          && !FREE.contains(Statements.name(plan))) {
+        nodes.add(Statements.describe(plan));
+      }
+      return found != null || plan instanceof Barrier ? plan : null;
+    }
+
+    boolean isEmpty() {
+      return order.isEmpty() && nodes.isEmpty();
+    }
+
+    Map<LogicalPlan, JsonNode> ask() {
+      ObjectNode request = Bridge.object();
+      ArrayNode relations = request.putArray("relations");
+      order.forEach(each -> relations.add(described.get(each)));
+      request.set("nodes", nodes);
+      JsonNode answer = Bridge.ask("governance.decide", request);
+      answer.get("free").forEach(name -> FREE.add(name.asText()));
+      Map<LogicalPlan, JsonNode> decided = new IdentityHashMap<>();
+      for (int i = 0; i < order.size(); i++) {
+        decided.put(order.get(i), answer.get("relations").get(i));
+      }
+      return decided;
+    }
   }
 
   private static ObjectNode relation(LogicalPlan plan, String user) {
@@ -85,7 +118,7 @@ public final class Govern extends Rule<LogicalPlan> {
   private static LogicalPlan guarded(
       LogicalPlan plan,
       String user,
-      Map<LogicalPlan, ObjectNode> described,
+      Question question,
       Map<LogicalPlan, JsonNode> decided,
       Guard guard) {
     JsonNode answer = decided.get(plan);
@@ -95,7 +128,7 @@ public final class Govern extends Rule<LogicalPlan> {
     boolean isBarrier = plan instanceof Barrier;
     if (answer.get("restricted").asBoolean() || isBarrier) {
       LogicalPlan relation = isBarrier ? Guard.relationOf((Barrier) plan) : plan;
-      return guard.over(relation, Relations.output(plan), described.get(plan), answer);
+      return guard.over(relation, Relations.output(plan), question.described.get(plan), answer);
     }
     // A copy: Spark keeps relations for later statements, but none of streams.
     LogicalPlan seen = plan.isStreaming() ? plan : plan.clone();

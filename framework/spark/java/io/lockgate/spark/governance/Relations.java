@@ -49,6 +49,14 @@ final class Relations {
     return found;
   }
 
+  /**
+   * Tells whether a relation is one of those that Python decides about when it is asked for rows.
+   */
+  static boolean isOurs(LogicalPlan plan) {
+    return plan instanceof DataSourceV2Relation relation
+        && (relation.table() instanceof LockgateTable || relation.table() instanceof SystemTable);
+  }
+
   private static ObjectNode named(LogicalPlan plan) {
     if (plan instanceof DataSourceV2Relation relation) {
       return ofV2(relation.table(), relation.catalog(), relation.identifier());
@@ -93,7 +101,7 @@ final class Relations {
         .put("name", space.isEmpty() ? name.get().name() : space + "." + name.get().name());
   }
 
-  private static ObjectNode ofV1(TableIdentifier name) {
+  static ObjectNode ofV1(TableIdentifier name) {
     String database = name.database().isDefined() ? name.database().get() + "." : "default.";
     return Bridge.object()
         .put("kind", "table")

@@ -1,0 +1,104 @@
+"""Decisions about statements: what is done in them other than reading rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+from lockgate.errors import AccessDeniedError
+from lockgate.framework.access import AccessRequest, Action, Principal, Target
+from lockgate.framework.plugins import authorize, plugins
+from lockgate.framework.spark.foreign_relations import SESSION_CATALOG
+from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.messages.governance import NodeJson
+from lockgate.framework.spark.plan_nodes import ACTIONS, FREE, RELATIONS, SETTINGS, is_fenced
+
+if TYPE_CHECKING:
+    from lockgate.framework.store.table import Table
+
+_KINDS: dict[str, Literal["table", "database", "path"]] = {
+    "table": "table",
+    "database": "database",
+    "path": "path",
+}
+
+
+def check_nodes(context: Context, nodes: Iterable[NodeJson]) -> list[str]:
+    """Return which of the nodes of a plan are free to everybody.
+
+    Raises AccessDeniedError with all that may not be done.
+    """
+    if not plugins().decides_access():
+        return []
+    refused = [error for node in nodes for error in _refusals(context, node)]
+    if refused:
+        apply_for = tuple(dict.fromkeys(text for error in refused for text in error.apply_for))
+        raise AccessDeniedError("; ".join(dict.fromkeys(map(str, refused))), apply_for)
+    return sorted({node["node"] for node in nodes} & FREE)
+
+
+def _refusals(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    name = node["node"]
+    if name in FREE or name in RELATIONS:
+        return
+    if name in SETTINGS:
+        yield from _refused_setting(context, node)
+        return
+    for action, target in _needed(node):
+        try:
+            authorize(action, target)
+        except AccessDeniedError as error:
+            yield error
+    if ACTIONS.get(name) is Action.SELECT:
+        yield from _unseen(context, node)
+
+
+def _unseen(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    """Yield refusals of tables of ours that are described, and of which nothing may be read."""
+    for named in node["targets"]:
+        if named["table"] is not None:
+            table = context.about(named["table"]).table()
+            apply_for = whole_refusal(context.principal, table)
+            if apply_for:
+                yield AccessDeniedError(
+                    f"SELECT on table {table.identifier} is denied to user {context.principal.user!r}; "
+                    f"apply for: {'; '.join(apply_for)}",
+                    apply_for,
+                )
+
+
+def whole_refusal(principal: Principal, table: Table) -> tuple[str, ...]:
+    """Return what to apply for where nothing of a table may be read; empty where anything may."""
+    named = table.identifier
+    target = Target("table", f"{named.namespace}.{named.table}", named.branch, table.location)
+    # Whether everything is denied does not depend on the types of columns.
+    types = dict.fromkeys(table.schema.field_names, "STRING")
+    request = AccessRequest(principal, Action.SELECT, target, frozenset(types))
+    found = plugins().authorize_sql(request, types, records=False)
+    return (*found.apply_for, *found.ask) if found.apply_for else ()
+
+
+def _needed(node: NodeJson) -> Iterator[tuple[Action, Target]]:
+    action = ACTIONS.get(node["node"])
+    for named in node["targets"]:
+        if action is None:
+            break
+        if not named["ours"]:  # the store is asked about its own
+            yield (
+                action,
+                Target(_KINDS[named["kind"]], named["name"], catalog=named["catalog"] or SESSION_CATALOG),
+            )
+    if action is None or not node["targets"]:
+        yield action or Action.CALL, Target("statement", node["node"], catalog=SESSION_CATALOG)
+
+
+def _refused_setting(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:
+    setting = node["setting"]
+    if setting is None and node["node"] == "SetCommand":
+        return
+    if setting is None or is_fenced(setting):
+        what = "all settings at once" if setting is None else setting
+        yield AccessDeniedError(
+            f"user {context.principal.user!r} may not change {what} by a statement: the server sets it",
+            (f"the setting {what} in the server's configuration",),
+        )

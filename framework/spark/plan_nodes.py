@@ -1,0 +1,157 @@
+"""Nodes of Spark's plans: what each may do in a session about which somebody decides.
+
+A class that is not here may not run there, since nobody knows what it reads or changes.
+"""
+
+from __future__ import annotations
+
+from lockgate.framework.access import Action
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Relations, which are decided about with their columns.
+RELATIONS = _words("""
+    DataSourceV2Relation HiveTableRelation LogicalRelation StreamingRelation StreamingRelationV2
+""")
+
+# Leaves with rows of the statement itself or of its session, and names that something else is done to.
+_LEAVES = _words("""
+    CTERelationRef CommandResult CurrentNamespace DummyExpressionHolder EmptyRelation ExternalRDD
+    InMemoryRelation LocalRelation LogicalQueryStage LogicalRDD MemoryPlan NonGroupingAggregateReference
+    OffsetHolder OneRowRelation Range ResolvedIdentifier ResolvedInlineTable ResolvedNamespace
+    ResolvedNonPersistentFunc ResolvedPersistentFunc ResolvedPersistentView ResolvedProcedure ResolvedTable
+    ResolvedTempView SQLTableFunction UnionLoopRef
+""")
+
+# Operators, which read what is below them alone.
+_OPERATORS = _words("""
+    Aggregate AppendColumns AppendColumnsWithObject ArrowEvalPython ArrowEvalPythonUDTF AsOfJoin
+    AttachDistributedSequence BatchEvalPython BatchEvalPythonUDTF BinBy CTERelationDef CoGroup CollectMetrics
+    DataFrameDropColumns Deduplicate DeduplicateWithinWatermark DeserializeToObject Distinct DomainJoin
+    EventTimeWatermark Except Expand Filter FlatMapCoGroupsInArrow FlatMapCoGroupsInPandas
+    FlatMapGroupsInArrow FlatMapGroupsInPandas FlatMapGroupsInPandasWithState FlatMapGroupsInR
+    FlatMapGroupsInRWithArrow FlatMapGroupsWithState Generate GlobalLimit Intersect Join LateralJoin LimitAll
+    LocalLimit MapElements MapGroups MapInArrow MapInPandas MapPartitions MapPartitionsInR
+    MapPartitionsInRWithArrow MergeRows MultiResult NearestByJoin Offset OrderedJoin Pivot Project
+    RebalancePartitions Repartition RepartitionByExpression ResolvedHint ReturnAnswer Sample
+    SequentialStreamingUnion SerializeFromObject Sort SQLFunctionNode Subquery SubqueryAlias Tail
+    TransformWithState TransformWithStateInPySpark Transpose TypedFilter Union UnionLoop Unpivot
+    UpdateEventTimeWatermarkColumn View Window WindowGroupLimit WithCTE WithWindowDefinition WriteFiles Zip
+    WriteToContinuousDataSource WriteToDataSourceV2 WriteToMicroBatchDataSource WriteToMicroBatchDataSourceV1
+    WriteToStream WriteToStreamStatement
+""")
+
+# Statements that change nothing but their session, and queries within statements, which are analysed by
+# themselves. A call of a procedure asks for itself.
+_OF_SESSIONS = _words("""
+    CacheTable CacheTableAsSelect Call ClearCacheCommand CloseCursor CompoundBody CreateTemporaryView
+    CreateVariable DeclareCursor DescribeFunction DescribeFunctionCommand DescribeProcedureCommand
+    DescribeQueryCommand DropTempViewCommand DropVariable ExplainCommand FetchCursor ListArchivesCommand
+    ListFilesCommand ListJarsCommand NoopCommand OpenCursor RefreshFunction RefreshFunctionCommand
+    RefreshResource RefreshTable RefreshTableCommand SetCatalogAndNamespace SetCatalogCommand
+    SetNamespaceCommand SetPathCommand SetVariable ShowCatalogsCommand ShowCollationsCommand
+    ShowCurrentNamespaceCommand ShowFunctions ShowFunctionsCommand ShowProceduresCommand
+    StreamingExplainCommand UncacheTable
+""")
+
+# Nodes of plans that are not resolved, which Spark refuses itself and words better, and parts of scripts, of
+# which each statement is analysed by itself.
+_UNRESOLVED = _words("""
+    ErrorCondition ExceptionHandler ForStatement GeneralParameterizedQuery IfElseStatement
+    InsertIntoStatement IterateStatement LeaveStatement LoopStatement NameParameterizedQuery
+    NamedStreamingRelation PipeOperator PlanWithUnresolvedIdentifier PosParameterizedQuery
+    RelationTimeTravel RepeatStatement SearchedCaseStatement SimpleCaseStatement SingleStatement
+    UnresolvedBinBy UnresolvedCatalogRelation UnresolvedCteRelationRef UnresolvedDataSource
+    UnresolvedDeduplicate UnresolvedEventTimeWatermark UnresolvedExecuteImmediate UnresolvedFunctionName
+    UnresolvedHaving UnresolvedHint UnresolvedIdentifier UnresolvedInlineTable UnresolvedInsert
+    UnresolvedInsertTarget UnresolvedNamespace UnresolvedProcedure UnresolvedQualify UnresolvedRelation
+    UnresolvedSubqueryColumnAliases UnresolvedTVFAliases UnresolvedTable UnresolvedTableOrView
+    UnresolvedTableValuedFunction UnresolvedTranspose UnresolvedView UnresolvedWith WhileStatement
+""")
+
+FREE = _LEAVES | _OPERATORS | _OF_SESSIONS | _UNRESOLVED
+
+SETTINGS = _words("SetCommand ResetCommand")
+
+# Statements on tables and databases that have a name.
+ACTIONS: dict[str, Action] = {
+    name: action
+    for action, names in {
+        Action.SELECT: """
+            DescribeColumn DescribeColumnCommand DescribeDatabaseCommand DescribeNamespace DescribeRelation
+            DescribeRelationJsonCommand DescribeTableCommand DescribeTablePartition ShowColumns
+            ShowColumnsCommand ShowCreateTable ShowCreateTableAsSerdeCommand ShowCreateTableCommand
+            ShowNamespacesCommand ShowPartitions ShowPartitionsCommand ShowPartitionsJsonCommand
+            ShowTablePartition ShowTableProperties ShowTablePropertiesCommand ShowTables ShowTablesCommand
+            ShowTablesExtended ShowTablesJsonCommand ShowViews ShowViewsCommand
+        """,
+        Action.INSERT: """
+            AppendData InsertIntoDataSourceCommand InsertIntoHadoopFsRelationCommand InsertIntoHiveTable
+            InsertOnlyMerge LoadData LoadDataCommand
+        """,
+        Action.UPDATE: "MergeIntoTable ReplaceData UpdateTable WriteDelta",
+        Action.DELETE: """
+            DeleteFromTable DeleteFromTableWithFilters OverwriteByExpression OverwritePartitionsDynamic
+            TruncatePartition TruncateTable TruncateTableCommand
+        """,
+        Action.CREATE: """
+            CreateDataSourceTableAsSelectCommand CreateDataSourceTableCommand CreateDatabaseCommand
+            CreateHiveTableAsSelectCommand CreateNamespace CreateTable CreateTableAsSelect CreateTableCommand
+            CreateTableLike CreateTableLikeCommand CreateView CreateViewCommand ReplaceTable
+            ReplaceTableAsSelect SaveAsV1TableCommand
+        """,
+        Action.ALTER: """
+            AddCheckConstraint AddColumns AddConstraint AddPartitions AlterColumns
+            AlterDatabasePropertiesCommand AlterDatabaseSetLocationCommand AlterTableAddColumnsCommand
+            AlterTableAddPartitionCommand AlterTableChangeColumnCommand
+            AlterTableChangeColumnCommentsCommand AlterTableClusterBy AlterTableCollation
+            AlterTableDropPartitionCommand AlterTableRenameCommand AlterTableRenamePartitionCommand
+            AlterTableSerDePropertiesCommand AlterTableSetLocationCommand AlterTableSetPropertiesCommand
+            AlterTableUnsetPropertiesCommand AlterViewAs AlterViewAsCommand AlterViewSchemaBinding
+            AlterViewSchemaBindingCommand AnalyzeColumn AnalyzeColumnCommand AnalyzePartitionCommand
+            AnalyzeTable AnalyzeTableCommand AnalyzeTables AnalyzeTablesCommand CommentOnNamespace
+            CommentOnTable CreateIndex DropColumns DropConstraint DropIndex DropPartitions RecoverPartitions
+            RenameColumn RenamePartitions RenameTable RepairTable RepairTableCommand ReplaceColumns
+            SetNamespaceCollationCommand SetNamespaceLocation SetNamespaceProperties SetTableLocation
+            SetTableProperties SetTableSerDeProperties SetViewProperties UnsetNamespacePropertiesCommand
+            UnsetTableProperties UnsetViewProperties
+        """,
+        Action.DROP: "DropDatabaseCommand DropNamespace DropTable DropTableCommand DropView",
+    }.items()
+    for name in names.split()
+}
+
+# What is known to read, change or run more than it names. It takes a right to the statement itself, as all
+# that is not known does.
+BY_NAME = _words("""
+    AddArchivesCommand AddFilesCommand AddJarsCommand AutoCdcInto CreateFlowCommand CreateFunction
+    CreateFunctionCommand CreateMaterializedViewAsSelect CreateMetricView CreateMetricViewCommand
+    CreateSQLFunctionCommand CreateStreamingTable CreateStreamingTableAsSelect CreateStreamingTableAutoCdc
+    CreateTempViewUsing CreateUserDefinedFunction DataSourceV2ScanRelation DropFunction DropFunctionCommand
+    ExternalCommandExecutor InsertIntoDataSourceDirCommand InsertIntoDir InsertIntoHiveDirCommand
+    MapPartitionsExternalUDF MetricViewPlaceholder PythonWorkerLogs RelationChanges ResolvedMetricView
+    SaveIntoDataSourceCommand ScanBuilderHolder ScriptTransformation StreamingDataSourceV2Relation
+    StreamingDataSourceV2ScanRelation StreamingExecutionRelation TemporaryViewRelation V2ChangelogReference
+    V2TableReference
+""")
+
+# Settings that decide which catalogs, keys, users and rules there are.
+_FENCED = (
+    "spark.lockgate.",
+    "spark.sql.catalog.",
+    "spark.sql.extensions",
+    "spark.sql.optimizer.excludedrules",
+    "spark.sql.adaptive.optimizer.excludedrules",
+    "spark.sql.redaction.",
+    "spark.redaction.",
+    "spark.hadoop.",
+    "fs.",
+)
+
+
+def is_fenced(setting: str) -> bool:
+    """Say whether a session may not set a conf by a statement."""
+    return setting.strip().lower().startswith(_FENCED)

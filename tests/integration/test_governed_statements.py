@@ -1,0 +1,118 @@
+"""Statements, settings, files and tables of other catalogs where somebody decides about access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from governed_world import SEEN, World, governed, limit, make_people
+from pyspark.errors import AnalysisException
+from ranger_world import allow, mask, row_filter
+
+if TYPE_CHECKING:
+    from lockgate import Lake
+
+    Named = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def people(lake: Lake, shared_table: Named) -> str:
+    return make_people(lake, shared_table("people"))
+
+
+@pytest.fixture
+def world(lake: Lake, tmp_path: Path) -> Iterator[World]:
+    with governed(lake, tmp_path / "policies.json") as found:
+        yield found
+
+
+@pytest.fixture
+def limited(world: World, people: str) -> World:
+    return limit(world, people)
+
+
+@pytest.fixture(scope="module")
+def foreign(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A table of Spark's own catalog, and the folder in which there are other files too."""
+    folder = str(tmp_path_factory.mktemp("foreign"))
+    rows = lake.spark.createDataFrame([(1, "ann"), (2, "bob")], "id BIGINT, name STRING")
+    rows.write.parquet(f"{folder}/files")
+    lake.sql(f"CREATE TABLE spark_catalog.default.foreign USING parquet LOCATION '{folder}/files'")
+    yield folder
+    lake.sql("DROP TABLE spark_catalog.default.foreign")
+
+
+# --- statements ---
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("SHOW TABLES IN spark_catalog.default", "SELECT on database"),
+        ("CREATE TABLE spark_catalog.default.leak AS SELECT id FROM {t}", "CREATE on table"),
+        ("DROP TABLE spark_catalog.default.foreign", "DROP on table"),
+        ("DESCRIBE TABLE spark_catalog.default.foreign", "SELECT on table"),
+        ("SELECT * FROM spark_catalog.default.foreign", "SELECT on table"),
+        ("INSERT INTO spark_catalog.default.foreign SELECT id FROM {t}", "INSERT on"),
+        ("ALTER TABLE spark_catalog.default.foreign SET TBLPROPERTIES ('a' = 'b')", "ALTER on table"),
+        ("INSERT OVERWRITE DIRECTORY '{dir}/out' USING parquet SELECT id FROM {t}", "statement Insert"),
+        ("SELECT * FROM parquet.`{dir}/files`", "path"),
+        ("ADD JAR '{dir}/x.jar'", "statement AddJarsCommand"),
+        ("CREATE FUNCTION f AS 'x.Y' USING JAR '{dir}/x.jar'", "statement CreateFunction"),
+        ("SET spark.lockgate.user = root", "may not change spark.lockgate.user"),
+        ("SET spark.sql.catalog.other = x.Y", "may not change spark.sql.catalog.other"),
+        ("SET spark.sql.extensions = x", "may not change spark.sql.extensions"),
+        ("RESET spark.lockgate.user", "may not change spark.lockgate.user"),
+        ("RESET", "may not change all settings"),
+        ("CREATE TEMPORARY VIEW stolen USING parquet OPTIONS (path '{dir}/files')", "CreateTempViewUsing"),
+    ],
+)
+def test_statements_are_refused_by_name(
+    limited: World, foreign: str, people: str, statement: str, what: str
+) -> None:
+    with pytest.raises(AnalysisException) as refused:
+        limited.sql(statement.format(t=people, dir=foreign))
+    assert what in str(refused.value)
+
+
+def test_statements_of_a_session_are_free(limited: World, people: str) -> None:
+    for statement in (
+        "SET spark.sql.shuffle.partitions = 3",
+        "SHOW CATALOGS",
+        "SHOW FUNCTIONS",
+        "USE lake",
+        f"CREATE OR REPLACE TEMPORARY VIEW own AS SELECT id, ssn FROM {people}",
+        "DECLARE OR REPLACE VARIABLE v INT DEFAULT 1",
+        "SET VAR v = 2",
+        f"CACHE TABLE kept AS SELECT id, ssn FROM {people}",
+        f"DESCRIBE TABLE {people}",
+    ):
+        limited.sql(statement)
+    assert limited.sql("SELECT * FROM own") == SEEN
+    assert limited.sql("SELECT * FROM kept") == SEEN
+    limited.sql("UNCACHE TABLE kept")
+    limited.sql("DROP VIEW own")
+    limited.sql("USE spark_catalog")
+
+
+def test_tables_of_which_nothing_may_be_read_are_not_listed(limited: World, people: str) -> None:
+    other = people.replace("people", "secret_plans")
+    limited.session("root").sql(f"CREATE TABLE IF NOT EXISTS {other} (id BIGINT)")
+    database = people.rsplit(".", 1)[0]
+    assert [row[1] for row in limited.sql(f"SHOW TABLES IN {database}")] == ["people"]
+    assert "secret_plans" in [row[1] for row in limited.sql(f"SHOW TABLES IN {database}", "root")]
+    with pytest.raises(AnalysisException, match="SELECT on table"):
+        limited.sql(f"DESCRIBE TABLE {other}")
+
+
+def test_files_and_tables_of_other_catalogs_are_governed(limited: World, foreign: str) -> None:
+    limited.put(
+        allow("spark_catalog.default.foreign.*", users=["ann"]),
+        mask("spark_catalog.default.foreign.name", "MASK_NULL", users=["ann"]),
+        row_filter("spark_catalog.default.foreign", "id > 1", users=["ann"]),
+    )
+    assert limited.sql("SELECT * FROM spark_catalog.default.foreign") == [(2, None)]
+    with pytest.raises(AnalysisException, match="path"):
+        limited.session("ann").read.parquet(f"{foreign}/files").collect()

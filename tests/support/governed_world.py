@@ -1,0 +1,91 @@
+"""A warehouse under policies that tests change, and sessions of its users."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranger_world import allow, deny, mask, row_filter, service
+
+from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, Record
+from lockgate.framework.plugins import plugins
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+ACTS = "spark.lockgate.acts-for-others"
+ROWS = """(1, 'ann', '111-11-1111', 'x', 100), (2, 'bob', '222-22-2222', 'y', 200),
+          (3, 'cal', '333-33-3333', 'x', 300), (4, 'dan', '444-44-4444', 'y', 5)"""
+
+
+class World:
+    """A warehouse under policies that tests change, and sessions of its users."""
+
+    def __init__(self, lake: Lake, path: Path) -> None:
+        self._lake, self._path, self._version = lake, path, 0
+        self._sessions: dict[str, SparkSession] = {}
+        self.records: list[Record] = []
+        self.put()
+        self.authorizer = RangerAuthorizer(
+            PolicyFiles(path, seconds=0),
+            catalog="lake",
+            apply_at="the data office",
+            audit=self.records.append,
+        )
+
+    def put(self, *policies: dict[str, Any]) -> None:
+        self._version += 1
+        everything = allow("*.*.*.*", "all", users=["root"])
+        root = allow("*.*.*", "all", users=["root"])
+        said = service(everything, root, *policies, policyVersion=self._version)
+        self._path.write_text(json.dumps(said))
+        os.utime(self._path, ns=(self._version * 10**9, self._version * 10**9))
+
+    def session(self, user: str) -> SparkSession:
+        if user not in self._sessions:
+            session = self._lake.spark.newSession()
+            session.conf.set("spark.lockgate.user", user)
+            self._sessions[user] = session
+        return self._sessions[user]
+
+    def sql(self, text: str, user: str = "ann") -> list[tuple[Any, ...]]:
+        return sorted(tuple(row) for row in self.session(user).sql(text).collect())
+
+
+SEEN = [(1, "xxx-xx-1111"), (3, "xxx-xx-3333")]
+
+
+def make_people(lake: Lake, name: str) -> str:
+    lake.sql(f"CREATE TABLE {name} (id BIGINT, name STRING, ssn STRING, dept STRING, salary BIGINT)")
+    lake.sql(f"INSERT INTO {name} VALUES {ROWS}")
+    return name
+
+
+@contextmanager
+def governed(lake: Lake, path: Path) -> Iterator[World]:
+    conf: Any = lake.spark.sparkContext._jsc.sc().conf()
+    conf.set(ACTS, "true")
+    found = World(lake, path)
+    plugins().register(found.authorizer, "governance-of-a-test")
+    try:
+        yield found
+    finally:
+        plugins().unregister("governance-of-a-test")
+        conf.remove(ACTS)
+
+
+def limit(world: World, people: str) -> World:
+    """Let ann see the rows of x, masked numbers, and no salary."""
+    world.put(
+        allow(f"{people}.*", users=["ann"]),
+        deny(f"{people}.salary", users=["ann"]),
+        mask(f"{people}.ssn", "MASK_SHOW_LAST_4", users=["ann"]),
+        row_filter(people, "dept = 'x'", users=["ann"]),
+    )
+    return world
