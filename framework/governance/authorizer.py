@@ -131,6 +131,11 @@ class _Question:
 
     def decision(self) -> Decision:
         request = self._request
+        if (
+            request.target.kind in ("path", "statement")
+            and request.target.kind not in self._engine.service.levels
+        ):
+            return Decision.denied(*self._of_other())
         if request.target.kind == "table" and request.columns:
             found = self._of_columns(sorted(request.columns))
         else:

@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
 import java.util.Arrays;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.PersistedView$;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
@@ -20,6 +19,8 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.ResetCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
+import org.apache.spark.sql.execution.datasources.InsertIntoDataSourceCommand;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Option;
@@ -51,6 +52,7 @@ final class Statements {
     if (plan instanceof Command) {
       CollectionConverters.asJava(plan.productIterator().toSeq())
           .forEach(part -> add(targets, part));
+      written(targets, plan);
     }
     return found;
   }
@@ -93,17 +95,19 @@ final class Statements {
     } else if (part instanceof TableIdentifier found) {
       ObjectNode name = Relations.ofV1(found);
       add(targets, "table", name.get("catalog").asText(), name.get("name").asText(), false);
-    } else if (part instanceof Path path) {
-      add(targets, "path", null, path.toString(), false);
-    } else if (part instanceof LogicalPlan plan) {
-      written(targets, plan);
     }
   }
 
-  /** Adds the table that is written to, where a part of a statement is one. */
+  /** Adds the table or the files that a statement writes to. */
   private static void written(ArrayNode targets, LogicalPlan plan) {
-    LogicalPlan found = plan;
-    while (found.children().size() == 1) {
+    if (plan instanceof InsertIntoHadoopFsRelationCommand files && files.catalogTable().isEmpty()) {
+      add(targets, "path", null, files.outputPath().toString(), false);
+    }
+    LogicalPlan found =
+        plan instanceof InsertIntoDataSourceCommand insert
+            ? insert.logicalRelation()
+            : PlanWalk.written(plan);
+    while (found != null && found.children().size() == 1) {
       found = found.children().apply(0);
     }
     if (found instanceof DataSourceV2Relation relation
