@@ -69,6 +69,7 @@ class PluginManager:
         self._origin: dict[str, str] = {}
         self._attribution = Attribution()
         self._lock = threading.RLock()
+        self.followers: list[Callable[[], None]] = []  # called after each plugin that is registered
         self.events = EventQueue(self._deliver)
 
     # --- registration ---
@@ -99,6 +100,8 @@ class PluginManager:
                 ) from error
             self._origin[name] = origin
             self._gathered.clear()
+        for follow in self.followers:
+            follow()
 
     def unregister(self, name: str) -> None:
         """Remove the plugin called `name`; raises `PluginError` when there is none."""

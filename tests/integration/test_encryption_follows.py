@@ -15,7 +15,7 @@ from spark_version import SPARK
 import lockgate
 from lockgate.errors import MaskedDataWarning, PlaintextWarning
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
-from lockgate.framework.spark.operations.plaintext_choice import SESSION_CONF
+from lockgate.framework.spark.operations.context import SESSION_CONF
 from lockgate.lookup import lookup_join
 
 if TYPE_CHECKING:

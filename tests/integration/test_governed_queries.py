@@ -152,21 +152,31 @@ def test_policies_that_change_end_old_plans(limited: World, people: str) -> None
     assert limited.sql(f"SELECT id, ssn FROM {people}") == [(4, "444-44-4444")]
 
 
-def test_the_first_query_after_python_came_is_decided(world: World, lake: Lake, tmp_path: Path) -> None:
+def test_the_first_query_after_python_came_is_decided(
+    lake: Lake, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """A query on files asks Lockgate nothing else, so that nothing has told the JVM of policies before."""
     path = str(tmp_path / "plain")
-    lake.spark.range(3).write.parquet(path)
+    lake.spark.range(3).write.parquet(path)  # whose answers say that nobody decides
+    world: World = request.getfixturevalue("world")
     session, usual = world.session("ann"), gateway._server
-    plugins().unregister("governance-of-a-test")
-    lake.sql("SHOW NAMESPACES IN lake").collect()  # whose answer says that nobody decides
-    plugins().register(world.authorizer, "governance-of-a-test")
     gateway._server = None
     try:
         gateway.register(lake.spark, dispatcher())
-        with pytest.raises(Exception, match=r"user 'ann'"):
+        with pytest.raises(AnalysisException, match="user 'ann'"):
             session.sql(f"SELECT * FROM parquet.`{path}`").collect()
     finally:
         assert gateway._server is not None
         gateway._server.close()
         gateway._server = usual
         gateway.register(lake.spark, dispatcher())
+
+
+def test_the_first_query_after_a_plugin_came_is_decided(
+    lake: Lake, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    path = str(tmp_path / "plain")
+    lake.spark.range(3).write.parquet(path)
+    world: World = request.getfixturevalue("world")
+    with pytest.raises(AnalysisException, match="user 'ann'"):
+        world.session("ann").sql(f"SELECT * FROM parquet.`{path}`").collect()

@@ -55,7 +55,7 @@ def foreign(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         ("DROP TABLE spark_catalog.default.foreign", "DROP on table"),
         ("DESCRIBE TABLE spark_catalog.default.foreign", "SELECT on table"),
         ("SELECT * FROM spark_catalog.default.foreign", "SELECT on table"),
-        ("INSERT INTO spark_catalog.default.foreign SELECT id FROM {t}", "INSERT on"),
+        ("INSERT INTO spark_catalog.default.foreign SELECT id, name FROM {t}", "INSERT on"),
         ("ALTER TABLE spark_catalog.default.foreign SET TBLPROPERTIES ('a' = 'b')", "ALTER on table"),
         ("INSERT OVERWRITE DIRECTORY '{dir}/out' USING parquet SELECT id FROM {t}", "statement Insert"),
         ("SELECT * FROM parquet.`{dir}/files`", "path"),

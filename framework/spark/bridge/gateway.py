@@ -7,11 +7,12 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError, VersionMismatchError
+from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge.server import BridgeServer
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -54,8 +55,24 @@ def register(spark: SparkSession, dispatcher: Dispatcher) -> None:
         ) from None
     if complaint is not None:
         raise VersionMismatchError(f"{complaint}, the Python package of {VERSION}: {_remedy()}")
+    _follow_plugins(bridge)
 
 
+def _follow_plugins(bridge: Any) -> None:
+    """Let the JVM ask again whether anybody decides about access, after each plugin that comes."""
+    global _followed
+    if _followed is None:
+        plugins().followers.append(_ask_again)
+    _followed = bridge
+
+
+def _ask_again() -> None:
+    # Without its JVM nobody queries.
+    with suppress(Exception), _unlogged():
+        _followed.askAgain()
+
+
+_followed: Any = None
 _lock = threading.Lock()
 _server: BridgeServer | None = None
 

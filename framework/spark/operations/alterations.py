@@ -7,9 +7,8 @@ from typing import Any
 
 from lockgate.errors import InputError, UnsupportedError
 from lockgate.framework.spark.operations.catalogs import describe
-from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.context import Context, session_choice
 from lockgate.framework.spark.operations.messages.tables import AlterRequest, TableSpec
-from lockgate.framework.spark.operations.plaintext_choice import session_choice
 from lockgate.framework.store.ddl.schema_changes import (
     FIRST,
     AddColumn,

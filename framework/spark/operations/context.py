@@ -14,6 +14,8 @@ from lockgate.framework.plugins import current_principal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
+
     from lockgate.framework.access import Principal
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.bridge.sessions import Asker
@@ -142,3 +144,14 @@ def split_name(name: str) -> tuple[str, str]:
     parts = name.split("$")
     kept = 2 if len(parts) > 1 and parts[1].startswith("branch_") else 1
     return "$".join(parts[:kept]), "$".join(parts[kept:])
+
+
+def session_choice(context: Context) -> str:
+    """Return what the session chooses for values of encrypted columns that would be stored in the clear.
+
+    Empty if it does not choose; OptionError for what cannot be chosen.
+    """
+    from lockgate.framework.options.table_options import ON_PLAINTEXT
+
+    # The option of a table goes before it, that of a warehouse after it.
+    return ON_PLAINTEXT.value_of(str(context.spark.conf.get(SESSION_CONF, "")))

@@ -19,9 +19,8 @@ from lockgate.framework.options.table_options import ON_PLAINTEXT
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.orc.encryption.plaintext import plaintext_message, suggested_entries
 from lockgate.framework.orc.format.column_paths import split
-from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.context import Context, session_choice
 from lockgate.framework.spark.operations.messages.writes import FilesFlowRequest, FlowAnswer, FlowRequest
-from lockgate.framework.spark.operations.plaintext_choice import session_choice
 from lockgate.framework.store.ddl.encryption_entries import Entry, with_entries
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.framework.store.ddl.validation import check_schema

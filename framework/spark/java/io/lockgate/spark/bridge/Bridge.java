@@ -48,7 +48,7 @@ public final class Bridge {
     PythonSide before = python;
     if (before == null || !before.is(folder, secret)) {
       python = new PythonSide(folder, secret);
-      governed = true;
+      askAgain();
       if (before != null) {
         before.close();
       }
@@ -77,6 +77,11 @@ public final class Bridge {
    */
   public static boolean isGoverned() {
     return governed;
+  }
+
+  /** Notes that the next statement asks whether anybody decides about access. */
+  public static void askAgain() {
+    governed = true;
   }
 
   public static String version() {
