@@ -14,8 +14,6 @@ from lockgate.framework.plugins import current_principal
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
-
     from lockgate.framework.access import Principal
     from lockgate.framework.spark.bridge.dispatcher import Dispatcher
     from lockgate.framework.spark.bridge.sessions import Asker
@@ -25,6 +23,8 @@ SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
     from lockgate.framework.store.scan.request import ReadRequest
     from lockgate.framework.store.scan.source import ScanSource
     from lockgate.framework.store.table import Table
+
+SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
 
 
 class Context:
