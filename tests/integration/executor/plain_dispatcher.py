@@ -91,6 +91,18 @@ class PlainDispatcher:
         }
         return {"table": described}
 
+    def governance_decide(self, request: dict[str, Any]) -> Any:
+        open_to_all = {
+            "restricted": False,
+            "refused": False,
+            "denied": [],
+            "masks": {},
+            "rights": "",
+            "filter": None,
+            "grant": None,
+        }
+        return {"free": [], "relations": [open_to_all for _ in request["relations"]]}
+
     def scan_filters(self, request: dict[str, Any]) -> Any:
         every = list(range(len(request["filters"])))
         return {"accepted": every, "remaining": every}
