@@ -54,8 +54,15 @@ def children(process: psutil.Process) -> list[psutil.Process]:
     return [
         each
         for each in process.children(recursive=True)
-        if "lockgate.framework.spark.child" in each.cmdline()
+        if "lockgate.framework.spark.child" in _command(each)
     ]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:  # it ends, or its parent has not looked that it did
+        return []
 
 
 def wait_for(found: Callable[[], object], what: str, seconds: float = START_SECONDS) -> None:
@@ -120,5 +127,5 @@ def client(code: str, *arguments: object) -> str:
         check=False,
         timeout=500,
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[:2000] + done.stderr[-2000:]
     return done.stdout

@@ -118,14 +118,6 @@ def test_a_write_in_flight_fails_plainly(server: Server) -> None:
     assert printed[1:] == ["2", "3"]
 
 
-def test_python_ends_with_a_server_that_is_killed(server: Server) -> None:
-    """The last test of this file: nothing of the server is left."""
-    child = server.child()
-    os.kill(server.process.pid, signal.SIGKILL)
-    _gone, alive = psutil.wait_procs([child], timeout=30)
-    assert not alive
-
-
 def test_keys_and_catalogs_of_one_session_open_nothing_in_another(server: Server, tmp_path: Path) -> None:
     """Neither by a catalog's name, nor by a handle, nor by Spark's own ORC source."""
     create_key_file(str(tmp_path / "keys.json"), ["pii"])
@@ -138,10 +130,11 @@ def test_keys_and_catalogs_of_one_session_open_nothing_in_another(server: Server
     folder = Path({str(tmp_path)!r})
 
     def mount(user, name, keys=None):
-        user.sql(f"SET spark.sql.catalog.{{name}}=io.lockgate.spark.LockgateCatalog").collect()
-        user.sql(f"SET spark.sql.catalog.{{name}}.warehouse={{folder}}/vault").collect()
+        # By Spark's own call: where somebody decides about access, the statement SET is refused.
+        user.conf.set(f"spark.sql.catalog.{{name}}", "io.lockgate.spark.LockgateCatalog")
+        user.conf.set(f"spark.sql.catalog.{{name}}.warehouse", f"{{folder}}/vault")
         if keys:
-            user.sql(f"SET spark.sql.catalog.{{name}}.keys={{keys}}").collect()
+            user.conf.set(f"spark.sql.catalog.{{name}}.keys", keys)
 
     def tried(what, work):
         try:
@@ -180,3 +173,11 @@ def test_keys_and_catalogs_of_one_session_open_nothing_in_another(server: Server
     assert found["handles"] == "[]", "plans and confs show none"
     assert len(printed) == 10
     assert [line for line in printed if "top secret" in line] == [printed[0]]
+
+
+def test_python_ends_with_a_server_that_is_killed(server: Server) -> None:
+    """The last test of this file: nothing of the server is left."""
+    child = server.child()
+    os.kill(server.process.pid, signal.SIGKILL)
+    _gone, alive = psutil.wait_procs([child], timeout=30)
+    assert not alive

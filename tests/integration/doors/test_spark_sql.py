@@ -29,7 +29,7 @@ def spark_sql(
     command = [str(SPARK_HOME / "bin" / "spark-sql"), *confs(folder / "lake", **more), "-e", statements]
     return subprocess.run(
         command,
-        env=environment(LOCKGATE_TEST=str(folder), PYTHONPATH=str(path)),
+        env=environment(LOCKGATE_TEST=str(folder), **({"PYTHONPATH": str(path)} if path else {})),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -79,7 +79,7 @@ def test_a_governed_server_asks_before_its_first_query(tmp_path: Path) -> None:
     )
     (site / "closed-1.0.dist-info" / "entry_points.txt").write_text("[lockgate]\nclosed = closed\n")
     (tmp_path / "secret.txt").write_text("salaries\n")
-    query = f"SET spark.lockgate.governed=false; SELECT * FROM text.`{tmp_path}/secret.txt`"
+    query = f"SELECT * FROM text.`{tmp_path}/secret.txt`"
     done = spark_sql(tmp_path, query, path=site, **{"spark.lockgate.governed": "true"})
     assert done.returncode != 0
     assert "salaries" not in done.stdout
