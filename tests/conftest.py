@@ -38,6 +38,17 @@ def never_waits_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def without_lineage() -> Iterator[None]:
+    """Let lineage note no call: its thread would write files of its own while a test counts operations."""
+    from lockgate.framework.lineage import plugin
+    from lockgate.framework.plugins import plugins
+
+    plugins().unregister("lineage")
+    yield
+    plugins().register(plugin, "lineage")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed", type=int, help="seed of random SQL; default: LOCKGATE_FUZZ_SEED, else the date"

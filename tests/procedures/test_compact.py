@@ -27,26 +27,18 @@ from lockgate.errors import (
     UnsupportedError,
 )
 from lockgate.framework.keys import add_key_version, create_key_file
-from lockgate.framework.lineage import plugin as lineage
 from lockgate.framework.orc import EncryptedOrcFile, audit_file
-from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog, CommitKind, ManifestEntry, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import SetOption
 from lockgate.procedures import ProcedureResult
 from lockgate.procedures.builtin.compact import compact as compact_module
 from lockgate.procedures.builtin.compact.compaction import rewrite
 
+pytestmark = pytest.mark.usefixtures("without_lineage")
+
 Run = Callable[..., ProcedureResult]
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.string())])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def without_lineage() -> Iterator[None]:
-    """Lineage notes calls of procedures by a thread of its own, in files of its own: see its tests."""
-    plugins().unregister("lineage")
-    yield
-    plugins().register(lineage, "lineage")
 
 
 def make(catalog: Catalog, **options: Any) -> Table:

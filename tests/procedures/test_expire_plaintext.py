@@ -18,9 +18,7 @@ from plain_search import found_in
 
 from lockgate.errors import CorruptFileError, KeyMissingError, LockgateError
 from lockgate.framework.keys import MemoryKeyProvider
-from lockgate.framework.lineage import plugin as lineage
 from lockgate.framework.orc import audit_file
-from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.framework.store.ddl.schema_changes import AddColumn, RemoveOption, RenameColumn, SetOption
 from lockgate.framework.store.exposures import Holder, Where, exposures
@@ -28,19 +26,13 @@ from lockgate.framework.store.manifests import manifest_files
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext, ProcedureResult, call
 
+pytestmark = pytest.mark.usefixtures("without_lineage")
+
 Run = Callable[..., ProcedureResult]
 
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("ssn", pa.string()), ("v", pa.int32())])
 SECRET = "666-55-"
 ENCRYPT = SetOption("orc.encrypt", "pii:ssn")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def without_lineage() -> Iterator[None]:
-    """Lineage notes calls of procedures by a thread of its own, in files of its own: see its tests."""
-    plugins().unregister("lineage")
-    yield
-    plugins().register(lineage, "lineage")
 
 
 def make(catalog: Catalog, keys: Sequence[str] = (), **options: str) -> Table:

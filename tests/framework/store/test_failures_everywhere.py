@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,17 +16,9 @@ from faults import KILLED, KILLED_AFTER, LOST, REFUSED, FaultyFileSystem, Killed
 from table_work import WORK, check_no_orphans, check_state, repeat
 
 from lockgate.errors import LockgateError
-from lockgate.framework.lineage import plugin as lineage
-from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog
 
-
-@pytest.fixture(scope="module", autouse=True)
-def without_lineage() -> Iterator[None]:
-    """Lineage notes calls of procedures by a thread of its own, in files of its own: see its tests."""
-    plugins().unregister("lineage")
-    yield
-    plugins().register(lineage, "lineage")
+pytestmark = pytest.mark.usefixtures("without_lineage")
 
 
 @pytest.fixture(scope="module")

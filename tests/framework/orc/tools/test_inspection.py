@@ -149,7 +149,7 @@ def test_tags(encrypted: bytes, keys: MemoryKeyProvider, written: Callable[..., 
 
 
 def test_a_tail_that_was_changed(encrypted: bytes, keys: MemoryKeyProvider) -> None:
-    """It is described all the same, for anyone who has to find out what happened."""
+    """A damaged file is described too: somebody has to find out what happened."""
     place = encrypted.rindex(b"street")
     changed = encrypted[:place] + b"STREET" + encrypted[place + 6 :]
     found = inspect_file(changed, keys)
