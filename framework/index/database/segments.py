@@ -6,8 +6,10 @@ import logging
 from collections import OrderedDict
 from threading import Lock
 from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from lockgate.errors import CorruptFileError
+from lockgate.framework.io import FileSystem
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.manifests.index_manifest import IndexEntry, index_path, read_index_manifest
 from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -42,12 +44,13 @@ def opened(table: TableHandle, entry: IndexEntry) -> Segment | None:
     """Open a segment; None, and a warning, if it is missing or damaged: it then knows nothing."""
     path = index_path(table, entry)
     uri = table.file_system.uri(path)
-    found = _segments.get(uri)
+    segments = _segments.setdefault(table.file_system, _Kept(_MOST_SEGMENTS))
+    found = segments.get(uri)
     if found is not None:
         return found
     try:
         with damage_named(path):
-            return _segments.put(uri, _opened(table, path, uri, entry.file_size), 1)
+            return segments.put(uri, _opened(table, path, uri, entry.file_size), 1)
     except (CorruptFileError, FileNotFoundError) as error:
         report_damage(path, error)
         return None
@@ -115,5 +118,6 @@ class _Kept(Generic[T]):
 
 
 _manifests: _Kept[list[IndexEntry]] = _Kept(_MOST_SEGMENTS)
-_segments: _Kept[Segment] = _Kept(_MOST_SEGMENTS)
+# A segment goes on reading through the file system that opened it, with the rights that this has.
+_segments: WeakKeyDictionary[FileSystem, _Kept[Segment]] = WeakKeyDictionary()
 _ranges: _Kept[bytes] = _Kept(_MOST_BYTES)

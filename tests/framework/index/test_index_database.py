@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import random
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from effort import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from indexed_table import OPTIONS, call, check, fill, found, kept, make, plan, rows, segments
 
 from lockgate.errors import ColumnNotFoundError, InputError, OptionError
 from lockgate.framework.index.database import maintenance
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
-from lockgate.framework.index.database.segments import entries_of, opened
+from lockgate.framework.index.database.segments import opened
 from lockgate.framework.keys import create_key_file
-from lockgate.framework.store import Catalog, Schema, Table
+from lockgate.framework.store import Catalog
 from lockgate.framework.store.ddl.schema_changes import (
     AddColumn,
     DropColumn,
@@ -30,68 +26,8 @@ from lockgate.framework.store.ddl.schema_changes import (
 from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.manifests.index_manifest import index_path
 from lockgate.framework.store.scan.chosen_rows import ChosenRows
-from lockgate.framework.store.scan.request import ReadRequest
-from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.framework.types import STRING
-from lockgate.procedures import ProcedureContext
-from lockgate.pushdown import Predicate, all_of, any_of, col, to_arrow_expression
-
-COLUMNS = [("id", pa.int64()), ("host", pa.string()), ("size", pa.float64()), ("day", pa.int32())]
-OPTIONS = {"index.values.columns": "host,size,id"}
-HOSTS = ["a", "m", "z"]
-
-
-def make(catalog: Catalog, options: dict[str, str] | None = None, **more: Any) -> Table:
-    schema = Schema.from_arrow(pa.schema(COLUMNS), options=OPTIONS if options is None else options, **more)
-    return catalog.create_table("db.t", schema)
-
-
-def rows(number: int, count: int = 30) -> pa.Table:
-    """Rows with a host of their own, between those that all files have."""
-    numbers = range(number * count, (number + 1) * count)
-    hosts = [*HOSTS, f"host-{number}"]
-    return pa.table(
-        {
-            "id": pa.array([n * 7919 % 1009 for n in numbers], pa.int64()),
-            "host": [None if n % 7 == 6 else hosts[n % 4] for n in numbers],
-            "size": [float(n % 5) if n % 6 else float("nan") for n in numbers],
-            "day": pa.array([number % 3 for _ in numbers], pa.int32()),
-        }
-    )
-
-
-def fill(table: Table, files: int = 5) -> None:
-    for number in range(files):
-        table.append(rows(number))
-
-
-def plan(table: Table, predicate: Predicate, **more: Any) -> ScanPlan:
-    return plan_scan(table, ReadRequest(predicate=predicate, **more))
-
-
-def kept(table: Table, predicate: Predicate, **more: Any) -> int:
-    return sum(len(split.files) for split in plan(table, predicate, **more).splits)
-
-
-def segments(table: Table) -> list[Any]:
-    return entries_of(table, table.latest_snapshot())
-
-
-def found(table: Table, predicate: Predicate | None = None, **more: Any) -> list[str]:
-    return sorted(map(repr, table.read(predicate=predicate, **more).to_pylist()))
-
-
-def call(procedure: Any, catalog: Catalog, **arguments: Any) -> tuple[Any, ...]:
-    given = {each.name: each.default for each in procedure.parameters} | {"table": "db.t"} | arguments
-    (row,) = procedure.call(ProcedureContext(catalog), **given)
-    return row
-
-
-def check(table: Table, predicate: Predicate, **more: Any) -> None:
-    """The rows of an indexed scan are those of a full scan and a filter."""
-    every = table.read(**more)
-    wanted = every.filter(to_arrow_expression(predicate, every.schema))
-    assert found(table, predicate, **more) == sorted(map(repr, wanted.to_pylist()))
+from lockgate.pushdown import col
 
 
 def test_values_are_looked_up(catalog: Catalog) -> None:
@@ -349,75 +285,3 @@ def test_auto_leaves_out_what_does_not_pay(catalog: Catalog) -> None:
         assert 2 not in fields  # size: no column that is searched by single values
     assert kept(table, col("host") == "host-1") == 1
     assert call(BuildIndex(), catalog)[0] == 0
-
-
-VALUES = {
-    "id": st.integers(-3, 1010),
-    "host": st.sampled_from([*HOSTS, *(f"host-{n}" for n in range(8)), "", None]),
-    "size": st.sampled_from([0.0, -0.0, 1.0, 2.5, float("nan"), None]),
-    "day": st.integers(-1, 4),
-}
-LEAVES = st.sampled_from(sorted(VALUES)).flatmap(
-    lambda name: st.one_of(
-        VALUES[name].map(lambda value: col(name) == value),
-        VALUES[name].map(lambda value: col(name).eq_null_safe(value)),
-        VALUES[name].map(lambda value: col(name) != value),
-        VALUES[name].map(lambda value: col(name) < value),
-        st.lists(VALUES[name], max_size=4).map(lambda values: col(name).isin(values)),
-        st.sampled_from([col(name).is_null(), col(name).is_not_null()]),
-    )
-)
-PREDICATES = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
-        st.lists(inner, min_size=1, max_size=3).map(lambda each: all_of(*each)),
-        st.lists(inner, min_size=1, max_size=3).map(lambda each: any_of(*each)),
-        inner.map(lambda each: ~each),
-    ),
-    max_leaves=5,
-)
-STEPS = ("append", "overwrite", "merge", "build", "foreign", "rollback", "drop")
-
-
-def step(catalog: Catalog, table: Table, name: str, number: int, rng: random.Random) -> Table:
-    """Change a table; `foreign` adds a file that no segment covers, as other engines do."""
-    if name == "append":
-        table.append(rows(number, rng.choice([1, 30])))
-    elif name == "overwrite":
-        table.overwrite(rows(number), partition={"day": number % 3} if rng.random() < 0.7 else None)
-    elif name == "foreign":
-        plain = catalog.alter_table("db.t", [SetOption("index.write.enabled", "false")])
-        plain.append(rows(number))
-        return catalog.alter_table("db.t", [RemoveOption("index.write.enabled")])
-    elif name == "merge":
-        call(MergeIndex(), catalog)
-    elif name == "build":
-        call(BuildIndex(), catalog)
-    elif name == "rollback" and table.latest_snapshot() is not None:
-        table.rollback(snapshot_id=rng.choice([each.id for each in table.snapshots()]))
-    elif name == "drop":
-        call(DropIndex(), catalog, columns=rng.choice([None, ["size"]]))
-    return table
-
-
-@settings(max_examples=examples(6), deadline=None)
-@given(
-    st.lists(st.sampled_from(STEPS), max_size=6), st.lists(PREDICATES, min_size=3, max_size=6), st.integers()
-)
-def test_indexed_is_full_scan_then_filter(steps: list[str], predicates: list[Predicate], seed: int) -> None:
-    rng = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        catalog = Catalog(folder)
-        catalog.create_namespace("db")
-        keyed = {} if rng.random() < 0.7 else {"primary_keys": ["id", "day"]}
-        options = {
-            **OPTIONS,
-            "index.block-rows": "8",
-            "index.merge-at": "3",
-            **({"bucket": "1"} if keyed else {}),
-        }
-        table = make(catalog, options, partition_keys=["day"], **keyed)
-        for number, name in enumerate(["append", "append", *steps]):
-            table = step(catalog, table, name, number, rng)
-        for predicate in predicates:
-            check(table, predicate)
