@@ -19,8 +19,8 @@ ON_PLAINTEXT = Option(
     "lineage.on-plaintext",
     one_of(*_CHOICES),
     "",
-    "action when copies of encrypted columns in the clear are copied further: allow, warn or refuse; "
-    "default: warn",
+    "action when a statement copies values of an encrypted column from a copy in the clear: allow, "
+    "warn or refuse; default: warn",
 )
 DECLARED = (ON_DROP, ON_PLAINTEXT)
 

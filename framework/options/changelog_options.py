@@ -15,18 +15,18 @@ CHANGELOG_PRODUCER = Option(
     "changelog-producer",
     one_of(NO_CHANGELOG, INPUT, LOOKUP, FULL_COMPACTION),
     NO_CHANGELOG,
-    "how changes of keys are stored in files of their own: `input` as they are written, `lookup` when "
-    "`compact` takes new rows in, `full-compaction` as differences between its results",
+    "source of the changelog files: `input` (the written rows), `lookup` (changes that each `compact` "
+    "finds), `full-compaction` (differences between full compactions)",
 )
 ROW_DEDUPLICATE = Option(
     "changelog-producer.row-deduplicate",
     parse_bool,
     False,
-    "store no change of a row that became what it was, with `lookup` and `full-compaction`",
+    "with `lookup` and `full-compaction`: store no change whose new row equals the old one",
 )
 DEDUPLICATE_IGNORES = Option(
     "changelog-producer.row-deduplicate-ignore-fields",
     parse_names,
     _NO_NAMES,
-    "columns whose change alone is none for `changelog-producer.row-deduplicate`",
+    "columns that `changelog-producer.row-deduplicate` does not compare",
 )

@@ -37,7 +37,7 @@ BUCKET = Option(
     "bucket",
     _bucket_count,
     -1,
-    "buckets of each partition; -1: none (append tables) or dynamic (key tables, which are made with 1)",
+    "buckets of each partition; -1: none (append tables) or dynamic (key tables); new key tables get 1",
 )
 BUCKET_KEY = Option(
     "bucket-key", parse_names, _NO_NAMES, "columns that choose the bucket; default: the primary key"
@@ -52,7 +52,7 @@ DYNAMIC_BUCKET_TARGET = Option(
     "dynamic-bucket.target-row-num",
     at_least(1),
     2_000_000,
-    "keys of a bucket, where buckets are dynamic, after which another is made",
+    "number of keys at which a dynamic bucket is full",
 )
 DYNAMIC_BUCKET_MAX = Option(
     "dynamic-bucket.max-buckets",
@@ -65,7 +65,7 @@ FILE_FORMAT = Option(
     "file.format",
     str.lower,
     "parquet",
-    "format of data files: orc or parquet; avro is read, too",
+    "format of data files: orc or parquet; avro for reading only",
 )
 FILE_COMPRESSION = Option(
     "file.compression",
@@ -86,26 +86,27 @@ FILE_COMPRESSION_PER_LEVEL = Option(
     "compression of data files of some levels, such as `0:lz4,5:zstd`",
 )
 MANIFEST_FORMAT = Option(
-    "manifest.format", one_of("avro"), "avro", "format of manifests; orc and parquet are read"
+    "manifest.format", one_of("avro"), "avro", "format of manifests; orc and parquet for reading only"
 )
 MANIFEST_MERGE_MIN_COUNT = Option(
-    "manifest.merge-min-count", at_least(2), 30, "small manifests that are merged into one at a commit"
+    "manifest.merge-min-count",
+    at_least(2),
+    30,
+    "number of small manifests at which a commit merges them into one",
 )
 MANIFEST_TARGET_SIZE = Option(
     "manifest.target-file-size",
     parse_size,
     8 * 2**20,
-    "size from which a manifest is not merged any more",
+    "size from which commits no longer merge a manifest",
 )
 MERGE_ENGINE = Option(
     "merge-engine",
     str.lower,
     "deduplicate",
-    "how rows with the same key are merged",
+    "way of merging rows with the same key",
 )
-IGNORE_DELETE = Option(
-    "ignore-delete", parse_bool, False, "rows that delete (-D) or take back (-U) are passed over"
-)
+IGNORE_DELETE = Option("ignore-delete", parse_bool, False, "true: ignore rows of kind -D and -U")
 # Names of older releases, which say the same.
 IGNORE_DELETES = (
     IGNORE_DELETE,
@@ -114,11 +115,9 @@ IGNORE_DELETES = (
         for engine in ("first-row", "deduplicate", "partial-update")
     ),
 )
-IGNORE_UPDATE_BEFORE = Option(
-    "ignore-update-before", parse_bool, False, "rows that take back a value (-U) are not written"
-)
+IGNORE_UPDATE_BEFORE = Option("ignore-update-before", parse_bool, False, "true: do not write rows of kind -U")
 ROWKIND_FIELD = Option(
-    "rowkind.field", str, "", "column whose text (`+I`, `-U`, `+U`, `-D`) is the kind of each row written"
+    "rowkind.field", str, "", "column whose text (`+I`, `-U`, `+U`, `-D`) is the kind of each written row"
 )
 PARTIAL_UPDATE_REMOVE_ON_DELETE = Option(
     "partial-update.remove-record-on-delete", parse_bool, False, "partial-update: a deletion removes the row"
@@ -127,19 +126,19 @@ PARTIAL_UPDATE_REMOVE_ON_GROUP = Option(
     "partial-update.remove-record-on-sequence-group",
     parse_names,
     _NO_NAMES,
-    "partial-update: columns that order groups in which a deletion that is newest removes the row",
+    "partial-update: columns that order sequence groups; a newest deletion in such a group removes the row",
 )
 AGGREGATION_REMOVE_ON_DELETE = Option(
     "aggregation.remove-record-on-delete", parse_bool, False, "aggregation: a deletion removes the row"
 )
 FIELDS_DEFAULT_FUNCTION = Option(
-    "fields.default-aggregate-function", str, "", "merge function of columns that name none of their own"
+    "fields.default-aggregate-function", str, "", "merge function of columns without one of their own"
 )
 SEQUENCE_FIELD = Option(
     "sequence.field",
     parse_names,
     _NO_NAMES,
-    "columns that order the rows of a key, comma-separated; default: the last written is newest",
+    "columns that order the rows of a key, comma-separated; default: the row written last is newest",
 )
 SEQUENCE_ORDER = Option(
     "sequence.field.sort-order",
@@ -154,7 +153,7 @@ SOURCE_SPLIT_TARGET_SIZE = Option(
     "source.split.target-size",
     parse_some_size,
     128 * 2**20,
-    "target bytes per task; larger files are read by several tasks, stripe by stripe",
+    "target bytes per task; several tasks read a larger file, stripe by stripe",
 )
 SOURCE_SPLIT_OPEN_FILE_COST = Option(
     "source.split.open-file-cost",
@@ -289,13 +288,13 @@ VECTORS_FILE_SIZE = Option(
     "deletion-vector.index-file.target-size",
     parse_size,
     2 * 2**20,
-    "size at which marks of deleted rows go into another file; a bucket of a table with buckets has one file",
+    "size at which deletion vectors go into a new file; with buckets, each bucket has one file",
 )
 DELETE_RATIO = Option(
     "compaction.delete-ratio-threshold",
     parse_share,
     0.2,
-    "share of marked rows above which a minor compaction rewrites a file of any size",
+    "share of deleted rows above which a minor compaction rewrites a file of any size",
 )
 DATA_EVOLUTION = Option(
     "data-evolution.enabled",
@@ -309,15 +308,15 @@ FILE_INDEX_THRESHOLD = Option(
     500,
     "bytes up to which a file's indexes are in its manifest entry; larger ones are in a file next to it",
 )
-FILE_INDEX_READ = Option(
-    "file-index.read.enabled", parse_bool, True, "leave out files and rows by file indexes"
-)
-INDEX_READ = Option("index.read.enabled", parse_bool, True, "leave out files and rows by the index database")
+FILE_INDEX_READ = Option("file-index.read.enabled", parse_bool, True, "skip files and rows by file indexes")
+INDEX_READ = Option("index.read.enabled", parse_bool, True, "skip files and rows by the index database")
 INDEX_WRITE = Option("index.write.enabled", parse_bool, True, "index new files while they are written")
 INDEX_BLOCK_ROWS = Option(
-    "index.block-rows", at_least(1), 250_000, "rows of a file that are one place of an index"
+    "index.block-rows", at_least(1), 250_000, "rows of a file that form one block of the index database"
 )
-INDEX_MERGE_AT = Option("index.merge-at", at_least(2), 30, "small segments that the next commit merges")
+INDEX_MERGE_AT = Option(
+    "index.merge-at", at_least(2), 30, "number of small segments at which the next commit merges them"
+)
 NUM_LEVELS = Option("num-levels", at_least(2), 6, "levels of files in a bucket of a table with a primary key")
 
 KNOWN: dict[str, Option[Any]] = {

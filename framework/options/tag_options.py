@@ -29,10 +29,13 @@ AUTOMATIC_CREATION = Option(
     "tag.automatic-creation",
     one_of("none", "process-time", "watermark", "batch"),
     "none",
-    "time by which `trigger_tag_automatic_creation` makes tags: that of the commit, or the watermark",
+    "clock of `trigger_tag_automatic_creation`: the time of the commit, or the watermark",
 )
 CREATION_PERIOD = Option(
-    "tag.creation-period", one_of("daily", "hourly", "two-hours"), "daily", "period that each tag ends"
+    "tag.creation-period",
+    one_of("daily", "hourly", "two-hours"),
+    "daily",
+    "period after which a tag is created",
 )
 CREATION_PERIOD_DURATION = Option(
     "tag.creation-period-duration", _parse_period, _NO_TIME, "period of any length, instead of the named ones"
@@ -41,7 +44,7 @@ CREATION_DELAY = Option(
     "tag.creation-delay",
     parse_duration,
     timedelta(0),
-    "time after the end of a period for rows that come late; shorter than the period",
+    "wait for late rows after the end of a period; shorter than the period",
 )
 PERIOD_FORMATTER = Option(
     "tag.period-formatter",
@@ -53,13 +56,14 @@ AUTOMATIC_COMPLETION = Option(
     "tag.automatic-completion",
     parse_bool,
     False,
-    "after periods without a commit, name the next tag after the one that is due first",
+    "after periods without a commit, name the next tag after the first period that is due",
 )
-TAGS_RETAINED_MAX = Option(
-    "tag.num-retained-max", at_least(1), _NO_LIMIT, "number of tags made by time that stay"
-)
+TAGS_RETAINED_MAX = Option("tag.num-retained-max", at_least(1), _NO_LIMIT, "number of automatic tags to keep")
 TAG_TIME_RETAINED = Option(
-    "tag.default-time-retained", parse_duration, _NO_TIME, "time after which `expire_tags` deletes such a tag"
+    "tag.default-time-retained",
+    parse_duration,
+    _NO_TIME,
+    "time after which `expire_tags` deletes an automatic tag",
 )
 WATERMARK_ZONE = Option(
     "sink.watermark-time-zone", _parse_zone, "UTC", "time zone in which a watermark's day begins"
