@@ -13,6 +13,7 @@ CONNECTOR = Path(__file__).resolve().parent.parent / "framework/spark/java/io/lo
 FLOORS = (
     {"io"},
     {"bridge"},
+    {"parts"},
     {"batches", "keys"},
     {"files", "owner"},
     {"integrity", "masks", "merge"},
@@ -61,3 +62,26 @@ def test_no_package_uses_the_classes_that_spark_finds_by_name() -> None:
         if name in top
     ]
     assert not wrong
+
+
+# What these hold is known to the connector because it registers itself. Lineage does too, but rules ask it
+# for the flow of columns.
+REGISTERED = {"lookup", "owner"}
+SERVICES = CONNECTOR.parents[2] / "META-INF/services/io.lockgate.spark.parts.Part"
+
+
+def test_parts_are_known_by_their_registration_alone() -> None:
+    own = [path for path in CONNECTOR.rglob("*.java") if path.parent.name not in REGISTERED]
+    named = {path.name: found for path in own if (found := REGISTERED & set(_USE.findall(path.read_text())))}
+    assert len(own) > 100
+    assert named == {}
+
+
+def test_every_part_registers_itself() -> None:
+    parts = {
+        ".".join(path.relative_to(CONNECTOR.parents[2]).with_suffix("").parts)
+        for path in CONNECTOR.rglob("*.java")
+        if re.search(r"class \w+ implements (?:\w+, )*Part\b", path.read_text())
+    }
+    assert len(parts) >= 4
+    assert set(SERVICES.read_text().split()) == parts

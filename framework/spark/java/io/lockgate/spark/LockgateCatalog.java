@@ -16,7 +16,7 @@ import io.lockgate.spark.catalog.SystemTable;
 import io.lockgate.spark.catalog.TableChanges;
 import io.lockgate.spark.catalog.ViewTable;
 import io.lockgate.spark.files.BucketFunction;
-import io.lockgate.spark.lookup.OfferedLookups;
+import io.lockgate.spark.parts.Parts;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -339,9 +339,9 @@ public final class LockgateCatalog
     if (identifier.name().equals(BucketFunction.NAME)) {
       return new BucketFunction();
     }
-    UnboundFunction lookup = OfferedLookups.find(SparkSession.active(), identifier.name());
-    if (lookup != null) {
-      return lookup;
+    UnboundFunction offered = Parts.function(SparkSession.active(), identifier.name());
+    if (offered != null) {
+      return offered;
     }
     throw new NoSuchFunctionException(identifier);
   }

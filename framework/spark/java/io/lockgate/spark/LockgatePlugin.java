@@ -3,14 +3,13 @@ package io.lockgate.spark;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.DriverLink;
-import io.lockgate.spark.keys.CipherWarmUp;
-import io.lockgate.spark.keys.KeyService;
-import io.lockgate.spark.lineage.LineageListener;
-import io.lockgate.spark.owner.Executors;
-import io.lockgate.spark.owner.Gauges;
-import io.lockgate.spark.owner.OwnerProcesses;
+import io.lockgate.spark.parts.DriverLink;
+import io.lockgate.spark.parts.ExecutorQuestions;
+import io.lockgate.spark.parts.Part;
+import io.lockgate.spark.parts.Parts;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.DriverPlugin;
@@ -19,8 +18,8 @@ import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 
 /**
- * Lets executors ask the driver for local keys over Spark's own RPC, and has them keep the caches
- * of lookups; configured by {@code spark.plugins}.
+ * Starts the {@link Part}s of the connector with an application, and lets executors ask the driver
+ * over Spark's own RPC; configured by {@code spark.plugins}.
  *
  * <p>Questions and answers are bytes of JSON: the RPC's threads do not see the classes of {@code
  * spark.jars}, and Spark may print a message, which must not show a key.
@@ -31,9 +30,7 @@ public final class LockgatePlugin implements SparkPlugin {
     return new DriverPlugin() {
       @Override
       public Map<String, String> init(SparkContext context, PluginContext plugin) {
-        Gauges.showIn(plugin.metricRegistry());
-        Executors.watch(context);
-        LineageListener.watch(context, plugin.metricRegistry());
+        Parts.all().forEach(part -> part.startOnDriver(context, plugin.metricRegistry()));
         return Map.of();
       }
 
@@ -47,28 +44,35 @@ public final class LockgatePlugin implements SparkPlugin {
   @Override
   public ExecutorPlugin executorPlugin() {
     return new ExecutorPlugin() {
-      private OwnerProcesses owners;
+      private final List<AutoCloseable> started = new ArrayList<>();
 
       @Override
       public void init(PluginContext plugin, Map<String, String> extra) {
         // In local mode the executor lives in the driver, where the bridge is.
         if (!plugin.executorID().equals("driver")) {
-          KeyService.reachDriverBy((question, fields) -> ask(plugin, question, fields));
-          CipherWarmUp.start();
-          Gauges.showIn(plugin.metricRegistry());
-          owners =
-              new OwnerProcesses(
-                  plugin.executorID(), (question, fields) -> ask(plugin, question, fields));
+          DriverLink driver = (question, fields) -> ask(plugin, question, fields);
+          for (Part part : Parts.all()) {
+            AutoCloseable closed = part.startOnExecutor(plugin, driver);
+            if (closed != null) {
+              started.add(closed);
+            }
+          }
         }
       }
 
       @Override
       public void shutdown() {
-        if (owners != null) {
-          owners.close();
-        }
+        started.forEach(LockgatePlugin::close);
       }
     };
+  }
+
+  private static void close(AutoCloseable started) {
+    try {
+      started.close();
+    } catch (Exception failure) {
+      throw new IllegalStateException("a part of an executor did not end", failure);
+    }
   }
 
   private static JsonNode ask(PluginContext plugin, String question, ObjectNode fields)

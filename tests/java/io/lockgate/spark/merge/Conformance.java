@@ -13,9 +13,9 @@ import io.lockgate.spark.integrity.Integrity;
 import io.lockgate.spark.read.MergeSource;
 import io.lockgate.spark.read.OrcFileReader;
 import io.lockgate.spark.read.OrcScans;
-import io.lockgate.spark.read.Packing;
 import io.lockgate.spark.read.ScanSpec;
 import io.lockgate.spark.read.SearchArguments;
+import io.lockgate.spark.read.SplitPacker;
 import io.lockgate.spark.read.SplitSpec;
 import io.lockgate.spark.write.DataFileWriter;
 import io.lockgate.spark.write.WriteSpec;
@@ -181,7 +181,7 @@ public final class Conformance {
         ScanSpec.of("t", (StructType) DataType.fromJson(tableSchema), wanted, reply, new Filter[0]);
     PartitionReaderFactory factory = OrcScans.readerFactory(spark, spec);
     ArrayNode rows = Bridge.JSON.createArrayNode();
-    for (InputPartition partition : Packing.of(spark, spec, reply, false).partitions(reply)) {
+    for (InputPartition partition : SplitPacker.of(spark, spec, reply, false).partitions(reply)) {
       try (PartitionReader<ColumnarBatch> batches = factory.createColumnarReader(partition)) {
         while (batches.next()) {
           batches.get().rowIterator().forEachRemaining(row -> add(rows, row, wanted));

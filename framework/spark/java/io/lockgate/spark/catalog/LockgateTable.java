@@ -77,6 +77,14 @@ public abstract class LockgateTable extends LoadedTable
     return new LockgateScanBuilder(this, scanRequest(options), false);
   }
 
+  /**
+   * A scan of rows to change. It is strict: what it reads decides what is written, so a masked
+   * value must not be taken for the truth.
+   */
+  ScanBuilder changeScan(CaseInsensitiveStringMap options) {
+    return new LockgateScanBuilder(this, scanRequest(options).put("changes_rows", true), true);
+  }
+
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     return new LockgateWriteBuilder(this, info);

@@ -2,7 +2,7 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.scan.Distributing;
+import io.lockgate.spark.scan.WriteDistribution;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -74,7 +74,7 @@ final class LockgateWriteBuilder
       implements RequiresDistributionAndOrdering {
     @Override
     public Distribution requiredDistribution() {
-      return Distributing.of(table);
+      return WriteDistribution.of(table);
     }
 
     @Override
@@ -88,17 +88,17 @@ final class LockgateWriteBuilder
 
     @Override
     public int requiredNumPartitions() {
-      return Distributing.tasks(table);
+      return WriteDistribution.tasks(table);
     }
 
     @Override
     public long advisoryPartitionSizeInBytes() {
-      return Distributing.bytesOfTask(table);
+      return WriteDistribution.bytesOfTask(table);
     }
 
     @Override
     public SortOrder[] requiredOrdering() {
-      return Distributing.ordering(table);
+      return WriteDistribution.ordering(table);
     }
 
     @Override
@@ -122,21 +122,11 @@ final class LockgateWriteBuilder
     }
   }
 
-  private record Batch(WriteJob job) implements BatchWrite {
+  private record Batch(WriteJob job) implements WriteJob.Batch {
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
       return job.writers(reply);
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages) {
-      job.commit(null, messages);
-    }
-
-    @Override
-    public void abort(WriterCommitMessage[] messages) {
-      job.abort(null, messages);
     }
   }
 

@@ -2,8 +2,7 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileColumns;
-import io.lockgate.spark.scan.Distributing;
-import io.lockgate.spark.scan.LockgateScanBuilder;
+import io.lockgate.spark.scan.WriteDistribution;
 import io.lockgate.spark.write.Writers;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,7 +19,6 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.SupportsDelta;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -39,10 +37,7 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    // Strict: what is read here decides what is written, so a masked value must not be taken for
-    // the truth.
-    return new LockgateScanBuilder(
-        table, table.scanRequest(options).put("changes_rows", true), true);
+    return table.changeScan(options);
   }
 
   /**
@@ -118,12 +113,12 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
       implements DeltaWrite, RequiresDistributionAndOrdering {
     @Override
     public Distribution requiredDistribution() {
-      return Distributing.of(table);
+      return WriteDistribution.of(table);
     }
 
     @Override
     public int requiredNumPartitions() {
-      return Distributing.tasks(table);
+      return WriteDistribution.tasks(table);
     }
 
     @Override
@@ -142,21 +137,12 @@ record PrimaryKeyTableChange(PrimaryKeyTable table, Command command) implements 
     }
   }
 
-  private record Batch(WriteJob job, Writers.DeltaColumns columns) implements DeltaBatchWrite {
+  private record Batch(WriteJob job, Writers.DeltaColumns columns)
+      implements WriteJob.Batch, DeltaBatchWrite {
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
       return new Writers.Delta(job.writers(reply), columns);
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages) {
-      job.commit(null, messages);
-    }
-
-    @Override
-    public void abort(WriterCommitMessage[] messages) {
-      job.abort(null, messages);
     }
   }
 }

@@ -2,8 +2,7 @@ package io.lockgate.spark.catalog;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import io.lockgate.spark.files.FileColumns;
-import io.lockgate.spark.scan.Distributing;
-import io.lockgate.spark.scan.LockgateScanBuilder;
+import io.lockgate.spark.scan.WriteDistribution;
 import io.lockgate.spark.write.MarkingWriters;
 import java.util.List;
 import org.apache.spark.sql.connector.distributions.Distribution;
@@ -19,7 +18,6 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.SupportsDelta;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -29,10 +27,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 record RowMarking(AppendTable table, Command command) implements SupportsDelta {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    // Strict: what is read here decides what is written, so a masked value must not be taken for
-    // the truth.
-    return new LockgateScanBuilder(
-        table, table.scanRequest(options).put("changes_rows", true), true);
+    return table.changeScan(options);
   }
 
   @Override
@@ -70,7 +65,7 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
      */
     @Override
     public Distribution requiredDistribution() {
-      return command == Command.DELETE ? Distributions.unspecified() : Distributing.of(table);
+      return command == Command.DELETE ? Distributions.unspecified() : WriteDistribution.of(table);
     }
 
     @Override
@@ -80,7 +75,7 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
 
     @Override
     public int requiredNumPartitions() {
-      return command == Command.DELETE ? 0 : Distributing.tasks(table);
+      return command == Command.DELETE ? 0 : WriteDistribution.tasks(table);
     }
 
     @Override
@@ -101,21 +96,11 @@ record RowMarking(AppendTable table, Command command) implements SupportsDelta {
     }
   }
 
-  private record Batch(WriteJob job) implements DeltaBatchWrite {
+  private record Batch(WriteJob job) implements WriteJob.Batch, DeltaBatchWrite {
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       JsonNode reply = job.begin();
       return new MarkingWriters(job.writers(reply));
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages) {
-      job.commit(null, messages);
-    }
-
-    @Override
-    public void abort(WriterCommitMessage[] messages) {
-      job.abort(null, messages);
     }
   }
 }

@@ -18,6 +18,7 @@ import java.util.Arrays;
 import java.util.function.Supplier;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
@@ -25,6 +26,21 @@ import org.apache.spark.sql.types.StructType;
 
 /** One write of one query (or of one epoch of a stream): begun, committed or aborted in Python. */
 final class WriteJob {
+  /** A write that ends as its job does. */
+  interface Batch extends BatchWrite {
+    WriteJob job();
+
+    @Override
+    default void commit(WriterCommitMessage[] messages) {
+      job().commit(null, messages);
+    }
+
+    @Override
+    default void abort(WriterCommitMessage[] messages) {
+      job().abort(null, messages);
+    }
+  }
+
   private final LockgateTable table;
   private final LogicalWriteInfo info;
   private String mode;

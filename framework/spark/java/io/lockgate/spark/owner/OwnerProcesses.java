@@ -3,7 +3,7 @@ package io.lockgate.spark.owner;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
-import io.lockgate.spark.bridge.DriverLink;
+import io.lockgate.spark.parts.DriverLink;
 import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

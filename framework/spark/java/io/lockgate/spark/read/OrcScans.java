@@ -9,8 +9,8 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.Filter;
 
 /**
- * The driver's entry to reading: the reader factory of a planned scan. {@link Packing} makes its
- * partitions.
+ * The driver's entry to reading: the reader factory of a planned scan. {@link SplitPacker} makes
+ * its partitions.
  */
 public final class OrcScans {
   private OrcScans() {}

@@ -8,8 +8,8 @@ import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.TaskFilters;
 import io.lockgate.spark.files.FileColumns;
 import io.lockgate.spark.read.OrcScans;
-import io.lockgate.spark.read.Packing;
 import io.lockgate.spark.read.ScanSpec;
+import io.lockgate.spark.read.SplitPacker;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -58,7 +58,7 @@ public final class LockgateScan
   private LateFilters late = LateFilters.NONE;
   private JsonNode first;
   private JsonNode plan;
-  private Packing packing;
+  private SplitPacker packer;
   private List<String> selective;
   private List<?> asked;
   private DriverRead read;
@@ -149,7 +149,7 @@ public final class LockgateScan
       request.put("strict", true);
       first = null;
       plan = null;
-      packing = null;
+      packer = null;
     }
   }
 
@@ -245,15 +245,15 @@ public final class LockgateScan
 
   @Override
   public InputPartition[] planInputPartitions() {
-    return packing().partitions(plan());
+    return packer().partitions(plan());
   }
 
-  private synchronized Packing packing() {
-    if (packing == null) {
+  private synchronized SplitPacker packer() {
+    if (packer == null) {
       ScanSpec spec = spec();
-      packing = Packing.of(SparkSession.active(), spec, first, !wholeFiles);
+      packer = SplitPacker.of(SparkSession.active(), spec, first, !wholeFiles);
     }
-    return packing;
+    return packer;
   }
 
   /**
@@ -264,7 +264,8 @@ public final class LockgateScan
     if (wholeFiles || view != null || table.bucketKey().size() != 1) {
       return new UnknownPartitioning(0); // Spark knows transforms of one column only
     }
-    return packing().partitioning(Distributing.places(table), packing().partitions(plan()).length);
+    return packer()
+        .partitioning(WriteDistribution.places(table), packer().partitions(plan()).length);
   }
 
   /** All that is to be read, for one reader. */

@@ -12,10 +12,10 @@ import org.apache.spark.sql.connector.expressions.SortDirection;
 import org.apache.spark.sql.connector.expressions.SortOrder;
 
 /** The distribution of rows among the tasks that write them. */
-public final class Distributing {
+public final class WriteDistribution {
   private static final int SHUFFLED_PER_STORED = 3;
 
-  private Distributing() {}
+  private WriteDistribution() {}
 
   /**
    * All rows of one bucket meet in one task: so do those of one key, and the task writes one file a

@@ -19,14 +19,14 @@ import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 
 /**
- * The packing of the splits of a scan into partitions of about the size wanted: the table's options
- * say, else Spark's confs.
+ * Packs the splits of a scan into partitions of about the size wanted: the table's options say,
+ * else Spark's confs.
  *
- * <p>It is decided by the first plan of a scan, since later ones hold a part of its files. Buckets
- * are kept apart, so that Spark can join bucket by bucket without moving rows, where that neither
- * makes many more tasks nor leaves cores idle.
+ * <p>The first plan of a scan decides how, since later ones hold a part of its files. Buckets are
+ * kept apart, so that Spark can join bucket by bucket without moving rows, where that neither makes
+ * many more tasks nor leaves cores idle.
  */
-public final class Packing {
+public final class SplitPacker {
   private static final int FEW_TASKS = 16;
 
   private final ScanSpec spec;
@@ -35,7 +35,7 @@ public final class Packing {
   private final boolean byBucket;
   private final Map<InternalRow, Integer> planned = new HashMap<>();
 
-  private Packing(ScanSpec spec, long most, long openCost, boolean byBucket) {
+  private SplitPacker(ScanSpec spec, long most, long openCost, boolean byBucket) {
     this.spec = spec;
     this.most = most;
     this.openCost = openCost;
@@ -46,7 +46,7 @@ public final class Packing {
    * Decides by the first plan of a scan; {@code mayKeepBuckets}: whether Spark may be told of
    * buckets.
    */
-  public static Packing of(
+  public static SplitPacker of(
       SparkSession spark, ScanSpec spec, JsonNode plan, boolean mayKeepBuckets) {
     JsonNode sizes = plan.get("split_sizes");
     long openCost =
@@ -61,10 +61,10 @@ public final class Packing {
         mayKeepBuckets
             && !plan.get("bucketing").isNull()
             && spark.sessionState().conf().v2BucketingEnabled();
-    Packing packing = new Packing(spec, most, openCost, bucketed);
-    return bucketed && !packing.keepsWithEase(plan, spark.sparkContext().defaultParallelism())
-        ? new Packing(spec, most, openCost, false)
-        : packing;
+    SplitPacker packer = new SplitPacker(spec, most, openCost, bucketed);
+    return bucketed && !packer.keepsWithEase(plan, spark.sparkContext().defaultParallelism())
+        ? new SplitPacker(spec, most, openCost, false)
+        : packer;
   }
 
   private static long sparksSize(SparkSession spark, JsonNode plan, long openCost) {

@@ -1,4 +1,4 @@
-package io.lockgate.spark.bridge;
+package io.lockgate.spark.parts;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;

@@ -1,0 +1,13 @@
+package io.lockgate.spark.lookup;
+
+import io.lockgate.spark.parts.Part;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+
+/** Functions of lookup joins that are being planned. */
+public final class LookupPart implements Part {
+  @Override
+  public UnboundFunction function(SparkSession session, String name) {
+    return OfferedLookups.find(session, name);
+  }
+}

@@ -1,0 +1,71 @@
+package io.lockgate.spark.owner;
+
+import com.codahale.metrics.MetricRegistry;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.parts.DriverLink;
+import io.lockgate.spark.parts.Fields;
+import io.lockgate.spark.parts.Part;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkContext;
+import org.apache.spark.api.plugin.PluginContext;
+
+/** Processes of executors that keep the caches of lookups, and what they have to say. */
+public final class OwnerPart implements Part {
+  private static final Pattern EXECUTOR = Pattern.compile("[0-9A-Za-z_.-]{1,128}");
+  private static final Set<String> EVENTS =
+      Set.of(
+          "ask",
+          "built",
+          "emptied",
+          "ended",
+          "failed",
+          "leading",
+          "progress",
+          "ready",
+          "removed",
+          "started",
+          "waiting",
+          "warning");
+
+  @Override
+  public void startOnDriver(SparkContext context, MetricRegistry metrics) {
+    Gauges.showIn(metrics);
+    Executors.watch(context);
+  }
+
+  @Override
+  public AutoCloseable startOnExecutor(PluginContext plugin, DriverLink driver) {
+    Gauges.showIn(plugin.metricRegistry());
+    OwnerProcesses owners = new OwnerProcesses(plugin.executorID(), driver);
+    return owners::close;
+  }
+
+  @Override
+  public Map<String, Answer> answers() {
+    return Map.of(
+        "lookup.poll",
+        fields -> Executors.poll(fields.text("executor", EXECUTOR)),
+        "lookup.said",
+        OwnerPart::pass);
+  }
+
+  private static JsonNode pass(Fields fields) {
+    String executor = fields.text("executor", EXECUTOR);
+    JsonNode event = fields.json().get("event");
+    if (event == null
+        || !event.isObject()
+        || !event.has("event")
+        || !EVENTS.contains(event.get("event").asText())) {
+      throw new IllegalArgumentException("a process of an executor said what means nothing");
+    }
+    Executors.heard(executor);
+    ObjectNode request =
+        Bridge.object().put("executor", executor).put("name", fields.text("name", Fields.NAME));
+    request.set("event", event);
+    return Bridge.ask("lookup.said", request);
+  }
+}
