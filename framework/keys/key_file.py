@@ -22,6 +22,7 @@ from lockgate.errors import (
     KeyServiceError,
     nearest,
 )
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys.key_document import FORMAT_VERSION, key_entries
 from lockgate.framework.keys.metadata import KeyAlgorithm, KeyMetadata, algorithm_of_bits, check_key_name
 from lockgate.framework.keys.provider import KeyProvider, MasterKeys
@@ -97,6 +98,7 @@ class KeyFileProvider(KeyProvider):
             return self._keys
 
 
+@named_errors
 def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: int = 128) -> KeyFileProvider:
     """Make a key file with a fresh random key, version 0, for each of `names`.
 

@@ -63,7 +63,8 @@ class Lake:
         "ignore"; "require" refuses files that cannot be checked.
 
         The keys of all files are proven first: raises `WrongKeyError` for a key that does not open one,
-        `IntegrityError` for damage, `NotFoundError` for no files, `InputError` for files without names.
+        `IntegrityError` for damage, `NotFoundError` for no files, `StorageDeniedError` for one that this user
+        may not read, `InputError` for files without names.
         """
         from lockgate.framework.spark.orc_folder import read_orc
 

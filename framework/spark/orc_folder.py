@@ -24,6 +24,7 @@ from lockgate.errors import (
     warn_user,
 )
 from lockgate.framework.io import resolve
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
@@ -97,6 +98,7 @@ class Found:
 _providers: dict[int, ProvenKeys] = {}
 
 
+@named_errors
 def read_orc(
     spark: SparkSession,
     path: str | os.PathLike[str],

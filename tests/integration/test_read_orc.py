@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from lockgate.errors import (
     IntegrityError,
     MaskedDataWarning,
     NotFoundError,
+    StorageDeniedError,
     WrongKeyError,
 )
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider, NoKeys, create_key_file
@@ -227,6 +229,18 @@ def test_a_harmed_file_is_named_before_a_row_is_read(
 def test_a_file_that_is_harmed_later_is_named_by_spark(lake: Lake, two_files: list[Path], harm: str) -> None:
     frame = lake.read_orc(two_files[0].parent, keys=KEYS)
     HARMS[harm](two_files[1])
+    with pytest.raises(Exception, match=r"FAILED_READ_FILE[^\n]*two/1\.orc"):
+        frame.collect()
+
+
+def test_a_closed_file_is_named(lake: Lake, two_files: list[Path]) -> None:
+    """As one of another user is: in a process without the rights of root, which see every file."""
+    frame = lake.read_orc(two_files[0].parent, keys=KEYS)
+    two_files[1].chmod(0)
+    if os.access(two_files[1], os.R_OK):
+        pytest.skip("root may read every file")
+    with pytest.raises(StorageDeniedError, match=r"two/1\.orc"):
+        lake.read_orc(two_files[0].parent, keys=KEYS)
     with pytest.raises(Exception, match=r"FAILED_READ_FILE[^\n]*two/1\.orc"):
         frame.collect()
 

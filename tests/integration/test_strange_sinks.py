@@ -25,6 +25,7 @@ Named = Callable[[str], str]
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 OLD = "io.lockgate.spark.rules.StrangeSinks$Old"
+YOUNG = "io.lockgate.spark.rules.StrangeSinks$Young"
 KAFKA_JOB = Path(__file__).parent / "executor" / "kafka_job.py"
 
 
@@ -72,10 +73,10 @@ def in_python(spark: SparkSession, values: DataFrame, folder: Path) -> None:
     values.write.format("noop-table").mode("append").save()
 
 
-def stream(spark: SparkSession, values: DataFrame, folder: Path) -> None:
+def stream(spark: SparkSession, values: DataFrame, folder: Path, sink: str = OLD) -> None:
     ids = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2).load()
     joined = ids.withColumnRenamed("value", "id").join(values, "id").select("id", "ssn")
-    writer = joined.writeStream.format(OLD).option("checkpointLocation", str(folder / "checkpoint"))
+    writer = joined.writeStream.format(sink).option("checkpointLocation", str(folder / "checkpoint"))
     running = writer.start()
     try:
         assert running.awaitTermination(60), "the stream must end with an error"
@@ -88,6 +89,8 @@ ROADS: dict[str, Callable[[SparkSession, DataFrame, Path], None]] = {
     "insert": insert,
     "in Python": in_python,
     "stream": stream,
+    "save, second interface": lambda spark, values, folder: values.write.format(YOUNG).mode("append").save(),
+    "stream, second interface": lambda spark, values, folder: stream(spark, values, folder, YOUNG),
 }
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Named = Callable[[str], str]
 ROWS = 20_000
+READ_ORC = Path(__file__).with_name("test_read_orc.py")
 SETPRIV = shutil.which("setpriv")
 GONE = "SnapshotExpiredError: {what} .*{file} of table {table} does not exist: .*read again"
 DAMAGED = "(CorruptFile|Integrity)Error: .*{file}.*{table}"
@@ -144,13 +145,13 @@ def test_a_closed_file(spark: SparkSession, table: Named, filled: Callable[[str,
 
 @pytest.mark.cluster
 @pytest.mark.skipif(os.geteuid() != 0 or SETPRIV is None, reason="only root has rights that can be taken")
-def test_a_closed_file_without_the_rights_of_root() -> None:
+def test_closed_files_without_the_rights_of_root() -> None:
     assert SETPRIV is not None
     rights = "-dac_override,-dac_read_search"
-    test = f"{__file__}::{test_a_closed_file.__name__}"
+    tests = [f"{__file__}::{test_a_closed_file.__name__}", f"{READ_ORC}::test_a_closed_file_is_named"]
     command = [SETPRIV, f"--bounding-set={rights}", f"--inh-caps={rights}", sys.executable, "-m", "pytest"]
-    done = subprocess.run([*command, "-q", test], capture_output=True, text=True, timeout=400, check=False)
-    assert "1 passed" in done.stdout, done.stdout[-4000:]
+    done = subprocess.run([*command, "-q", *tests], capture_output=True, text=True, timeout=400, check=False)
+    assert "2 passed" in done.stdout, done.stdout[-4000:]
 
 
 def test_a_reader_that_is_closed_twice_leaves_its_codec_to_one(

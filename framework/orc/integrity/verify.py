@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lockgate.errors import CorruptFileError, IntegrityError
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import provider_from
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.layout import MAGIC, StreamKind
@@ -59,6 +60,7 @@ class IntegrityReport:
             raise IntegrityError(f"{self.name}: {self.damage[0]}{more}; restore the file from a copy")
 
 
+@named_errors
 def verify_file(
     source: Any, keys: Any = None, *, progress: Progress | None = None, name: str | None = None
 ) -> IntegrityReport:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import InputError, MaskedDataWarning, warn_user
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.encryption.plaintext import Mark, file_mark, with_mark
 from lockgate.framework.orc.encryption.variants import EncryptedColumn, Variants
@@ -61,11 +62,12 @@ class EncryptedOrcFile:
     child process, so that a damaged file cannot crash this one.
 
     Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the keys cannot be
-    asked for, `IntegrityError` for bytes that do not fit their tags, and `CorruptFileError` for a damaged
-    file. Damage to the name of a key, where it is the only one, looks like a key that is not held: masks and
-    a warning, unless `strict` or `"require"`.
+    asked for, `IntegrityError` for bytes that do not fit their tags, `CorruptFileError` for a damaged file,
+    and `StorageDeniedError` for one that this user may not read. Damage to the name of a key, where it is
+    the only one, looks like a key that is not held: masks and a warning, unless `strict` or `"require"`.
     """
 
+    @named_errors
     def __init__(
         self,
         source: Any,
@@ -181,6 +183,7 @@ class EncryptedOrcFile:
         """The same for each stripe; an empty list if the file has none."""
         return stripe_statistics(self._source, self._tail, self._variants)
 
+    @named_errors
     def read(self, columns: Sequence[str] | None = None, predicate: Any = None) -> pa.Table:
         """Read the rows for which `predicate` holds (all if None), with `columns` (all if None) in the
         order asked for.
@@ -202,6 +205,7 @@ class EncryptedOrcFile:
         """The number of rows of each stripe."""
         return [int(stripe.number_of_rows) for stripe in self._tail.footer.stripes]
 
+    @named_errors
     def iter_batches(
         self,
         columns: Sequence[str] | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.column_paths import find_column
@@ -32,6 +33,7 @@ class Audit:
         return bool(self.plain or self.outdated)
 
 
+@named_errors
 def audit_file(
     source: Any, encrypt: Mapping[str, str], keys: KeyProvider | None = None, *, name: str | None = None
 ) -> Audit:

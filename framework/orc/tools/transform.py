@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lockgate.errors import InputError, UnsupportedError, nearest
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import provider_from
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.tail import Tail, read_tail
@@ -23,6 +24,7 @@ from lockgate.framework.orc.write.output import Output, Sink
 from lockgate.framework.orc.write.writer import RESERVED, WrittenFile, write_batches
 
 
+@named_errors
 def rekey(
     source: Any,
     sink: str | os.PathLike[str] | Sink,
@@ -73,6 +75,7 @@ def rekey(
     return WrittenFile(output.size, int(tail.footer.number_of_rows), tuple(dict.fromkeys(columns)))
 
 
+@named_errors
 def decrypt_file(
     source: Any, sink: str | os.PathLike[str] | Sink, keys: Any, *, integrity: Mode = "verify"
 ) -> WrittenFile:
@@ -92,6 +95,7 @@ def decrypt_file(
     return WrittenFile(output.size, int(tail.footer.number_of_rows))
 
 
+@named_errors
 def encrypt_file(
     source: Any,
     sink: str | os.PathLike[str] | Sink,

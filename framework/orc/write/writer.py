@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from lockgate.errors import InputError, OptionError, PlaintextError, PlaintextWarning, nearest, warn_user
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyProvider, NoKeys, provider_from
 from lockgate.framework.orc.encryption.plaintext import plaintext_message, shown_columns, suggested_entries
 from lockgate.framework.orc.format.column_paths import ColumnTree, bloom_numbers, split
@@ -66,6 +67,7 @@ class OrcWriter:
     docs/encryption.md.
     """
 
+    @named_errors
     def __init__(
         self,
         sink: str | os.PathLike[str] | Sink,
@@ -138,6 +140,7 @@ class OrcWriter:
         else:
             self.abort()
 
+    @named_errors
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Add rows; their columns must be those of the schema, in order.
 
@@ -153,6 +156,7 @@ class OrcWriter:
             raise
         self._rows += table.num_rows
 
+    @named_errors
     def close(self) -> WrittenFile:
         """Finish the file and say what was written; a second call only says it again.
 
@@ -196,15 +200,15 @@ def _judge(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: st
     warn_user(plaintext_message(name, shown, how), PlaintextWarning)
 
 
+@named_errors
 def write_table(table: pa.Table, sink: str | os.PathLike[str] | Sink, **options: Any) -> WrittenFile:
-    """Write `table` as one ORC file; `options` are those of `OrcWriter`.
-
-    >>> write_table(people, "people.orc", encrypt="pii:ssn,email", mask="sha256:email", keys=keys)  #
-    doctest: +SKIP
+    """Write `table` as one ORC file; `options` are those of `OrcWriter`, such as
+    `encrypt="pii:ssn,email", mask="sha256:email", keys=keys`.
     """
     return write_batches([table], sink, schema=table.schema, **options)
 
 
+@named_errors
 def write_batches(
     batches: Iterable[pa.RecordBatch | pa.Table],
     sink: str | os.PathLike[str] | Sink,

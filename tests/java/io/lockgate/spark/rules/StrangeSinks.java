@@ -1,9 +1,27 @@
 package io.lockgate.spark.rules;
 
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
@@ -12,6 +30,7 @@ import org.apache.spark.sql.sources.SchemaRelationProvider;
 import org.apache.spark.sql.sources.StreamSinkProvider;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
 
 /**
@@ -51,6 +70,85 @@ public final class StrangeSinks {
         OutputMode mode) {
       return new Stream();
     }
+  }
+
+  /** A sink of the second interface, for batches and streams. */
+  public static final class Young implements TableProvider {
+    @Override
+    public StructType inferSchema(CaseInsensitiveStringMap options) {
+      return new StructType().add("id", "long").add("ssn", "string");
+    }
+
+    @Override
+    public Table getTable(
+        StructType schema, Transform[] partitions, Map<String, String> properties) {
+      return new NoopTable(schema);
+    }
+  }
+
+  private static final class NoopTable implements SupportsWrite {
+    private final Column[] columns;
+
+    NoopTable(StructType schema) {
+      this.columns =
+          Arrays.stream(schema.fields())
+              .map(field -> Column.create(field.name(), field.dataType()))
+              .toArray(Column[]::new);
+    }
+
+    @Override
+    public String name() {
+      return "noop-table";
+    }
+
+    @Override
+    public Column[] columns() {
+      return columns;
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+      return EnumSet.of(
+          TableCapability.BATCH_WRITE,
+          TableCapability.STREAMING_WRITE,
+          TableCapability.ACCEPT_ANY_SCHEMA);
+    }
+
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+      return new WriteBuilder() {
+        @Override
+        public Write build() {
+          return new Write() {
+            @Override
+            public BatchWrite toBatch() {
+              throw new IllegalStateException(REACHED);
+            }
+
+            @Override
+            public StreamingWrite toStreaming() {
+              return new YoungStream();
+            }
+          };
+        }
+      };
+    }
+  }
+
+  /** Spark makes one before its physical plan is whole: rows come with the factory. */
+  private static final class YoungStream implements StreamingWrite {
+    @Override
+    public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
+      throw new IllegalStateException(REACHED);
+    }
+
+    @Override
+    public void commit(long epoch, WriterCommitMessage[] messages) {
+      throw new IllegalStateException(REACHED);
+    }
+
+    @Override
+    public void abort(long epoch, WriterCommitMessage[] messages) {}
   }
 
   private static final class Stream implements Sink {
