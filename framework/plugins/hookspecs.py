@@ -120,12 +120,12 @@ def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:
 
 @hookspec
 def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipant]:
-    """Return what takes part in a commit to a table: asked before it, told afterwards how it ended."""
+    """Return the participants of a commit to a table: called before it, and afterwards with its outcome."""
 
 
 @hookspec
 def lockgate_before_change(change: PlannedChange) -> None:
-    """Judge a change of a table that readers depend on, before it is made; what is raised ends it."""
+    """Judge a planned change of a table that readers depend on; an error prevents the change."""
 
 
 @hookspec
@@ -135,9 +135,9 @@ def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
 
 @hookspec
 def lockgate_lineage_sinks() -> Mapping[str, LineageSink]:
-    """Return, by name, what receives the lineage that this process records, after it is kept."""
+    """Return, by name, the receivers of the lineage that this process has recorded and stored."""
 
 
 @hookspec
 def lockgate_event(event: Event) -> None:
-    """Observe what happened, after it happened: scans, commits, tables, procedures, keys, refusals."""
+    """Observe scans, commits, changes of tables, procedures, uses of keys and refusals, after they happened."""

@@ -310,7 +310,7 @@ class PluginManager:
         return found
 
     def commit_participants(self, table: TableHandle) -> list[CommitParticipant]:
-        """Return what takes part in a commit to a table."""
+        """Return the participants of a commit to a table."""
         found = self._listed("lockgate_commit_participants", checks.participants, table=table)
         return [participant for _, participant in found]
 
