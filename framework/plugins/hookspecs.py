@@ -140,4 +140,4 @@ def lockgate_lineage_sinks() -> Mapping[str, LineageSink]:
 
 @hookspec
 def lockgate_event(event: Event) -> None:
-    """Observe scans, commits, changes of tables, procedures, uses of keys and refusals, after they happened."""
+    """Observe past scans, commits, changes of tables, procedures, uses of keys and refusals."""
