@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from lockgate.framework.options.option import Option, one_of, parse_bool, parse_names
+from datetime import timedelta
+
+from lockgate.framework.options.option import (
+    Option,
+    at_least,
+    one_of,
+    parse_bool,
+    parse_duration,
+    parse_names,
+)
 
 NO_CHANGELOG = "none"
 INPUT = "input"
@@ -10,6 +19,8 @@ LOOKUP = "lookup"
 FULL_COMPACTION = "full-compaction"
 
 _NO_NAMES: tuple[str, ...] = ()
+_NO_NUMBER: int | None = None
+_NO_TIME: timedelta | None = None
 
 CHANGELOG_PRODUCER = Option(
     "changelog-producer",
@@ -29,4 +40,22 @@ DEDUPLICATE_IGNORES = Option(
     parse_names,
     _NO_NAMES,
     "columns that `changelog-producer.row-deduplicate` does not compare",
+)
+CHANGELOG_RETAIN_MIN = Option(
+    "changelog.num-retained.min",
+    at_least(1),
+    _NO_NUMBER,
+    "commits whose changes `expire_changelogs` keeps whatever their age",
+)
+CHANGELOG_RETAIN_MAX = Option(
+    "changelog.num-retained.max",
+    at_least(1),
+    _NO_NUMBER,
+    "number of commits above which `expire_changelogs` removes even young changes",
+)
+CHANGELOG_TIME_RETAINED = Option(
+    "changelog.time-retained",
+    parse_duration,
+    _NO_TIME,
+    "age above which `expire_changelogs` removes changes",
 )

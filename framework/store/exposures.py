@@ -91,6 +91,8 @@ class _Line:
             yield Holder(self.branch, tag=name), snapshot
         for snapshot in self.table.snapshots():
             yield Holder(self.branch, snapshot.id), snapshot
+        for changelog in self.table.changelog_files.load_all():
+            yield Holder(self.branch, changelog.id), changelog
 
 
 @dataclass

@@ -21,7 +21,7 @@ from lockgate.framework.store.metadata.consumer import Consumers
 from lockgate.framework.store.metadata.paths import TablePaths, line_folder
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
+from lockgate.framework.store.metadata.snapshot_files import CHANGELOG, SnapshotFiles
 from lockgate.framework.store.metadata.trust import NO_ROOTS, ExternalRoots, check_deletable
 from lockgate.framework.store.schema.schema import TableSchema
 
@@ -81,6 +81,7 @@ class TableHandle:
         self.paths = TablePaths(location, schema, self.schema_of, external)
         self.schema_files = SchemaFiles(file_system, self.line_location, branch=identifier.branch is not None)
         self.snapshot_files = SnapshotFiles(file_system, self.line_location)
+        self.changelog_files = SnapshotFiles(file_system, self.line_location, CHANGELOG)
         self.manifests = ManifestFiles(file_system, self.paths, schema, self.schema_of)
         self.consumer_files = Consumers(file_system, self.line_location)
 

@@ -8,8 +8,10 @@ from lockgate.procedures.builtin.compact.compact_manifest import CompactManifest
 from lockgate.procedures.builtin.history.automatic_tags import TriggerTagAutomaticCreation
 from lockgate.procedures.builtin.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from lockgate.procedures.builtin.history.consumers import ClearConsumers, ResetConsumer
+from lockgate.procedures.builtin.history.expire_changelogs import ExpireChangelogs
 from lockgate.procedures.builtin.history.expire_plaintext import ExpirePlaintext
 from lockgate.procedures.builtin.history.expire_snapshots import ExpireSnapshots
+from lockgate.procedures.builtin.history.purge_files import PurgeFiles
 from lockgate.procedures.builtin.history.remove_orphan_files import RemoveOrphanFiles
 from lockgate.procedures.builtin.history.rollback import (
     Rollback,
@@ -43,6 +45,7 @@ def builtin_procedures() -> list[Procedure]:
         DeleteBranch(),
         DeleteTag(),
         DropPartition(),
+        ExpireChangelogs(),
         ExpirePartitions(),
         ExpirePlaintext(),
         ExpireSnapshots(),
@@ -50,6 +53,7 @@ def builtin_procedures() -> list[Procedure]:
         FastForward(),
         MarkPartitionDone(),
         MigrateTable(),
+        PurgeFiles(),
         RemoveOrphanFiles(),
         RenameBranch(),
         RenameTag(),

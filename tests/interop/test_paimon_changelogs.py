@@ -9,6 +9,9 @@ from paimon_java import PaimonJava, PaimonTable
 
 from lockgate import procedures
 from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.history.expire import expire_snapshots
+from lockgate.framework.store.history.orphans import remove_orphan_files
+from lockgate.framework.store.schema.schema import now_millis
 
 pytestmark = pytest.mark.interop
 
@@ -69,3 +72,43 @@ def test_paimon_follows_changes(catalog: Catalog, paimon_java: PaimonJava, produ
     theirs.expire(1)
     assert theirs.read().rows == [[1, "a2"], [3, "d"], [4, "e"]]
     assert theirs.orphans(2**53) == 0
+
+
+@pytest.mark.parametrize("producer", [*EXPECTED, "none"])
+def test_paimon_follows_changes_of_expired_snapshots(
+    catalog: Catalog, paimon_java: PaimonJava, producer: str
+) -> None:
+    theirs = PaimonTable(paimon_java, catalog.warehouse, "db.t")
+    options = {"bucket": "1", "changelog-producer": producer, "changelog.num-retained.max": "20"}
+    options["snapshot.num-retained.max"] = "10"
+    theirs.create([("k", "INT"), ("v", "STRING")], primary_keys=["k"], options=options)
+    for rows in WRITES:
+        write(catalog.load_table("db.t"), rows)
+        if producer in ("lookup", "full-compaction"):
+            compact(catalog)
+    before = theirs.follow(1)
+    compact(catalog)
+    table = catalog.load_table("db.t")
+    count = len(table.snapshots())
+    assert expire_snapshots(table, retain_max=1, retain_min=1).snapshots == count - 1
+    assert theirs.orphans(2**53) == 0
+    assert theirs.follow(1) == before
+    # -U and -D in level 0 stay what they are, where no changelog was produced.
+    assert sorted(before) == sorted(EXPECTED.get(producer, [*WRITES[0], *WRITES[1][1:], *WRITES[2]]))
+    # Each goes on with what the other has kept.
+    write(table, [["+I", 9, "z"]])
+    compact(catalog)
+    now = table.snapshot_files.latest_id() or 0
+    assert theirs.follow(1)[: len(before)] == before
+    assert theirs.expire_changelogs(now - 2) == 2
+    assert catalog.load_table("db.t").changelog_files.ids()[0] == 3
+    recent = {"older_than_millis": now_millis() - 1, "allow_recent": True}
+    # Paimon leaves what an older write added until the changes expire that removed it.
+    left = remove_orphan_files(table, **recent, dry_run=True).data_files
+    assert left == (2 if producer == "none" else 0)
+    found = theirs.follow(3)
+    call = procedures.ProcedureContext(catalog)
+    done = procedures.call(call, "expire_changelogs", "db.t", retain_max=1, retain_min=1)
+    assert done["deleted_changelogs_count"] == len(range(3, count))
+    assert theirs.orphans(2**53) == 0
+    assert theirs.follow(count) == found[-len(theirs.follow(count)) :]

@@ -225,6 +225,14 @@ class PaimonTable:
         """Expire all but the newest snapshots; return how many went."""
         return int(self._ask("expire", retain=retain))
 
+    def follow(self, start: int, options: Mapping[str, str] | None = None) -> Rows:
+        """What a stream reads from a snapshot on, expired or not; each row begins with its kind."""
+        return list(self._ask("follow", **{"from": start}, options=dict(options or {})))
+
+    def expire_changelogs(self, retain: int) -> int:
+        """Expire the changes of all but the newest commits; return how many went."""
+        return int(self._ask("expire_changelogs", retain=retain))
+
     def orphans(self, older_than: int) -> int:
         """Remove files older than a time in milliseconds that nothing refers to; return how many went."""
         return int(self._ask("orphans", older_than=older_than))

@@ -21,7 +21,12 @@ from lockgate.errors import (
     TableNotFoundError,
     nearest,
 )
-from lockgate.framework.store.history.reachable_files import NeededFiles, data_files_of, metadata_files_of
+from lockgate.framework.store.history.reachable_files import (
+    NeededFiles,
+    data_files_of,
+    files_of_changelog,
+    metadata_files_of,
+)
 from lockgate.framework.store.history.tags import Released
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.manifests.manifest import FileKind
@@ -193,6 +198,11 @@ def _files_of(table: TableHandle, name: str) -> tuple[dict[str, int], dict[str, 
                 entries = branch.manifests.live_files(snapshot)
             data |= data_files_of(branch, entries)
             metadata |= metadata_files_of(branch, snapshot)
+    for changelog in [*line, *branch.changelog_files.load_all()]:
+        with suppress(CorruptFileError):
+            recorded, manifests = files_of_changelog(branch, changelog)
+            data |= recorded
+            metadata |= manifests
     return data, metadata
 
 
@@ -239,10 +249,12 @@ def _copy_line(old: TableHandle, new: TableHandle) -> None:
             new.file_system.write_new(tag_path(new, tag.name), tag.to_bytes())
     for consumer, needed in old.consumer_files.load_all().items():
         new.consumer_files.record(consumer, needed)
-    ids = new.snapshot_files.ids()
-    if ids:
-        new.snapshot_files.hint_latest(ids[-1])
-        new.snapshot_files.hint_earliest(ids[0])
+    for changelog in old.changelog_files.load_all():
+        new.changelog_files.create(changelog)
+    for files in (new.snapshot_files, new.changelog_files):
+        if ids := files.ids():
+            files.hint_latest(ids[-1])
+            files.hint_earliest(ids[0])
 
 
 def fast_forward(table: TableHandle, name: str, *, dry_run: bool = False) -> int:

@@ -1,5 +1,8 @@
 """Expiry: old snapshots are removed, with the files that nothing newer needs.
 
+Where changes are to outlive snapshots (options `changelog.*`), a snapshot becomes a changelog before it goes,
+and the files stay that tell of its changes; see `expire_changelogs`.
+
 Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an
 expiry that is killed can be repeated and then finishes the work. Unlike there, the age of a snapshot counts
 from when the next one took its place: its readers began before that, however long it was the newest.
@@ -9,18 +12,24 @@ Both the writer's clock and the store's say when that was; the later counts, sin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lockgate.errors import InputError, SnapshotNotFoundError
-from lockgate.framework.options import table_options
+from lockgate.errors import SnapshotNotFoundError
+from lockgate.framework.options.changelog_options import NO_CHANGELOG
+from lockgate.framework.store.history.reachable_files import files_of_changelog
+from lockgate.framework.store.history.retention import (
+    Retention,
+    changes_outlive,
+    forget_idle_consumers,
+    snapshot_retention,
+)
 from lockgate.framework.store.manifests.index_manifest import IndexManifest, index_path, read_index_manifest
 from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
 from lockgate.framework.store.metadata.generations import generation_of, same_partitions
-from lockgate.framework.store.metadata.references import protected_snapshots
+from lockgate.framework.store.metadata.references import kept_changelogs, protected_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -59,80 +68,53 @@ def expire_snapshots(
     at once. What consumers still need stays. What is not given comes from the table's options. Raises
     InputError if the limits contradict each other and CorruptFileError if metadata cannot be read.
     """
-    end = _first_retained(table, retain_max, retain_min, older_than_millis, max_deletes, dry_run)
+    limits = snapshot_retention(table, retain_max, retain_min, older_than_millis, max_deletes)
+    end = _first_retained(table, limits, dry_run)
     ids = table.snapshot_files.ids()
     expired = [snapshot_id for snapshot_id in ids if end is not None and snapshot_id < end]
     if end is None or not expired:
         return ExpireResult(earliest_snapshot=ids[0] if ids else None)
-    removal = _Removal(table, table.snapshot(end))
+    going = []
     for snapshot_id in expired:
         with suppress(SnapshotNotFoundError):  # someone else expires too
-            removal.add(table.snapshot(snapshot_id))
+            going.append(table.snapshot(snapshot_id))
+    removal = _Removal(table, table.snapshot(end), going if changes_outlive(table) else [])
+    for snapshot in going:
+        removal.add(snapshot)
     removal.check()
     if not dry_run:
         removal.run(end)
     return removal.result(end)
 
 
-def _first_retained(
-    table: TableHandle,
-    retain_max: int | None,
-    retain_min: int | None,
-    older_than_millis: int | None,
-    max_deletes: int | None,
-    dry_run: bool,
-) -> int | None:
+def _first_retained(table: TableHandle, limits: Retention, dry_run: bool) -> int | None:
     """Return the id of the first snapshot to keep; None if there are none."""
-    options = table.options
-    most = options.get_option(table_options.SNAPSHOT_RETAIN_MAX) if retain_max is None else retain_max
-    # A default for the least must not contradict a wish for the most.
-    least = (
-        min(options.get_option(table_options.SNAPSHOT_RETAIN_MIN), most) if retain_min is None else retain_min
-    )
-    limit = options.get_option(table_options.SNAPSHOT_EXPIRE_LIMIT) if max_deletes is None else max_deletes
-    if least < 1 or most < least:
-        raise InputError(f"retain_min must be 1 or more and retain_max not below it, not {least} and {most}")
-    if limit < 0:
-        raise InputError(f"max_deletes cannot be {limit}")
-    if older_than_millis is None:
-        retained: timedelta = options.get_option(table_options.SNAPSHOT_TIME_RETAINED)
-        older_than_millis = table.snapshot_files.now_millis() - int(retained.total_seconds() * 1000)
     ids = table.snapshot_files.ids()
     if not ids:
         return None
     earliest, latest = ids[0], ids[-1]
-    end = min(latest - least + 1, earliest + limit, *_needed_by_consumers(table, dry_run))
-    must_go_before = max(latest - most + 1, earliest)
+    needed = forget_idle_consumers(table, dry_run=dry_run)
+    end = min(latest - limits.least + 1, earliest + limits.limit, *needed)
+    must_go_before = max(latest - limits.most + 1, earliest)
     stored = table.snapshot_files.modified_millis()
     for snapshot_id in range(must_go_before, end):
         with suppress(SnapshotNotFoundError):
             written = table.snapshot(snapshot_id + 1).time_millis
-            if max(written, stored.get(snapshot_id + 1, 0)) >= older_than_millis:
+            if max(written, stored.get(snapshot_id + 1, 0)) >= limits.older_than_millis:
                 return snapshot_id
     return max(end, earliest)
 
 
-def _needed_by_consumers(table: TableHandle, dry_run: bool) -> Iterable[int]:
-    """Return the snapshots that consumers need next; those idle for too long are forgotten."""
-    idle = table.options.get_option(table_options.CONSUMER_EXPIRATION)
-    forgotten = set()
-    if idle:
-        times = table.consumer_files.modified_millis()
-        now = table.snapshot_files.now_millis() if times else 0
-        oldest = now - int(idle.total_seconds() * 1000)
-        forgotten = {name for name, modified in times.items() if modified < oldest}
-    if not dry_run:
-        for name in forgotten:
-            table.consumer_files.delete(name)
-    return [needed for name, needed in table.consumer_files.load_all().items() if name not in forgotten]
-
-
 @dataclass
 class _Removal:
-    """Files that go with the expired snapshots, path → bytes; `retained` is the first snapshot that stays."""
+    """Files that go with the expired snapshots, path → bytes; `retained` is the first snapshot that stays.
+
+    `outlived` are those that become changelogs.
+    """
 
     table: TableHandle
     retained: Snapshot
+    outlived: Sequence[Snapshot]
     _snapshots: list[Snapshot] = field(default_factory=list)
     _data: dict[str, int] = field(default_factory=dict)
     _manifests: dict[str, int] = field(default_factory=dict)
@@ -148,8 +130,18 @@ class _Removal:
             name for index, line in indexes.items() for name in read_index_manifest(line, index).names
         }
         self._kept_statistics = {keeper.statistics for _, keeper in keepers}
+        self._keep_changelogs()
         # What the first retained snapshot deleted is needed by expired ones only.
         self._add_data(self.table.manifests.delta_entries(self.retained))
+
+    def _keep_changelogs(self) -> None:
+        writes = self.table.schema.changelog_producer == NO_CHANGELOG
+        outlived = {each.id for each in self.outlived}
+        kept = [files_of_changelog(self.table, each, with_writes=writes) for each in self.outlived]
+        kept += [files_of_changelog(line, each) for line, each in kept_changelogs(self.table, outlived)]
+        for data, metadata in kept:
+            self._kept_files |= {path.rpartition("/")[2] for path in data}
+            self._kept_manifests |= {path.rpartition("/")[2] for path in metadata}
 
     def _manifest_names(self, snapshot: Snapshot) -> dict[str, int]:
         """Return lists and manifests of a snapshot with their sizes; those that are gone are left out."""
@@ -227,7 +219,12 @@ class _Removal:
 
     def run(self, end: int) -> None:
         """Delete it all."""
-        files = self.table.file_system
+        files, changelogs = self.table.file_system, self.table.changelog_files
+        for snapshot in self.outlived:
+            changelogs.store(snapshot)
+        if self.outlived:
+            changelogs.hint_latest(self.outlived[-1].id)
+            changelogs.hint_earliest(changelogs.ids()[0])
         for paths in (self._data, self._manifests):
             for path in list(paths):
                 if not files.delete(path):

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockgate.errors import InputError, UnsupportedFormatError
+from lockgate.errors import InputError
 from lockgate.framework.io import FileInfo
 from lockgate.framework.store.history.reachable_files import NeededFiles
 from lockgate.framework.store.metadata.clock import store_now
@@ -58,14 +58,12 @@ def remove_orphan_files(
     `older_than_millis` (milliseconds since the epoch) may be an earlier time; a later one, which files that
     are being written may be older than, only with `allow_recent`, and none in the future. Looks at data
     files, manifests, index and statistics files, and at unfinished files of the store; not at branch folders
-    and unknown ones. Raises InputError for a time that is not safe, UnsupportedFormatError for tables that
-    keep change logs apart, and CorruptFileError, having deleted nothing, if metadata cannot be read.
+    and unknown ones. Raises InputError for a time that is not safe, and CorruptFileError, having deleted
+    nothing, if metadata cannot be read.
     """
     older_than = _checked(table, older_than_millis, allow_recent)
     if parallelism < 1:
         raise InputError(f"parallelism must be 1 or more, not {parallelism}")
-    if table.file_system.list(f"{table.location}/changelog"):
-        raise UnsupportedFormatError(f"{table.identifier} keeps change logs apart, which are not read here")
     # Listed before what is needed is known: a file that is committed in between is not an orphan.
     data, others = list(data_files_in(table)), list(other_files_in(table))
     needed = NeededFiles(table)
@@ -130,7 +128,7 @@ def other_files_in(table: TableHandle) -> Iterator[FileInfo]:
     """Return metadata that snapshots refer to, and unfinished files of the store next to the rest."""
     for name in ("manifest", "index", "statistics"):
         yield from _files(table, f"{table.location}/{name}")
-    for name in ("snapshot", "schema", "tag", "consumer"):
+    for name in ("snapshot", "changelog", "schema", "tag", "consumer"):
         for info in _files(table, f"{table.location}/{name}"):
             if _between(info.name, _TEMPORARY) is not None:
                 yield info

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CorruptFileError, SnapshotNotFoundError
 from lockgate.framework.store.manifests.index_manifest import read_index_manifest
-from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry
-from lockgate.framework.store.metadata.references import branch_lines, tagged_snapshots
+from lockgate.framework.store.manifests.manifest import FileKind, FileSource, ManifestEntry
+from lockgate.framework.store.metadata.references import branch_lines, kept_changelogs, tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -57,17 +57,57 @@ def metadata_files_of(table: TableHandle, snapshot: Snapshot) -> dict[str, int]:
     return found
 
 
+def files_of_changelog(
+    table: TableHandle, changelog: Snapshot, *, with_writes: bool = True, with_removals: bool = False
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the paths of data files and of metadata that a changelog needs without its snapshot.
+
+    Where a table produces no changelog, its writes are one: `with_writes` says whether they count. With
+    `with_removals` come the files that the snapshot replaced, which Paimon's expiry leaves until then. What
+    its snapshot alone needed may be gone. Source: Paimon's `ChangelogDeletion`.
+    """
+    recorded, metadata = _left_of_list(
+        table, changelog.changelog_manifest_list, changelog.changelog_manifest_list_size
+    )
+    if with_writes:
+        delta = (changelog.delta_manifest_list, changelog.delta_manifest_list_size)
+        written, manifests = _left_of_list(table, *delta)
+        recorded += [entry for entry in written if with_removals or _is_written(entry)]
+        metadata |= manifests
+    return data_files_of(table, recorded), metadata
+
+
+def _left_of_list(
+    table: TableHandle, name: str | None, size: int | None
+) -> tuple[list[ManifestEntry], dict[str, int]]:
+    """Return the entries of a manifest list and the paths of its files, so far as they are there.
+
+    An expiry that was killed may have deleted some; it deletes a list after what that names.
+    """
+    exists, path = table.file_system.exists, table.paths.manifest
+    if name is None or not exists(path(name)):
+        return [], {}
+    metas = [meta for meta in table.manifests.read_list(name, size) if exists(path(meta.file_name))]
+    found = {path(meta.file_name): meta.file_size for meta in metas}
+    entries = [entry for meta in metas for entry in table.manifests.read_manifest(meta)]
+    return entries, {**found, path(name): size or 0}
+
+
+def _is_written(entry: ManifestEntry) -> bool:
+    return entry.kind is FileKind.ADD and entry.file.file_source != FileSource.COMPACT
+
+
 def _has_changelog(table: TableHandle, snapshot: Snapshot) -> bool:
     name = snapshot.changelog_manifest_list
     return name is not None and table.file_system.exists(table.paths.manifest(name))
 
 
 class NeededFiles:
-    """The names of all files that a snapshot, a tag or a branch of a table needs, as of now.
+    """The names of all files that a snapshot, a tag, a branch or a changelog of a table needs, as of now.
 
-    Tags in `without` and branches in `without_branches` count as deleted, as do snapshots after
-    `rolled_back_to`, which itself counts. Raises CorruptFileError if anything that exists cannot be read:
-    then nobody may decide what is not needed.
+    Tags in `without`, branches in `without_branches` and changelogs in `without_changelogs` count as deleted,
+    as do snapshots after `rolled_back_to`, which itself counts. Raises CorruptFileError if anything that
+    exists cannot be read: then nobody may decide what is not needed.
     """
 
     def __init__(
@@ -76,6 +116,7 @@ class NeededFiles:
         *,
         without: Collection[str] = (),
         without_branches: Collection[str] = (),
+        without_changelogs: Collection[int] = (),
         rolled_back_to: Snapshot | None = None,
     ) -> None:
         self._table = table
@@ -90,6 +131,9 @@ class NeededFiles:
         self._add_line(table, main, main=rolled_back_to is None)
         for branch, line in [*lines, *branch_lines(table, without_branches)]:
             self._add_line(branch, line, main=False)
+        for branch, changelog in kept_changelogs(table, without_changelogs, without_branches):
+            for paths in files_of_changelog(branch, changelog):
+                self._names.update(path.rpartition("/")[2] for path in paths)
 
     def __contains__(self, name: str) -> bool:
         return name in self._names

@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING
 
 from lockgate.errors import CommitConflictError, CorruptFileError, SnapshotNotFoundError
 from lockgate.framework.store.commit.streams import progress_after, with_progress
-from lockgate.framework.store.history.reachable_files import NeededFiles, data_files_of, metadata_files_of
+from lockgate.framework.store.history.reachable_files import (
+    NeededFiles,
+    data_files_of,
+    files_of_changelog,
+    metadata_files_of,
+)
 from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.references import held_snapshot, tagged_snapshots
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
@@ -90,6 +95,7 @@ class _Rollback:
     _removed: list[Snapshot] = field(default_factory=list)
     _tags: dict[str, Snapshot] = field(default_factory=dict)
     _consumers: list[str] = field(default_factory=list)
+    _changelogs: list[Snapshot] = field(default_factory=list)
     _data: dict[str, int] = field(default_factory=dict)
     _metadata: dict[str, int] = field(default_factory=dict)
 
@@ -103,9 +109,18 @@ class _Rollback:
         self._tags = self._tags_beyond()
         consumers = self.table.consumer_files.load_all().items()
         self._consumers = sorted(name for name, needed in consumers if needed > self.target.id + 1)
+        # That of the target becomes a snapshot again.
+        self._changelogs = [
+            each for each in self.table.changelog_files.load_all() if each.id >= self.target.id
+        ]
         self._collect()
         # Read before anything changes: where this fails, nobody may decide what is not needed.
-        needed = NeededFiles(self.table, without=list(self._tags), rolled_back_to=self.target)
+        needed = NeededFiles(
+            self.table,
+            without=list(self._tags),
+            without_changelogs=[each.id for each in self._changelogs],
+            rolled_back_to=self.target,
+        )
         self._keep(needed)
         self.table.check_deletable([*self._data, *self._metadata])
 
@@ -129,6 +144,11 @@ class _Rollback:
                 self._data |= data_files_of(
                     self.table, (entry for meta in recorded for entry in manifests.read_manifest(meta))
                 )
+        for changelog in self._changelogs:
+            with suppress(CorruptFileError):
+                data, metadata = files_of_changelog(self.table, changelog)
+                self._data |= data
+                self._metadata |= metadata
         for snapshot in self._tags.values():
             if snapshot not in self._removed:
                 with suppress(CorruptFileError):
@@ -149,6 +169,7 @@ class _Rollback:
         self._delete_tags(self._tags)
         for snapshot in reversed(self._removed):
             files.delete(snapshot.id)
+        self._delete_changelogs()
         if not files.exists(self.target.id):
             files.create(self.target)
             files.hint_earliest(files.ids()[0])
@@ -166,6 +187,16 @@ class _Rollback:
     def _delete_tags(self, names: Iterable[str]) -> None:
         for name in names:
             self.table.file_system.delete(tag_path(self.table, name))
+
+    def _delete_changelogs(self) -> None:
+        changelogs = self.table.changelog_files
+        for changelog in reversed(self._changelogs):
+            changelogs.delete(changelog.id)
+        left = changelogs.ids() if self._changelogs else []
+        if left:
+            changelogs.hint_latest(left[-1])
+        elif self._changelogs:
+            changelogs.delete_hints()
 
     def _raise_fence(self) -> Snapshot:
         """Put the target's content on top of all snapshots; from here on nothing lands on the old state."""

@@ -16,7 +16,7 @@ from lockgate.framework.store.metadata.generations import current_schema
 from lockgate.framework.store.metadata.paths import line_folder
 from lockgate.framework.store.metadata.schema_files import SchemaFiles
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.framework.store.metadata.snapshot_files import SnapshotFiles
+from lockgate.framework.store.metadata.snapshot_files import CHANGELOG, SnapshotFiles
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -53,12 +53,7 @@ def branch_lines(
     branch, the table's main line is another one. Branches in `without` count as deleted.
     """
     lines = []
-    infos = table.file_system.list(f"{table.location}/branch")
-    names = [info.name.removeprefix("branch-") for info in infos if info.name.startswith("branch-")]
-    for name in (None, *(name for name in names if name not in without)):
-        folder = table.location if name is None else line_folder(table.location, name)
-        if folder.rstrip("/") == table.line_location.rstrip("/"):
-            continue
+    for name, folder in _other_lines(table, without):
         line = sorted(
             _snapshots_in(table, f"{folder}/snapshot", "snapshot-").values(), key=lambda each: each.id
         )
@@ -66,6 +61,30 @@ def branch_lines(
         found = [each for each in (line, *([snapshot] for snapshot in tagged)) if each]
         lines += [(line_of(table, name), each) for each in found]
     return lines
+
+
+def kept_changelogs(
+    table: TableHandle, without: Collection[int] = (), without_branches: Collection[str] = ()
+) -> list[tuple[TableHandle, Snapshot]]:
+    """Return the changelogs that outlive their snapshots, each with its table or branch.
+
+    Those of the table itself whose numbers are in `without` are left out, as are those of some branches.
+    """
+    found = [(table, each) for each in table.changelog_files.load_all() if each.id not in without]
+    for name, folder in _other_lines(table, without_branches):
+        kept = _snapshots_in(table, f"{folder}/{CHANGELOG}", f"{CHANGELOG}-")
+        found += [(line_of(table, name), each) for each in kept.values()]
+    return found
+
+
+def _other_lines(table: TableHandle, without: Collection[str]) -> list[tuple[str | None, str]]:
+    """Return the names and folders of the branches, and of the main line (None), but of this line itself."""
+    infos = table.file_system.list(f"{table.location}/branch")
+    names = [info.name.removeprefix("branch-") for info in infos if info.name.startswith("branch-")]
+    lines: list[tuple[str | None, str]] = [(None, table.location)]
+    lines += [(name, line_folder(table.location, name)) for name in names if name not in without]
+    own = table.line_location.rstrip("/")
+    return [(name, folder) for name, folder in lines if folder.rstrip("/") != own]
 
 
 def line_of(table: TableHandle, name: str | None) -> TableHandle:

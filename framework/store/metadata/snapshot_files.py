@@ -1,4 +1,8 @@
-"""The snapshot files of a table and the hints about the first and the last of them."""
+"""The snapshot files of a table and the hints about the first and the last of them.
+
+Changelogs that outlive their snapshots are files of the same content in a folder of their own.
+Source: Paimon's `SnapshotManager` and `ChangelogManager`.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,29 @@ from contextlib import suppress
 from lockgate.errors import SnapshotNotFoundError
 from lockgate.framework.io import FileSystem
 from lockgate.framework.store.metadata.clock import store_now
-from lockgate.framework.store.metadata.paths import snapshot_folder
 from lockgate.framework.store.metadata.snapshot import FIRST_SNAPSHOT_ID, Snapshot
 
-_NAME = re.compile(r"snapshot-(\d+)")
+SNAPSHOT, CHANGELOG = "snapshot", "changelog"
 LATEST = "LATEST"
 EARLIEST = "EARLIEST"
 
 
 class SnapshotFiles:
-    """Reads and creates the snapshots of the table at `location`.
+    """Reads and creates the snapshots of the table at `location`, or the changelogs that outlive theirs.
 
     Hints save a listing where they are right. They may be behind, ahead or unreadable, because writing them
     is not part of a commit, so each is checked before it is believed.
     """
 
-    def __init__(self, file_system: FileSystem, location: str) -> None:
+    def __init__(self, file_system: FileSystem, location: str, kind: str = SNAPSHOT) -> None:
         self._file_system = file_system
-        self._folder = snapshot_folder(location)
+        self._kind = kind
+        self._folder = f"{location.rstrip('/')}/{kind}"
+        self._name = re.compile(rf"{kind}-(\d+)")
 
     def path(self, snapshot_id: int) -> str:
         """Return the path of a snapshot file."""
-        return f"{self._folder}/snapshot-{snapshot_id}"
+        return f"{self._folder}/{self._kind}-{snapshot_id}"
 
     def exists(self, snapshot_id: int) -> bool:
         """Say whether a snapshot exists."""
@@ -37,13 +42,13 @@ class SnapshotFiles:
 
     def ids(self) -> list[int]:
         """Return the ids of all snapshots in order."""
-        names = (_NAME.fullmatch(info.name) for info in self._file_system.list(self._folder))
+        names = (self._name.fullmatch(info.name) for info in self._file_system.list(self._folder))
         return sorted(int(match[1]) for match in names if match)
 
     def modified_millis(self) -> dict[int, int]:
         """Return when each snapshot was stored, by the store's clock, in milliseconds since the epoch."""
         infos = self._file_system.list(self._folder)
-        found = ((_NAME.fullmatch(info.name), info.modified_millis) for info in infos)
+        found = ((self._name.fullmatch(info.name), info.modified_millis) for info in infos)
         return {int(match[1]): millis for match, millis in found if match}
 
     def now_millis(self) -> int:
@@ -76,7 +81,7 @@ class SnapshotFiles:
         try:
             data = self._file_system.read_bytes(path)
         except FileNotFoundError:
-            raise SnapshotNotFoundError(f"there is no snapshot {snapshot_id}{self._range()}") from None
+            raise SnapshotNotFoundError(f"there is no {self._kind} {snapshot_id}{self._range()}") from None
         return Snapshot.from_bytes(data, path)
 
     def _range(self) -> str:
@@ -99,6 +104,10 @@ class SnapshotFiles:
             return False
         return True
 
+    def store(self, snapshot: Snapshot) -> None:
+        """Make a snapshot visible, in the place of one that has its id."""
+        self._file_system.write_atomic(self.path(snapshot.id), snapshot.to_bytes())
+
     def delete(self, snapshot_id: int) -> bool:
         """Delete a snapshot file; False if it did not exist."""
         return self._file_system.delete(self.path(snapshot_id))
@@ -112,6 +121,11 @@ class SnapshotFiles:
     def hint_earliest(self, snapshot_id: int) -> None:
         """Note the oldest snapshot; a failure does not matter."""
         self._write_hint(EARLIEST, snapshot_id)
+
+    def delete_hints(self) -> None:
+        """Forget both hints, where nothing is left that they could name."""
+        for name in (LATEST, EARLIEST):
+            self._file_system.delete(f"{self._folder}/{name}")
 
     def _write_hint(self, name: str, snapshot_id: int) -> None:
         with suppress(OSError):

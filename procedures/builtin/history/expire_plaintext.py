@@ -11,6 +11,7 @@ from lockgate.framework.store import Table
 from lockgate.framework.store.exposure_text import reasons
 from lockgate.framework.store.exposures import Exposure, exposures
 from lockgate.framework.store.history.expire import ExpireResult, expire_snapshots
+from lockgate.framework.store.history.expire_changelogs import expire_changelogs
 from lockgate.framework.store.history.orphans import OrphanResult, remove_orphan_files
 from lockgate.framework.store.schema.schema import now_millis
 from lockgate.framework.store.schema.unsupported_features import check_writable
@@ -151,6 +152,14 @@ class _Expiry:
             self.table,
             retain_min=kept,
             retain_max=kept if older_than is None else latest,
+            older_than_millis=None if older_than is None else micros_of(older_than) // 1000,
+            max_deletes=latest,
+        )
+        # Snapshots that went may live on as changelogs, which hold the same values.
+        expire_changelogs(
+            self.table,
+            retain_min=1,
+            retain_max=1 if older_than is None else latest,
             older_than_millis=None if older_than is None else micros_of(older_than) // 1000,
             max_deletes=latest,
         )

@@ -105,6 +105,10 @@ public final class Referee {
         return null;
       case "expire":
         return Upkeep.expire((FileStoreTable) table, ask.get("retain").intValue());
+      case "follow":
+        return Changes.follow((FileStoreTable) table, ask.get("from").longValue());
+      case "expire_changelogs":
+        return Changes.expire((FileStoreTable) table, ask.get("retain").intValue());
       case "orphans":
         return Upkeep.orphans((FileStoreTable) table, ask.get("older_than").longValue());
       case "refer":

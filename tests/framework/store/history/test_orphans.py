@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockgate.errors import CorruptFileError, InputError, UnsupportedFormatError
+from lockgate.errors import CorruptFileError, InputError
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.store import Table
 from lockgate.framework.store.ddl import validation
@@ -330,13 +330,6 @@ def test_a_missing_manifest_stops_it(make_table: MakeTable) -> None:
     with pytest.raises(CorruptFileError, match="missing"):
         remove_orphan_files(table)
     assert "bucket-0/data-lost.orc" in files(table)
-
-
-@pytest.mark.usefixtures("days_later")
-def test_change_logs_are_refused(table: Table) -> None:
-    orphan(table, "changelog/changelog-1")
-    with pytest.raises(UnsupportedFormatError, match="change logs"):
-        remove_orphan_files(table)
 
 
 @pytest.mark.usefixtures("days_later")
