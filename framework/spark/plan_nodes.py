@@ -152,6 +152,10 @@ _FENCED = (
 )
 
 
+# The JVM itself checks who may name a user; it takes the other from the application alone.
+CHECKED_ELSEWHERE = frozenset({"spark.lockgate.user", "spark.lockgate.acts-for-others"})
+
+
 def is_fenced(setting: str) -> bool:
     """Say whether a session may not set a conf by a statement."""
     return setting.strip().lower().startswith(_FENCED)

@@ -63,11 +63,18 @@ def connect(
     attach(spark)
     dispatcher().scopes.grant(confs.get(f"spark.sql.catalog.{catalog}.keys"), name_of(spark))
     for key, value in confs.items():
-        spark.conf.set(key, value)
+        _set(spark, key, value)
     options = _options_of(confs, catalog)
     lake = Lake(spark, catalog, dispatcher().catalogs.open(catalog, options, lambda: hadoop_confs(spark)))
     _check_catalog(lake)
     return lake
+
+
+def _set(spark: SparkSession, key: str, value: str) -> None:
+    """Set a conf of a session as its application does, which those who decide about access let pass."""
+    jvm: Any = spark.sparkContext._jvm
+    jvm.io.lockgate.spark.governance.ChangedSettings.ofApplication(spark._jsparkSession, key, value)
+    spark.conf.set(key, value)
 
 
 def _check_session(

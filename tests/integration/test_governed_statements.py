@@ -11,6 +11,8 @@ from governed_world import SEEN, World, governed, limit, make_people
 from pyspark.errors import AnalysisException
 from ranger_world import allow, mask, row_filter
 
+from lockgate import connect
+
 if TYPE_CHECKING:
     from lockgate import Lake
 
@@ -75,6 +77,50 @@ def test_statements_are_refused_by_name(
     with pytest.raises(AnalysisException) as refused:
         limited.sql(statement.format(t=people, dir=foreign))
     assert what in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "spark.sql.optimizer.excludedRules",
+        "spark.sql.catalog.mine",
+        "spark.lockgate.governed",
+        "spark.sql.redaction.string.regex",
+        "spark.hadoop.fs.s3a.access.key",
+    ],
+)
+def test_settings_are_fenced_without_a_statement(limited: World, people: str, setting: str) -> None:
+    """`spark.conf.set`, which clients of Spark Connect have too."""
+    session = limited.session("ann")
+    assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+    session.conf.set(setting, "secret-value")
+    for statement in (f"SELECT id, ssn FROM {people}", "SHOW CATALOGS"):
+        with pytest.raises(AnalysisException, match=f"has changed {setting}") as refused:
+            limited.sql(statement)
+        assert "secret-value" not in str(refused.value)
+    session.conf.unset(setting)
+    assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+
+
+def test_settings_of_the_application_may_not_be_unset(limited: World, lake: Lake, people: str) -> None:
+    session = limited.session("ann")
+    session.conf.unset("spark.sql.catalog.lake.warehouse")
+    with pytest.raises(AnalysisException, match=r"has changed spark\.sql\.catalog\.lake\.warehouse"):
+        limited.sql("SELECT 1")
+    session.conf.set("spark.sql.catalog.lake.warehouse", lake.catalog.warehouse)
+    session.conf.set("spark.sql.shuffle.partitions", "3")
+    assert limited.sql(f"SELECT id, ssn FROM {people}") == SEEN
+
+
+def test_a_catalog_that_the_application_connects_is_no_clients(
+    limited: World, lake: Lake, people: str, tmp_path: Path
+) -> None:
+    session = limited.session("root")
+    connect(tmp_path / "annex", spark=session, catalog="annex")
+    assert len(limited.sql(f"SELECT id FROM {people}", "root")) == 4
+    session.conf.set("spark.sql.catalog.annex.warehouse", str(tmp_path / "elsewhere"))
+    with pytest.raises(AnalysisException, match=r"has changed spark\.sql\.catalog\.annex\.warehouse"):
+        limited.sql("SELECT 1", "root")
 
 
 def test_statements_of_a_session_are_free(limited: World, people: str) -> None:

@@ -26,7 +26,7 @@ from lockgate.framework.spark.operations.messages.governance import (
     RelationJson,
     UsedColumns,
 )
-from lockgate.framework.spark.operations.statements import check_nodes
+from lockgate.framework.spark.operations.statements import check_nodes, check_settings
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -37,6 +37,7 @@ _WORD = re.compile(r"\w+")
 def decide(context: Context, request: DecideRequest) -> DecideAnswer:
     """Say of each relation what the one who asks sees of it; AccessDeniedError for what may not be done."""
     return {
+        "free_settings": check_settings(context, request["settings"]),
         "free": check_nodes(context, request["nodes"]),
         "relations": [_answer(context, each) for each in request["relations"]],
     }

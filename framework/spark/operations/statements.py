@@ -11,7 +11,14 @@ from lockgate.framework.plugins import authorize, plugins
 from lockgate.framework.spark.foreign_relations import SESSION_CATALOG
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.governance import NodeJson
-from lockgate.framework.spark.plan_nodes import ACTIONS, FREE, RELATIONS, SETTINGS, is_fenced
+from lockgate.framework.spark.plan_nodes import (
+    ACTIONS,
+    CHECKED_ELSEWHERE,
+    FREE,
+    RELATIONS,
+    SETTINGS,
+    is_fenced,
+)
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -35,6 +42,24 @@ def check_nodes(context: Context, nodes: Iterable[NodeJson]) -> list[str]:
         apply_for = tuple(dict.fromkeys(text for error in refused for text in error.apply_for))
         raise AccessDeniedError("; ".join(dict.fromkeys(map(str, refused))), apply_for)
     return sorted({node["node"] for node in nodes} & FREE)
+
+
+def check_settings(context: Context, changed: Iterable[str]) -> list[str]:
+    """Return which of the settings that a session has changed are free to everybody.
+
+    Raises AccessDeniedError where one is not: it is to be as it was when the application started.
+    """
+    if not plugins().decides_access():
+        return []
+    names = sorted(changed)
+    fenced = [name for name in names if is_fenced(name) and name not in CHECKED_ELSEWHERE]
+    if fenced:
+        raise AccessDeniedError(
+            f"the session of user {context.principal.user!r} has changed {', '.join(fenced)}, which only the "
+            "server sets: unset it, or use another session",
+            tuple(f"the setting {name} in the server's configuration" for name in fenced),
+        )
+    return names
 
 
 def _refusals(context: Context, node: NodeJson) -> Iterator[AccessDeniedError]:

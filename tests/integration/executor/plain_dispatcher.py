@@ -101,7 +101,7 @@ class PlainDispatcher:
             "filter": None,
             "grant": None,
         }
-        return {"free": [], "relations": [open_to_all for _ in request["relations"]]}
+        return {"free": [], "free_settings": [], "relations": [open_to_all for _ in request["relations"]]}
 
     def scan_filters(self, request: dict[str, Any]) -> Any:
         every = list(range(len(request["filters"])))

@@ -72,10 +72,14 @@ class NodeJson(TypedDict):
 
 
 class DecideRequest(TypedDict):
-    """The relations that a statement reads, and the nodes of its plan that are not known to be free."""
+    """The relations that a statement reads, and the nodes of its plan that are not known to be free.
+
+    `settings` are those that its session has changed since the application started, without values.
+    """
 
     relations: list[RelationJson]
     nodes: list[NodeJson]
+    settings: list[str]
 
 
 class RelationAnswer(TypedDict):
@@ -95,9 +99,10 @@ class RelationAnswer(TypedDict):
 
 
 class DecideAnswer(TypedDict):
-    """The answers, in the order of the relations; `free` nodes need not be asked about again."""
+    """The answers, in the order of the relations; `free` nodes and settings need not be asked about again."""
 
     free: list[str]
+    free_settings: list[str]
     relations: list[RelationAnswer]
 
 

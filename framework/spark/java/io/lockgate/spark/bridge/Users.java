@@ -25,12 +25,18 @@ public final class Users {
 
   /**
    * The user whom the active session acts for, else the one whose client made it by Spark Connect,
-   * else Spark's own answer to {@code current_user()}.
+   * else Spark's own answer to {@code current_user()}. A client of Spark Connect sets what it likes
+   * in its session, so that it may name nobody else.
    */
   public static String current() {
     Option<SparkSession> active = SparkSession.getActiveSession();
     String acting = active.isEmpty() ? null : acting(active.get());
-    String named = acting != null || active.isEmpty() ? acting : ConnectUsers.of(active.get());
+    String client = active.isEmpty() ? null : ConnectUsers.of(active.get());
+    if (acting != null && client != null && !acting.equals(client)) {
+      throw Bridge.failure(
+          USER + " names another user than the one whose client made this session: unset it");
+    }
+    String named = acting == null ? client : acting;
     return named == null ? CurrentUserContext.getCurrentUser() : named;
   }
 

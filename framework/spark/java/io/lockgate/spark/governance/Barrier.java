@@ -1,13 +1,16 @@
 package io.lockgate.spark.governance;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import scala.Function1;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.BoxedUnit;
 
 /**
  * The part of a relation that a user sees: below it are row filter and masks, above it what the
@@ -87,6 +90,35 @@ public final class Barrier extends LogicalPlan {
   @Override
   public LogicalPlan withNewChildrenInternal(IndexedSeq<LogicalPlan> children) {
     return new Barrier(children.apply(0), guarded);
+  }
+
+  /**
+   * Appends this node alone, wherever Spark prints a plan: what is below holds conditions of a
+   * policy.
+   */
+  @Override
+  public void generateTreeString(
+      int depth,
+      ArrayList<Object> lastChildren,
+      Function1<String, BoxedUnit> append,
+      boolean verbose,
+      String prefix,
+      boolean addSuffix,
+      int maxFields,
+      boolean printNodeId,
+      boolean printOutputColumns,
+      int indent) {
+    append.apply("   ".repeat(indent));
+    for (int i = 0; i < depth; i++) {
+      boolean isLast = (Boolean) lastChildren.get(i);
+      append.apply(i < depth - 1 ? (isLast ? "   " : ":  ") : isLast ? "+- " : ":- ");
+    }
+    append.apply(prefix + simpleString(maxFields) + "\n");
+  }
+
+  @Override
+  public String simpleString(int maxFields) {
+    return "Barrier " + guarded;
   }
 
   @Override

@@ -31,6 +31,9 @@ public final class Govern extends Rule<LogicalPlan> {
   /** The nodes that mean the same to everybody, as Python said. */
   private static final Set<String> FREE = ConcurrentHashMap.newKeySet();
 
+  /** The settings that a session may change, as Python said. */
+  private static final Set<String> FREE_SETTINGS = ConcurrentHashMap.newKeySet();
+
   private final SparkSession session;
 
   /** For one session. */
@@ -44,7 +47,7 @@ public final class Govern extends Rule<LogicalPlan> {
       return plan;
     }
     String user = Users.current();
-    Question question = new Question(user);
+    Question question = new Question(user, changedSettings());
     new PlanWalk(question::note).over(plan);
     if (question.isEmpty()) {
       return plan;
@@ -52,6 +55,13 @@ public final class Govern extends Rule<LogicalPlan> {
     Map<LogicalPlan, JsonNode> decided = question.ask();
     Guard guard = new Guard(session, user);
     return new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
+  }
+
+  /** What this session has changed, but for what Python said is free to everybody. */
+  private List<String> changedSettings() {
+    List<String> changed = ChangedSettings.of(session);
+    changed.removeAll(FREE_SETTINGS);
+    return changed;
   }
 
   /** Before there is a Python, the server's own configuration says it: no user's SET can. */
@@ -62,16 +72,19 @@ public final class Govern extends Rule<LogicalPlan> {
   }
 
   /**
-   * One question about all relations of a statement, and about nodes that are not known as free.
+   * One question about all relations of a statement, and about nodes and settings that are not
+   * known as free.
    */
   private static final class Question {
     private final String user;
     private final Map<LogicalPlan, ObjectNode> described = new IdentityHashMap<>();
     private final List<LogicalPlan> order = new ArrayList<>();
     private final ArrayNode nodes = Bridge.JSON.createArrayNode();
+    private final List<String> settings;
 
-    Question(String user) {
+    Question(String user, List<String> settings) {
       this.user = user;
+      this.settings = settings;
     }
 
     /** Notes what there is to ask about; null for a plan whose parts are looked at. */
@@ -89,7 +102,7 @@ public final class Govern extends Rule<LogicalPlan> {
     }
 
     boolean isEmpty() {
-      return order.isEmpty() && nodes.isEmpty();
+      return order.isEmpty() && nodes.isEmpty() && settings.isEmpty();
     }
 
     Map<LogicalPlan, JsonNode> ask() {
@@ -97,8 +110,10 @@ public final class Govern extends Rule<LogicalPlan> {
       ArrayNode relations = request.putArray("relations");
       order.forEach(each -> relations.add(described.get(each)));
       request.set("nodes", nodes);
+      settings.forEach(request.putArray("settings")::add);
       JsonNode answer = Bridge.ask("governance.decide", request);
       answer.get("free").forEach(name -> FREE.add(name.asText()));
+      answer.get("free_settings").forEach(name -> FREE_SETTINGS.add(name.asText()));
       Map<LogicalPlan, JsonNode> decided = new IdentityHashMap<>();
       for (int i = 0; i < order.size(); i++) {
         decided.put(order.get(i), answer.get("relations").get(i));

@@ -35,9 +35,15 @@ public final class LastCheck extends SparkStrategy {
     if (plan instanceof ReturnAnswer || plan instanceof Barrier) {
       check(plan);
     }
-    List<SparkPlan> planned =
-        plan instanceof Barrier barrier ? List.of(planLater(barrier.child())) : List.of();
+    List<SparkPlan> planned = plan instanceof Barrier barrier ? List.of(rows(barrier)) : List.of();
     return CollectionConverters.asScala(planned).toSeq();
+  }
+
+  /** A stream counts its rows by the scans in its plan, so that these stay in it. */
+  private SparkPlan rows(Barrier barrier) {
+    return barrier.isStreaming()
+        ? planLater(barrier.child())
+        : new GovernedRowsExec(barrier.output(), barrier);
   }
 
   /** Ends a statement that uses what is denied. */

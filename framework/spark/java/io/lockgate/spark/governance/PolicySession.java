@@ -38,7 +38,7 @@ final class PolicySession {
   }
 
   Expression parsed(String text) throws Exception {
-    return session.sessionState().sqlParser().parseExpression(text);
+    return Origins.without(session.sessionState().sqlParser().parseExpression(text));
   }
 
   /** The plan, resolved; what is wrong with a policy is not for its user to read. */

@@ -1,0 +1,61 @@
+package io.lockgate.spark.governance;
+
+import io.lockgate.spark.bridge.Bridge;
+import java.io.Serializable;
+import java.util.function.Supplier;
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.InternalRow;
+import scala.collection.AbstractIterator;
+import scala.collection.Iterator;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * Rows of a governed relation whose policy may fail: what Spark says of that quotes the policy and
+ * a value of a row that may be hidden, so that only the kind of failure is told.
+ */
+final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iterator<InternalRow>>
+    implements Serializable {
+  private static final long serialVersionUID = 1L;
+  private static final String OF_FILES = "FAILED_READ_FILE";
+
+  @Override
+  public Iterator<InternalRow> apply(Iterator<InternalRow> rows) {
+    return new AbstractIterator<>() {
+      @Override
+      public boolean hasNext() {
+        return hiding(rows::hasNext);
+      }
+
+      @Override
+      public InternalRow next() {
+        return hiding(rows::next);
+      }
+    };
+  }
+
+  static <T> T hiding(Supplier<T> work) {
+    try {
+      return work.get();
+    } catch (RuntimeException e) {
+      throw hidden(e);
+    }
+  }
+
+  /**
+   * What may be told of a failure. Those of reading, and refusals of ours, name no value of a row.
+   */
+  private static RuntimeException hidden(RuntimeException found) {
+    Throwable thrown = found;
+    boolean isOfExpression =
+        thrown instanceof SparkThrowable
+            && !(thrown instanceof AnalysisException)
+            && !String.valueOf(((SparkThrowable) thrown).getCondition()).startsWith(OF_FILES);
+    return isOfExpression
+        ? Bridge.failure(
+            "A row filter or a mask of a policy fails with "
+                + ((SparkThrowable) thrown).getCondition()
+                + " on a row of its table: tell those who make the policies")
+        : found;
+  }
+}
