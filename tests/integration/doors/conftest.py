@@ -46,13 +46,11 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def start(
-    tmp_path_factory: pytest.TempPathFactory, plugin: Path
-) -> Iterator[Callable[[str, Mapping[str, str]], Server]]:
-    """Starts a server's class; `{port}` in its confs stands for its port."""
+def start(tmp_path_factory: pytest.TempPathFactory, plugin: Path) -> Iterator[Callable[..., Server]]:
+    """Starts a server's class; `{port}` in its confs stands for its port. `free`: nobody decides there."""
     begun: list[subprocess.Popen[bytes]] = []
 
-    def started(name: str, more: Mapping[str, str]) -> Server:
+    def started(name: str, more: Mapping[str, str], *, free: bool = False) -> Server:
         folder = tmp_path_factory.mktemp("server")
         port = free_port()
         filled = {key: value.format(port=port) for key, value in more.items()}
@@ -66,7 +64,7 @@ def start(
                     name,
                     "spark-internal",
                 ],
-                env=environment(PYTHONPATH=str(plugin)),
+                env=environment(PYTHONPATH="" if free else str(plugin)),
                 cwd=folder,
                 stdout=file,
                 stderr=file,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -28,12 +28,18 @@ SESSIONS = """
 """
 
 
+CONFS = {"spark.connect.grpc.binding.port": "{port}", "spark.connect.grpc.binding.address": "127.0.0.1"}
+
+
 @pytest.fixture(scope="module")
-def server(start: Callable[[str, Mapping[str, str]], Server]) -> Server:
-    return start(
-        CLASS,
-        {"spark.connect.grpc.binding.port": "{port}", "spark.connect.grpc.binding.address": "127.0.0.1"},
-    )
+def server(start: Callable[..., Server]) -> Server:
+    return start(CLASS, CONFS)
+
+
+@pytest.fixture
+def free_server(start: Callable[..., Server]) -> Server:
+    """A server in which nobody decides about access, so that sessions may mount catalogs."""
+    return start(CLASS, CONFS, free=True)
 
 
 def test_two_users(server: Server) -> None:
@@ -118,7 +124,34 @@ def test_a_write_in_flight_fails_plainly(server: Server) -> None:
     assert printed[1:] == ["2", "3"]
 
 
-def test_keys_and_catalogs_of_one_session_open_nothing_in_another(server: Server, tmp_path: Path) -> None:
+def test_settings_that_a_client_changes_end_its_session(server: Server) -> None:
+    printed = client(
+        SESSIONS
+        + """
+    def tried(key, value):
+        alice = session("alice")
+        alice.conf.set(key, value)
+        try:
+            return alice.sql("SHOW CATALOGS").count()
+        except Exception as error:
+            return str(error).splitlines()[0]
+
+    print(tried("spark.sql.shuffle.partitions", "2"))
+    print(tried("spark.sql.catalog.mine", "io.lockgate.spark.LockgateCatalog"))
+    print(tried("spark.sql.optimizer.excludedRules", "x"))
+    print(tried("spark.lockgate.user", "root"))
+    """,
+        server.port,
+    ).splitlines()
+    assert printed[0].isdigit()
+    assert "'alice' has changed spark.sql.catalog.mine" in printed[1]
+    assert "has changed spark.sql.optimizer.excludedRules" in printed[2]
+    assert "spark.lockgate.user" in printed[3]
+
+
+def test_keys_and_catalogs_of_one_session_open_nothing_in_another(
+    free_server: Server, tmp_path: Path
+) -> None:
     """Neither by a catalog's name, nor by a handle, nor by Spark's own ORC source."""
     create_key_file(str(tmp_path / "keys.json"), ["pii"])
     printed = client(
@@ -164,7 +197,7 @@ def test_keys_and_catalogs_of_one_session_open_nothing_in_another(server: Server
         raw = bob.read.option("orc.key.provider", f"lockgate:{handle}")
         tried(f"lockgate:{handle}:", lambda: raw.orc(f"{folder}/vault/db.db/people/bucket-0"))
     """,
-        server.port,
+        free_server.port,
     ).splitlines()
     found = {line.partition(": ")[0]: line.partition(": ")[2] for line in printed}
     assert found["alice"] == "[(1, 'top secret')]"
