@@ -57,7 +57,7 @@ public final class Govern extends Rule<LogicalPlan> {
     return new PlanWalk(each -> guarded(each, user, question, decided, guard)).over(plan);
   }
 
-  /** What this session has changed, but for what Python said is free to everybody. */
+  /** Names the settings that this session has changed, but for those that Python said are free. */
   private List<String> changedSettings() {
     List<String> changed = ChangedSettings.of(session);
     changed.removeAll(FREE_SETTINGS);
