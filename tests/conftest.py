@@ -59,10 +59,10 @@ LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Note how many tests with clusters are left out, unless they are too slow or asked for by themselves."""
-    if items and "not cluster" in items[0].config.option.markexpr:
-        chosen = [each for each in items if each.get_closest_marker("cluster")]
-        count = len([each for each in chosen if not each.get_closest_marker("slow")])
+    """Note how many tests of clusters and long ones are left out, unless they are too slow or of other lanes."""
+    if items and "not cluster and not long" in items[0].config.option.markexpr:
+        names = [{mark.name for mark in each.iter_markers()} for each in items]
+        count = len([each for each in names if each & {"cluster", "long"} and not each & {"slow", "interop"}])
         items[0].config.stash[LEFT_OUT] = items[0].config.stash.get(LEFT_OUT, 0) + count
 
 
@@ -93,7 +93,7 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     left_out = terminalreporter.config.stash.get(LEFT_OUT, 0)
     if COUNTS is None:
         if left_out:
-            text = f"left out {left_out} tests with clusters or JVMs of their own: ./dev test --cluster"
+            text = f"left out {left_out} tests of clusters, and long ones: ./dev test --cluster --long"
             terminalreporter.write_line(text)
         return
     counts = {"passed": 0, "failed": 0, "skipped": 0}

@@ -59,7 +59,7 @@ def test_links_that_git_made_plain_files(tmp_path: Path) -> None:
 def test_the_script_can_be_run() -> None:
     assert os.access(ROOT / "dev", os.X_OK)
     run = (ROOT / ".ci" / "run").read_text()
-    for command in ("lint", "test --interop", "test --cluster", "test --durations"):
+    for command in ("lint", "test --interop", "test --cluster --long", "test --durations"):
         assert f"./dev {command}" in run
 
 
@@ -129,7 +129,7 @@ def lanes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
     (tmp_path / "conftest.py").write_text(conftest)
     (tmp_path / "tests" / "attack").mkdir(parents=True)
 
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    cluster\n    slow\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    cluster\n    long\n    slow\n")
 
     def run(spark: str, other: str, *arguments: str) -> tuple[int, str]:
         for name, text in (("integration", spark), ("unit", other)):
@@ -191,28 +191,31 @@ import pytest
 def test_cluster(number): pass
 @pytest.mark.cluster
 @pytest.mark.slow
+def test_slow(): pass
+@pytest.mark.long
 def test_long(): pass
 def test_small(): pass
 """
 
 
 @pytest.mark.parametrize("processes", [(), ("-n", "2")])
-def test_tests_with_clusters_are_left_out_and_counted(
+def test_tests_of_clusters_and_long_ones_are_left_out_and_counted(
     lanes: Callable[..., tuple[int, str]], processes: tuple[str, ...]
 ) -> None:
-    code, output = lanes(MARKED, lane(2), "-m", "not slow and not cluster", *processes)
+    code, output = lanes(MARKED, lane(2), "-m", "not slow and not cluster and not long", *processes)
     assert (code, output.splitlines()[-1]) == (0, "3 passed, 0 failed, 0 skipped")
-    assert "dev: left out 3 tests with clusters or JVMs of their own: ./dev test --cluster" in output
+    assert "dev: left out 4 tests of clusters, and long ones: ./dev test --cluster --long" in output
 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (set(), "not slow and not interop and not cluster"),
-        ({"--slow"}, "not interop and not cluster"),
-        ({"--cluster"}, "not slow and not interop and cluster"),
-        ({"--cluster", "--slow"}, "not interop and cluster"),
-        ({"--interop"}, "not slow and interop and not cluster"),
+        (set(), "not slow and not interop and not cluster and not long"),
+        ({"--slow"}, "not interop and not cluster and not long"),
+        ({"--cluster"}, "not slow and not interop and (cluster)"),
+        ({"--cluster", "--long"}, "not slow and not interop and (cluster or long)"),
+        ({"--cluster", "--slow"}, "not interop and (cluster)"),
+        ({"--interop"}, "not slow and interop and not cluster and not long"),
     ],
 )
 def test_each_option_chooses_its_tests(asked: set[str], expected: str) -> None:
