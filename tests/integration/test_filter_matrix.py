@@ -71,12 +71,13 @@ def wrong(spark: SparkSession, table: str, asked: list[str]) -> list[str]:
 
 
 @pytest.mark.usefixtures("interpreted")
-def test_some_of_the_matrix(lake: Lake, rows: str) -> None:
+@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)])
+def test_some_of_the_matrix(lake: Lake, rows: str, count: int) -> None:
     """Other conditions, of another table, each day; `--slow` asks all of all."""
     today = datetime.datetime.now(datetime.UTC).date()
     kind = list(TABLES)[today.toordinal() % len(TABLES)]
-    asked = random.Random(today.toordinal()).sample(matrix.conditions(), 100)
-    assert wrong(lake.spark, make(lake, f"{rows}.some", kind), asked) == [], (kind, today)
+    asked = random.Random(today.toordinal()).sample(matrix.conditions(), count)
+    assert wrong(lake.spark, make(lake, f"{rows}.some_{count}", kind), asked) == [], (kind, today)
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -193,6 +193,7 @@ def test_stripes_are_tagged_as_they_are_written(lake: Lake, spark: SparkSession,
     assert spark.sql(f"SELECT count(DISTINCT ssn) FROM {name}").first() == (60000,)
 
 
+@pytest.mark.long
 def test_thousands_of_streams(lake: Lake, spark: SparkSession, table: Named) -> None:
     name = table("wide")
     columns = [f"c{number}" for number in range(300)]
@@ -244,6 +245,7 @@ def attempt(reader: Reader, path: Path) -> tuple[list[list[Any]] | None, str]:
         return None, str(error)
 
 
+@pytest.mark.long
 def test_no_flipped_bit_reaches_a_row(reader: Reader, file: Path, tmp_path: Path) -> None:
     assert reader.rows(file) == expected()
     stored, copy, reported = file.read_bytes(), tmp_path / "copy.orc", 0

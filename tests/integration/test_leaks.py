@@ -27,6 +27,7 @@ REPETITIONS = {
     "foreach_batch": 24,
 }
 WARM_UP = 8
+QUICK = {"point", "keys", "lookup"}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,9 @@ def kinds(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind
     lake.catalog.drop_namespace("leaks", cascade=True)
 
 
-@pytest.mark.parametrize("name", list(REPETITIONS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in REPETITIONS]
+)
 def test_nothing_is_left_behind(kinds: Kinds, name: str) -> None:
     counts = Counts(kinds.spark.sparkContext)
     times = REPETITIONS[name]

@@ -46,6 +46,7 @@ CHOICES = {
 }
 
 
+@pytest.mark.long
 def test_partitions_are_chosen_by_the_cache_and_by_spark(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:
@@ -112,6 +113,7 @@ def test_bad_choices_are_refused(spark: SparkSession, table: MakeName, options: 
         lookup_join(streaming, name, "k", options=given)
 
 
+@pytest.mark.long
 def test_a_shuffled_lookup_asks_each_cache_for_its_buckets_only(
     spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str], tmp_path: Path
 ) -> None:
@@ -179,6 +181,7 @@ def test_a_shuffled_stream_has_one_snapshot_a_batch_in_all_groups(
     assert batches == {2}
 
 
+@pytest.mark.long
 def test_missed_keys_are_asked_again_of_newer_states(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:

@@ -90,7 +90,7 @@ def same(left: DataFrame, right: DataFrame) -> None:
     )
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["jvm", *(pytest.param(way, marks=pytest.mark.long) for way in WAYS if way != "jvm")])
 def way(
     request: pytest.FixtureRequest, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
@@ -148,6 +148,7 @@ def test_several_rows_of_a_key(spark: SparkSession, table: MakeName, way: dict[s
         same(joined, stream.join(spark.table(name), "g", how).select(*joined.columns))
 
 
+@pytest.mark.long
 def test_what_workers_do_better_is_left_to_them(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:

@@ -54,6 +54,7 @@ def gauges(spark: SparkSession) -> Callable[[str], dict[str, float]]:
     return read
 
 
+@pytest.mark.long
 def test_a_failed_refresh_shows_everywhere_and_is_got_over(
     spark: SparkSession,
     lake: Lake,

@@ -79,6 +79,7 @@ def typed(spark: SparkSession, name: str, properties: str = "") -> None:
     )
 
 
+@pytest.mark.long
 def test_both_answer_alike(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
     by_key, plain = table("by_key"), table("plain")
     typed(spark, by_key, "TBLPROPERTIES ('primary-key'='id', 'bucket'='2')")

@@ -44,6 +44,7 @@ KINDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
 def test_nested_values_and_more_than_64_columns(
     spark: SparkSession, table: MakeName, options: dict[str, str]

@@ -117,6 +117,7 @@ def test_all_columns_are_those_of_orc(spark: SparkSession, both: tuple[str, str]
     assert orc == parquet
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
 def test_filters_leave_the_rows_that_they_leave_of_orc(spark: SparkSession, both: tuple[str, str]) -> None:
     chosen = random.Random(5)

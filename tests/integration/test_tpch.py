@@ -40,6 +40,7 @@ def names(request: pytest.FixtureRequest, lake: Lake, source: Path) -> Iterator[
     lake.catalog.drop_namespace(database, cascade=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", QUERIES)
 def test_answers_equal_duckdb_s(
     lake: Lake, names: dict[str, str], expected: dict[int, list[Row]], number: int

@@ -51,6 +51,7 @@ def in_folder(code: str, folder: Path) -> str:
     return code
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_prints_what_it_says(page: Path, folder: Path) -> None:
     blocks = BLOCKS.findall(page.read_text())
