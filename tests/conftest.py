@@ -59,7 +59,7 @@ LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
-    """Note how many tests of clusters and long ones are left out, unless they are too slow or of other lanes."""
+    """Note how many tests of clusters and long ones are left out, unless slow or of other lanes too."""
     if items and "not cluster and not long" in items[0].config.option.markexpr:
         names = [{mark.name for mark in each.iter_markers()} for each in items]
         count = len([each for each in names if each & {"cluster", "long"} and not each & {"slow", "interop"}])

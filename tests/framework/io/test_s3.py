@@ -33,6 +33,7 @@ def create(endpoint: dict[str, str], path: str, number: int) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_of_many_creators_of_an_object_exactly_one_wins(s3: S3Server, bucket: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         for prize in range(5):

@@ -86,6 +86,7 @@ def test_an_encrypted_table(s3: S3Server, bucket: str) -> None:
     assert not any(b"v999" in data for data in content)
 
 
+@pytest.mark.long
 def test_commits_of_several_processes_all_land(s3_catalog: Catalog, s3: S3Server, bucket: str) -> None:
     options = {"manifest.merge-min-count": "5", "commit.min-retry-wait": "20 ms", "commit.max-retries": "200"}
     schema = Schema.from_arrow(COLUMNS, options=options)

@@ -28,7 +28,7 @@ from lockgate.framework.orc.format.chunks import frame
 CODECS = ["zstd", "snappy", "zlib", "lz4", "none"]
 
 
-@pytest.fixture(scope="module", params=["zstd", "none"])
+@pytest.fixture(scope="module", params=["zstd", pytest.param("none", marks=pytest.mark.long)])
 def small(request: pytest.FixtureRequest, written: Callable[..., bytes], people: pa.Table) -> bytes:
     """A small file with several stripes."""
     table = people.select(["id", "ssn", "email", "salary", "tags"]).slice(0, 300)

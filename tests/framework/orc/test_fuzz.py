@@ -47,6 +47,7 @@ ENCRYPT = "pii:ssn,email,score,seen,tags;fin:salary,address"
 # The keys of the file that Java wrote; the others are written with them as well.
 KEYS = {"pii@0": bytes(range(16)), "fin@0": bytes(range(32))}
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "orc"
+CASES = [200, pytest.param(500, marks=pytest.mark.long)]
 DEADLINE = 2.0
 # No case takes nearly as long, so one that does hangs.
 STUCK_SECONDS = 60
@@ -217,12 +218,14 @@ def test_a_base_that_is_not_mutated_is_sound(bases: list[Base]) -> None:
             assert first.integrity == second.integrity == "absent"
 
 
-def test_metadata_of_mutants(bases: list[Base]) -> None:
-    check(survive(range(500), bases, metadata_of))
+@pytest.mark.parametrize("cases", CASES)
+def test_metadata_of_mutants(bases: list[Base], cases: int) -> None:
+    check(survive(range(cases), bases, metadata_of))
 
 
-def test_rows_of_mutants(bases: list[Base]) -> None:
-    outcomes = survive(range(500), bases, rows_of)
+@pytest.mark.parametrize("cases", CASES)
+def test_rows_of_mutants(bases: list[Base], cases: int) -> None:
+    outcomes = survive(range(cases), bases, rows_of)
     check(outcomes)
     assert outcomes["stream", "CorruptFileError"]
 

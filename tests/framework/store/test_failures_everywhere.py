@@ -41,7 +41,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Cat
     "how",
     [
         pytest.param(KILLED, id="killed"),
-        pytest.param(LOST, id="lost"),
+        pytest.param(LOST, marks=pytest.mark.long, id="lost"),
         pytest.param(REFUSED, marks=pytest.mark.slow, id="refused"),
         pytest.param(KILLED_AFTER, marks=pytest.mark.slow, id="killed after"),
     ],

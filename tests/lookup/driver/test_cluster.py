@@ -288,6 +288,7 @@ def test_a_batch_is_given_what_every_host_has(world: World, tmp_path: Path) -> N
         assert world.ask(lookup, 2, root) == {2}
 
 
+@pytest.mark.long
 def test_a_host_that_is_lost_holds_nothing_up(world: World, tmp_path: Path) -> None:
     table = world.create()
     table.append(rows(1))
@@ -306,6 +307,7 @@ def test_a_host_that_is_lost_holds_nothing_up(world: World, tmp_path: Path) -> N
     until(lambda: [host.served_snapshot for host in lookup.status().hosts] == [2, 2])
 
 
+@pytest.mark.long
 def test_an_executor_that_comes_later_waits_for_what_batches_use(world: World, tmp_path: Path) -> None:
     table = world.create()
     table.append(rows(1))
@@ -373,6 +375,7 @@ def test_keys_come_from_the_driver_and_lie_nowhere(world: World) -> None:
         assert not [command for command in world.executors.everything if secret in command]
 
 
+@pytest.mark.long
 def test_a_folder_that_is_removed_is_built_again(world: World) -> None:
     table = world.create()
     table.append(rows(1))
@@ -388,6 +391,7 @@ def test_a_folder_that_is_removed_is_built_again(world: World) -> None:
     until(lambda: [host.executors for host in lookup.status().hosts] == [("1", "2")])
 
 
+@pytest.mark.long
 def test_the_next_application_uses_the_cache(world: World) -> None:
     world.create().append(rows(1))
     world.executors.add("1")
@@ -400,6 +404,7 @@ def test_the_next_application_uses_the_cache(world: World) -> None:
     assert second.status().built_millis == built
 
 
+@pytest.mark.long
 def test_two_applications_share_a_host(world: World) -> None:
     table = world.create()
     table.append(rows(1))

@@ -27,6 +27,7 @@ from lockgate.lookup.driver.tables import make_spec
 from lockgate.lookup.owner.owner import Owner
 
 
+@pytest.mark.long
 def test_killing_the_owner_again_and_again_loses_nothing(world: World) -> None:
     table = world.create()
     table.append(rows(range(2000), 0))
@@ -88,6 +89,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.long
 def test_the_owner_ends_when_its_driver_is_killed(world: World) -> None:
     world.create().append(rows(range(10), 1))
     folders = [str(world.folder / "warehouse"), str(world.folder / "cache")]
@@ -107,6 +109,7 @@ def test_the_owner_ends_when_its_driver_is_killed(world: World) -> None:
     assert world.lookup().pin("query", 0) == 1
 
 
+@pytest.mark.long
 def test_an_idle_lookup_ends_by_itself_and_starts_again(world: World) -> None:
     table = world.create()
     table.append(rows(range(10), 1))
@@ -160,6 +163,7 @@ def test_a_state_built_into_a_removed_cache_is_never_reported(world: World) -> N
     assert complete == [[1], [1]]
 
 
+@pytest.mark.long
 def test_two_drivers_share_a_cache_and_the_second_takes_over(world: World) -> None:
     table = world.create()
     table.append(rows(range(10), 1))

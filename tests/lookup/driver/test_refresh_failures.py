@@ -67,7 +67,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         lookup.close()
 
 
-@pytest.mark.parametrize("kind", ["full", "memory"])
+@pytest.mark.parametrize("kind", ["full", pytest.param("memory", marks=pytest.mark.long)])
 def test_a_refresh_beyond_the_disk_budget_fails_before_it_writes(world: World, kind: str) -> None:
     world.table.append(rows(20, "a" * 100))
     lookup = world.lookup(**{"lookup.cache": kind, "lookup.cache-max-disk-size": f"{BUDGET} b"})
@@ -116,6 +116,7 @@ def owner_of(lookup: Lookup) -> int:
     return found[-1]
 
 
+@pytest.mark.long
 def test_the_owner_is_nice_and_is_killed_while_it_loads(world: World) -> None:
     world.table.append(rows(60_000, "c" * 50))
     lookup = world.lookup()

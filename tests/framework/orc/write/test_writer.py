@@ -32,6 +32,7 @@ class Nowhere:
         self.size += memoryview(data).nbytes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encrypt", [None, "pii:text,number,part.shut"])
 def test_memory_is_bounded_by_stripes_not_by_the_file(encrypt: str | None, keys: MemoryKeyProvider) -> None:
     rng = np.random.default_rng(3)

@@ -224,7 +224,7 @@ def test_an_expiry_in_the_middle(table: Table, monkeypatch: pytest.MonkeyPatch) 
     assert [ids(table, snapshot_id=number) for number in (3, 4)] == [[3], [4]]
 
 
-@pytest.mark.parametrize("key", [(), ("id",)])
+@pytest.mark.parametrize("key", [(), pytest.param(("id",), marks=pytest.mark.long)])
 def test_while_writers_commit(
     make_table: MakeTable, monkeypatch: pytest.MonkeyPatch, key: tuple[str]
 ) -> None:
