@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.builtin.compact.compact_database import CompactDatabase
 from lockgate.procedures.builtin.compact.compact_manifest import CompactManifest
+from lockgate.procedures.builtin.compact.rescale import Rescale
 from lockgate.procedures.builtin.history.automatic_tags import TriggerTagAutomaticCreation
 from lockgate.procedures.builtin.history.branches import CreateBranch, DeleteBranch, FastForward, RenameBranch
 from lockgate.procedures.builtin.history.consumers import ClearConsumers, ResetConsumer
@@ -25,6 +26,7 @@ from lockgate.procedures.builtin.history.timed_tags import (
     CreateTagFromWatermark,
     ExpireTags,
 )
+from lockgate.procedures.builtin.migrate.clone import Clone
 from lockgate.procedures.builtin.migrate.migrate_table import MigrateTable
 from lockgate.procedures.builtin.partitions.drop_partition import DropPartition, MarkPartitionDone
 from lockgate.procedures.builtin.partitions.expire_partitions import ExpirePartitions
@@ -35,6 +37,7 @@ def builtin_procedures() -> list[Procedure]:
     """Return one instance of each."""
     return [
         ClearConsumers(),
+        Clone(),
         Compact(),
         CompactDatabase(),
         CompactManifest(),
@@ -58,6 +61,7 @@ def builtin_procedures() -> list[Procedure]:
         RenameBranch(),
         RenameTag(),
         ReplaceTag(),
+        Rescale(),
         ResetConsumer(),
         Rollback(),
         RollbackToAsLatest(),

@@ -94,7 +94,7 @@ class Compact(Procedure):
         if arguments["dry_run"] or snapshot is None or not (jobs or shows):
             return [_counts(jobs, entries, [], None, dry_run=arguments["dry_run"])]
         if jobs:
-            _check_keys(table, jobs)
+            check_keys(table, jobs)
         messages = _rewrite_all(context, table, jobs)
         try:
             committed = table.commit(messages, kind=CommitKind.COMPACT, base_snapshot_id=snapshot.id)
@@ -178,7 +178,7 @@ def _jobs(
     return jobs
 
 
-def _check_keys(table: Table, jobs: Sequence[BucketJob]) -> None:
+def check_keys(table: Table, jobs: Sequence[BucketJob]) -> None:
     """Raise before anything is written if a key is missing, for reading the old files or writing new ones."""
     reader = FileReader(table, table.schema, strict=True)
     for job in jobs:

@@ -58,7 +58,7 @@ def rewrite(table: Table, job: BucketJob) -> CommitMessage:
         first_sequence=min(entry.file.min_sequence_number for entry in old),
     )
     with writer, changelog:
-        for part, changes in _rows(table, job):
+        for part, changes in job_rows(table, job):
             writer.write(part)
             changelog.write(changes)
         added = writer.close()
@@ -66,7 +66,7 @@ def rewrite(table: Table, job: BucketJob) -> CommitMessage:
     return CommitMessage.replacing(old, added, writer.collected, recorded)
 
 
-def _rows(table: Table, job: BucketJob) -> Iterator[tuple[pa.Table, pa.Table]]:
+def job_rows(table: Table, job: BucketJob) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Yield the rows that stay, and what became of the keys that the table's changelog is to tell of."""
     reader = FileReader(table, table.schema, strict=True)
     plan = merge_plan(table.schema)

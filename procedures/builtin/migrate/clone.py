@@ -1,0 +1,81 @@
+"""`clone`: the newest state of a table as a table of its own."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from lockgate.errors import AlreadyExistsError, InputError
+from lockgate.framework.access import Action
+from lockgate.framework.store import Catalog, Table
+from lockgate.framework.store.grants import grant, grant_by_name
+from lockgate.framework.store.history.clone import Clone as ClonedState
+from lockgate.framework.store.identifier import Identifier
+from lockgate.framework.store.scan.request import require_unrestricted
+from lockgate.framework.store.schema.unsupported_features import check_writable
+from lockgate.procedures.arguments import PARTITIONS, parse_partitions
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+
+
+class Clone(Procedure):
+    """Makes a table with the newest rows of another one, from the same files; neither depends on the other.
+
+    Files are copied as they are, by hard links where there are some, so no key is needed and encrypted
+    columns stay encrypted. History, tags, branches and consumers are left behind. If anything fails, the new
+    table is dropped; if killed halfway, an empty one may be left.
+    """
+
+    name = "clone"
+    description = "Make a table with the newest rows of another one, from the same files."
+    parameters = (
+        Parameter("table", "STRING", doc="the source, 'database.table'"),
+        Parameter("target_table", "STRING", doc="the new table, 'database.table'"),
+        Parameter("partitions", "STRING", None, PARTITIONS),
+        Parameter("parallelism", "INT", None, "files copied at a time (default: up to 8)"),
+        Parameter("dry_run", "BOOLEAN", False, "only count what would be copied"),
+    )
+    result = (
+        ("copied_data_files_count", "BIGINT"),
+        ("copied_index_files_count", "BIGINT"),
+        ("copied_bytes", "BIGINT"),
+        ("rows", "BIGINT"),
+        ("snapshot_id", "BIGINT"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Clone; AlreadyExistsError if the target exists, AccessDeniedError where rows are hidden."""
+        source = context.table(arguments["table"])
+        target = Identifier.parse(context.identifier(arguments["target_table"]))
+        threads = arguments["parallelism"] or min(8, os.cpu_count() or 1)
+        if threads < 1:
+            raise InputError(f"parallelism must be 1 or more, not {threads}")
+        # Policies name tables: none that hides rows of the source would hide those of the clone.
+        require_unrestricted(source, grant(source, Action.SELECT, source.schema.field_names), "a clone")
+        check_writable(source.schema)
+        state = ClonedState.of(source, parse_partitions(arguments["partitions"], source.schema))
+        made = _handle(context.catalog, source, target)
+        snapshot = None
+        if not arguments["dry_run"]:
+            state.create(made)
+            try:
+                snapshot = state.fill(made, threads)
+            except BaseException:
+                context.catalog.drop_table(str(target))
+                raise
+        rows = sum(each.live_rows for each in state.entries)
+        numbers = (len(state.entries), len(state.index), state.bytes, rows)
+        return [(*numbers, None if snapshot is None else snapshot.id)]
+
+
+def _handle(catalog: Catalog, source: Table, target: Identifier) -> Table:
+    """Return the table that is to be, checked as one that is created."""
+    if target.branch is not None:
+        raise InputError(f"{target} is a branch: create_branch makes one")
+    if catalog.table_exists(target):
+        raise AlreadyExistsError(f"table {target} exists: give another target_table, or drop it first")
+    catalog.check_namespace(target.namespace)
+    location = catalog.location(target)
+    grant_by_name(Action.CREATE, target, location, principal=catalog.principal)
+    if catalog.file_system.list(f"{location}/snapshot"):
+        raise AlreadyExistsError(f"{location} holds the remains of a table; delete the folder first")
+    return Table(target, location, source.schema, catalog.file_system, catalog.keys, catalog.external)
