@@ -36,6 +36,8 @@ from lockgate.pushdown.explain import Count, ScanReport, Step, format_bytes
 from lockgate.pushdown.json_codec import describe_json, from_json, reason_unsupported, to_json
 from lockgate.pushdown.negation import negate, normalize
 from lockgate.pushdown.predicates import (
+    PATTERNS,
+    TEXT,
     AlwaysFalse,
     AlwaysTrue,
     And,
@@ -56,8 +58,11 @@ from lockgate.pushdown.predicates import (
 )
 from lockgate.pushdown.pruning import Funnel, Pruner
 from lockgate.pushdown.statistics import ColumnStatistics, may_match
+from lockgate.pushdown.texts.required_literals import folded_text, required_literals, with_literals
 
 __all__ = [
+    "PATTERNS",
+    "TEXT",
     "Accepted",
     "Aggregate",
     "AggregatePushDown",
@@ -105,6 +110,7 @@ __all__ = [
     "evaluate",
     "field_type",
     "filter_table",
+    "folded_text",
     "format_bytes",
     "from_json",
     "largest",
@@ -114,10 +120,12 @@ __all__ = [
     "normalize",
     "reads_only",
     "reason_unsupported",
+    "required_literals",
     "residual",
     "smallest",
     "split_filters",
     "to_arrow_expression",
     "to_json",
     "unsupported_reason",
+    "with_literals",
 ]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import ColumnNotFoundError, UnsupportedTypeError, nearest
 from lockgate.pushdown.predicates import (
+    PATTERNS,
     TEXT,
     Comparison,
     FieldPath,
@@ -21,6 +22,7 @@ from lockgate.pushdown.predicates import (
     Predicate,
     PredicateVisitor,
 )
+from lockgate.pushdown.texts.regexes import regexes_of
 from lockgate.pushdown.values import Family, Rank, comparable, family_of, is_nan, plain, rank_of
 
 Expression = Any  # a pyarrow.compute.Expression; pyarrow ships no types
@@ -115,6 +117,8 @@ class _Leaf:
             return _null()
         if node.op in TEXT:
             return self._text(node.op, item)
+        if node.op in PATTERNS:
+            return self._pattern(node.op, item)
         return self._ordered(node.op, item)
 
     def _known(self, value: bool) -> Expression:
@@ -183,6 +187,14 @@ class _Leaf:
             case Op.ENDS_WITH:
                 return pc.ends_with(self._field, pattern)
         return pc.match_substring(self._field, pattern)
+
+    def _pattern(self, op: Op, item: pa.Scalar) -> Expression:
+        if family_of(self._kind) is not Family.STRING:
+            raise UnsupportedTypeError(f"{op.value} needs a string column, not a {self._kind}")
+        regexes, lowers = regexes_of(op, str(item.as_py()))
+        field = pc.utf8_lower(self._field) if lowers else self._field
+        found = [pc.match_substring_regex(field, regex) for regex in regexes]
+        return reduce(lambda left, right: left & right, found) if found else self._known(True)
 
 
 def _null() -> Expression:

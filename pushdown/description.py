@@ -11,7 +11,12 @@ import pyarrow as pa
 from lockgate.pushdown.predicates import Comparison, FieldPath, Op, Predicate, PredicateVisitor
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TEXT_FUNCTIONS = {Op.STARTS_WITH: "startswith", Op.ENDS_WITH: "endswith", Op.CONTAINS: "contains"}
+_TEXT_FUNCTIONS = {
+    Op.STARTS_WITH: "startswith",
+    Op.ENDS_WITH: "endswith",
+    Op.CONTAINS: "contains",
+    Op.MATCH: "match",
+}
 
 # Of longer lists, which filters known at run time have, the first ones are shown.
 _SHOWN = 20

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lockgate.errors import InputError, UnsupportedTypeError
 from lockgate.pushdown.negation import normalize
 from lockgate.pushdown.predicates import (
+    PATTERNS,
     TEXT,
     AlwaysFalse,
     AlwaysTrue,
@@ -23,6 +25,7 @@ from lockgate.pushdown.predicates import (
     all_of,
     any_of,
 )
+from lockgate.pushdown.texts.regexes import regexes_of
 from lockgate.pushdown.values import Plain, between, comparable, compare, plain
 
 Truth = bool | None
@@ -76,6 +79,8 @@ def compare_scalar(node: Comparison, value: pa.Scalar) -> Truth:
     if not (value.is_valid and literals[0].is_valid):
         return None
     left, right = plain(value), plain(literals[0])
+    if op in PATTERNS:
+        return _pattern(op, left, right)
     return _text(op, left, right) if op in TEXT else ordered(op, left, right)
 
 
@@ -115,6 +120,15 @@ def _text(op: Op, left: Plain, right: Plain) -> bool:
     if op is Op.STARTS_WITH:
         return left.startswith(right)
     return left.endswith(right) if op is Op.ENDS_WITH else right in left
+
+
+def _pattern(op: Op, left: Plain, right: Plain) -> bool:
+    if not (isinstance(left, bytes) and isinstance(right, bytes)):
+        raise UnsupportedTypeError(f"{op.value} needs strings")
+    regexes, lowers = regexes_of(op, right.decode())
+    text = pa.scalar(left.decode())
+    text = pc.utf8_lower(text) if lowers else text
+    return all(pc.match_substring_regex(text, regex).as_py() for regex in regexes)
 
 
 def residual(predicate: Predicate, values: Mapping[FieldPath, pa.Scalar]) -> Predicate:

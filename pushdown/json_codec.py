@@ -21,6 +21,7 @@ import pyarrow as pa
 from lockgate.errors import UnsupportedTypeError
 from lockgate.pushdown.description import describe, describe_field, describe_literal
 from lockgate.pushdown.predicates import (
+    PATTERNS,
     AlwaysFalse,
     AlwaysTrue,
     And,
@@ -53,7 +54,8 @@ _SIMPLE: Mapping[str, pa.DataType] = {
 _NAMES = {kind: name for name, kind in _SIMPLE.items()}
 _MIRRORED = {Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 _SYMMETRIC = frozenset({Op.EQ, Op.NE, Op.EQ_NULL_SAFE})
-_OPS = {op.value: op for op in Op}
+# Spark offers no patterns, and those of regular expressions have another syntax there.
+_OPS = {op.value: op for op in Op if op not in PATTERNS}
 # Spark writes the literals TRUE and FALSE as predicates wherever they stand.
 _BOOLEANS: dict[str, Mapping[str, Any]] = {
     "ALWAYS_TRUE": {"value": True, "type": "boolean"},
@@ -207,6 +209,8 @@ def _value(value: Any, data_type: pa.DataType) -> object:
 
 class _ToJson(PredicateVisitor[dict[str, Any]]):
     def comparison(self, node: Comparison) -> dict[str, Any]:
+        if node.op in PATTERNS:
+            raise UnsupportedTypeError(f"{node.op.value} has no form that Spark knows")
         return {
             "op": node.op.value,
             "args": [{"col": list(node.field)}, *(literal_to_json(item) for item in node.literals)],

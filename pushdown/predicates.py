@@ -44,10 +44,15 @@ class Op(enum.Enum):
     STARTS_WITH = "STARTS_WITH"
     ENDS_WITH = "ENDS_WITH"
     CONTAINS = "CONTAINS"
+    LIKE = "LIKE"
+    ILIKE = "ILIKE"
+    RLIKE = "RLIKE"
+    MATCH = "MATCH"
 
 
 UNARY = frozenset({Op.IS_NULL, Op.IS_NOT_NULL})
 TEXT = frozenset({Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
+PATTERNS = frozenset({Op.LIKE, Op.ILIKE, Op.RLIKE, Op.MATCH})
 
 
 class Predicate:
@@ -282,6 +287,25 @@ class Column:
     def contains(self, text: object) -> Comparison:
         """Test whether a string contains `text`."""
         return self._compare(Op.CONTAINS, text)
+
+    def like(self, pattern: object) -> Comparison:
+        r"""Test whether a string is like a pattern: `%` is any text, `_` one character, `\` escapes both."""
+        return self._compare(Op.LIKE, pattern)
+
+    def ilike(self, pattern: object) -> Comparison:
+        """Test as `like` does, in lower case, letter by letter."""
+        return self._compare(Op.ILIKE, pattern)
+
+    def rlike(self, regex: object) -> Comparison:
+        """Test whether a regular expression, of RE2's syntax, is found anywhere in a string."""
+        return self._compare(Op.RLIKE, regex)
+
+    def match(self, terms: object) -> Comparison:
+        """Test whether each word of `terms` is a word of a string, without regard to case and order.
+
+        Words consist of letters, their marks, and digits.
+        """
+        return self._compare(Op.MATCH, terms)
 
 
 def col(*path: str) -> Column:

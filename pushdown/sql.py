@@ -10,7 +10,13 @@ from lockgate.errors import UnsupportedError
 from lockgate.pushdown.description import describe_literal
 from lockgate.pushdown.predicates import Comparison, Op, Predicate, PredicateVisitor
 
-_TEXT = {Op.STARTS_WITH: "startswith", Op.ENDS_WITH: "endswith", Op.CONTAINS: "contains"}
+_TEXT = {
+    Op.STARTS_WITH: "startswith",
+    Op.ENDS_WITH: "endswith",
+    Op.CONTAINS: "contains",
+    Op.LIKE: "like",
+    Op.ILIKE: "ilike",
+}
 
 
 class _Sql(PredicateVisitor[str]):
@@ -23,6 +29,8 @@ class _Sql(PredicateVisitor[str]):
                 return f"({field} IS NOT NULL)"
             case Op.IN:
                 return f"({field} IN ({', '.join(values or ['NULL'])}))"
+        if node.op in (Op.RLIKE, Op.MATCH):
+            raise UnsupportedError(f"{node.op.value} means something else in Spark")
         if node.op in _TEXT:
             return f"{_TEXT[node.op]}({field}, {values[0]})"
         return f"({field} {node.op.value} {values[0]})"

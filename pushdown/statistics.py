@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lockgate.pushdown.evaluation import ordered
-from lockgate.pushdown.negation import normalize
 from lockgate.pushdown.predicates import (
     AlwaysFalse,
     And,
@@ -19,6 +18,7 @@ from lockgate.pushdown.predicates import (
     Or,
     Predicate,
 )
+from lockgate.pushdown.texts.required_literals import with_literals
 from lockgate.pushdown.values import Plain, between, comparable, compare, is_nan, plain
 
 
@@ -52,7 +52,7 @@ def may_match(
     """
     if row_count == 0:
         return False
-    return _may(normalize(predicate), statistics, row_count)
+    return _may(with_literals(predicate), statistics, row_count)
 
 
 def _may(

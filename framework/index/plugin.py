@@ -80,8 +80,9 @@ def lockgate_commit_participants(table: TableHandle) -> Sequence[CommitParticipa
 def lockgate_index_kinds() -> Mapping[str, IndexKind]:
     """Offer the kinds of the index database."""
     from lockgate.framework.index.database.kinds import NGRAMS, VALUES, Ngrams, Values
+    from lockgate.framework.index.database.words import WORDS, Words
 
-    return {VALUES: Values(), NGRAMS: Ngrams()}
+    return {VALUES: Values(), NGRAMS: Ngrams(), WORDS: Words()}
 
 
 @hookimpl

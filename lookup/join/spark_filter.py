@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions
 
+from lockgate.errors import UnsupportedError
 from lockgate.pushdown import Comparison, FieldPath, Op, Predicate, PredicateVisitor
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ class _ToSpark(PredicateVisitor["Column"]):
                 return functions.endswith(field, literals[0])
             case Op.CONTAINS:
                 return functions.contains(field, literals[0])
+            case Op.LIKE:
+                return functions.like(field, literals[0])
+            case Op.ILIKE:
+                return functions.ilike(field, literals[0])
+            case Op.RLIKE | Op.MATCH:
+                raise UnsupportedError(f"{node.op.value} means something else in Spark: filter before")
 
     def conjunction(self, children: list[Column]) -> Column:
         joined = functions.lit(True)

@@ -19,7 +19,6 @@ from lockgate.pushdown.index.bloom_filter import BloomFilter
 from lockgate.pushdown.index.kinds import INDEX_KINDS, Answer, keys_of_list
 from lockgate.pushdown.index.range_bitmap import RangeBitmap
 from lockgate.pushdown.index.value_kinds import Key, ValueKind, key_of
-from lockgate.pushdown.negation import normalize
 from lockgate.pushdown.predicates import (
     AlwaysFalse,
     And,
@@ -29,6 +28,7 @@ from lockgate.pushdown.predicates import (
     Or,
     Predicate,
 )
+from lockgate.pushdown.texts.required_literals import with_literals
 from lockgate.pushdown.values import Rank, rank_of
 
 _NEGATIVE_ZERO, _ZERO = -1, 0
@@ -71,7 +71,7 @@ def matching_rows(
     """
     for column in columns.values():
         _check_rows(column, rows)
-    return _rows_of(normalize(predicate), columns)
+    return _rows_of(with_literals(predicate), columns)
 
 
 def keys_equal_to(node: Comparison, kind: ValueKind, column: pa.DataType) -> list[Key] | None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from pyroaring import BitMap
 
-from lockgate.pushdown.negation import normalize
 from lockgate.pushdown.predicates import AlwaysFalse, And, Comparison, Or, Predicate
 
 PlacesOf = Callable[[Comparison], "BitMap | None"]
@@ -14,11 +13,10 @@ PlacesOf = Callable[[Comparison], "BitMap | None"]
 
 
 def places_of(predicate: Predicate, ask: PlacesOf) -> BitMap | None:
-    """Return the places where a row may match, None if any may; none that has a match is left out."""
-    return _of(normalize(predicate), ask)
+    """Return the places where a row may match, None if any may; none that has a match is left out.
 
-
-def _of(predicate: Predicate, ask: PlacesOf) -> BitMap | None:
+    Of NOT nothing is known: `predicate` is what `with_literals` returned.
+    """
     match predicate:
         case And(children):
             return _every(children, ask)
@@ -34,7 +32,7 @@ def _of(predicate: Predicate, ask: PlacesOf) -> BitMap | None:
 def _every(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
     found: BitMap | None = None
     for child in children:
-        answer = _of(child, ask)
+        answer = places_of(child, ask)
         if answer is not None:
             found = answer if found is None else found & answer
         if found is not None and not found:
@@ -45,7 +43,7 @@ def _every(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
 def _any(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
     found = BitMap()
     for child in children:
-        answer = _of(child, ask)
+        answer = places_of(child, ask)
         if answer is None:
             return None
         found |= answer

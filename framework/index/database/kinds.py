@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.types import DataType, Kind, to_arrow
-from lockgate.pushdown import Comparison, Op
+from lockgate.pushdown import Comparison, Op, folded_text
 from lockgate.pushdown.index import ValueKind, hashes_of, keys_equal_to, keys_of_list
 from lockgate.pushdown.index.value_kinds import Key, Keys
 
@@ -21,6 +23,9 @@ NGRAMS = "ngrams"
 _CUT = np.uint64(24)
 _EQUAL = (Op.EQ, Op.EQ_NULL_SAFE, Op.IN)
 _GRAM = 3
+_ASCII = re.compile(r"[\x00-\x7f]+")
+# Letters beyond ASCII that are one of ASCII in another case, by some engine or other.
+_FOLDED = {"İ": "i", "ı": "i", "ſ": "s", "\N{KELVIN SIGN}": "k"}
 _HOLDS = (Op.CONTAINS, Op.STARTS_WITH, Op.ENDS_WITH, *_EQUAL)
 # Bytes of texts with A to Z as a to z. Engines differ in what lower case is beyond ASCII.
 _LOWER = np.array([each + 32 if 65 <= each <= 90 else each for each in range(256)], np.uint64)
@@ -60,7 +65,10 @@ class Ngrams:
         return data_type.kind is Kind.VARCHAR
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
-        """Return each piece of each value."""
+        """Return each piece of each value, and of those with letters that fold to ASCII's as if they were."""
+        return np.union1d(self._pieces(values), self._pieces(_folded(values)))
+
+    def _pieces(self, values: pa.Array) -> npt.NDArray[np.uint64]:
         texts = values.cast(pa.large_binary())
         offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
         data = texts.buffers()[2]
@@ -70,13 +78,28 @@ class Ngrams:
         return _grams(np.frombuffer(data, np.uint8)[first:end], offsets[1:] - first)
 
     def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
-        """Return all pieces of the one literal; None if it is shorter than a piece."""
+        """Return all pieces of the one text that is asked for; None if it is shorter than a piece."""
+        if comparison.op in (Op.ILIKE, Op.RLIKE):
+            return _every_piece(_ASCII.findall(folded_text(comparison) or ""))
         literals = [literal.as_py() for literal in comparison.literals if literal.is_valid]
         if comparison.op not in _HOLDS or len(literals) != 1 or not isinstance(literals[0], str):
             return None
-        text = np.frombuffer(literals[0].encode(), np.uint8)
-        found = _grams(text, np.array([len(text)]))
-        return AskedKeys(found, every=True) if len(found) else None
+        return _every_piece(literals)
+
+
+def _every_piece(texts: Sequence[str]) -> AskedKeys | None:
+    raw = [text.encode() for text in texts]
+    found = _grams(np.frombuffer(b"".join(raw), np.uint8), np.cumsum([len(each) for each in raw]))
+    return AskedKeys(found, every=True) if len(found) else None
+
+
+def _folded(values: pa.Array) -> pa.Array:
+    """Return the values that have letters beyond ASCII that fold to ASCII's, with those instead."""
+    found = values.cast(pa.large_string())
+    found = found.filter(pc.match_substring_regex(found, f"[{''.join(_FOLDED)}]"))
+    for letter, plain in _FOLDED.items():
+        found = pc.replace_substring(found, letter, plain)
+    return found
 
 
 def _grams(text: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

@@ -18,7 +18,7 @@ from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, Kind, parse_type
-from lockgate.pushdown import Comparison, Op, Predicate
+from lockgate.pushdown import Comparison, Op, Predicate, with_literals
 from lockgate.pushdown.index import Part, PartName, Segment, damage_named, places_of
 
 Mask = npt.NDArray[np.bool_]
@@ -122,7 +122,12 @@ class _Answers:
 
     def _places(self, segment: Segment) -> BitMap | None:
         with damage_named(segment.name):
-            return places_of(self.predicate, lambda each: self._known(each, segment))
+            return places_of(self._normalized, lambda each: self._known(each, segment))
+
+    @cached_property
+    def _normalized(self) -> Predicate:
+        """The predicate as it is asked, whose comparisons live as long as this does."""
+        return with_literals(self.predicate)
 
     def _known(self, comparison: Comparison, segment: Segment) -> BitMap | None:
         """Return the places of a segment where a comparison may be true, None if any may be."""
@@ -157,7 +162,7 @@ class _Answers:
         return part.values if asked is None else part.places(asked.keys, every=asked.every)
 
     def _keys_of(self, comparison: Comparison, name: PartName) -> AskedKeys | None:
-        # The predicate, which holds the comparison, lives as long as this does.
+        # `_normalized` holds the comparison, so no other one has its id.
         key = (id(comparison), name.kind, name.type)
         if key not in self._keys:
             kind = plugins().index_kinds()[name.kind]

@@ -12,6 +12,8 @@ from lockgate.framework.orc.format.positions import DICTIONARY_V2
 from lockgate.framework.orc.format.run_lengths import decode_integers
 from lockgate.framework.orc.read.row_index import ColumnStreams
 from lockgate.pushdown import (
+    PATTERNS,
+    TEXT,
     AlwaysFalse,
     And,
     Comparison,
@@ -25,7 +27,7 @@ from lockgate.pushdown import (
 )
 
 # A dictionary costs a read; of the other comparisons, bounds say as much.
-_OPS = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN, Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS})
+_OPS = frozenset({Op.EQ, Op.EQ_NULL_SAFE, Op.IN}) | TEXT | PATTERNS
 
 
 def dictionary_of(column: ColumnStreams, type_: pa.DataType) -> pa.Array | None:

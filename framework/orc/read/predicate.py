@@ -22,8 +22,8 @@ from lockgate.pushdown import (
     Predicate,
     columns_of,
     may_match,
-    normalize,
     to_arrow_expression,
+    with_literals,
 )
 from lockgate.pushdown import ColumnStatistics as Bounds
 
@@ -45,7 +45,7 @@ class RowFilter:
                 "a predicate is one of lockgate.pushdown or an Arrow expression, "
                 f"not a {type(predicate).__name__}"
             )
-        self.predicate = normalize(predicate) if isinstance(predicate, Predicate) else None
+        self.predicate = with_literals(predicate) if isinstance(predicate, Predicate) else None
         self.schema = schema
         self._distrusted = distrusted
         self._expression = (

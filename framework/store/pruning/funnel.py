@@ -34,7 +34,7 @@ from lockgate.pushdown import (
     columns_of,
     conjuncts,
     describe_field,
-    normalize,
+    with_literals,
 )
 
 T = TypeVar("T")
@@ -164,7 +164,7 @@ def _may_match(question: PruningQuestion, files: FileTable, asked: Predicate, *,
             return None
         return files.bounds(field, question.schema_of, of_key=keys.index(name) if of_key else None)
 
-    return may_match_files(normalize(asked), bounds, len(files))
+    return may_match_files(with_literals(asked), bounds, len(files))
 
 
 class _OfRows:

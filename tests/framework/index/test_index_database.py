@@ -39,6 +39,7 @@ def test_values_are_looked_up(catalog: Catalog) -> None:
     assert kept(table, col("host").isin([*(f"nothing-{n}" for n in range(2000)), "host-1", "host-2"])) == 2
     assert kept(table, (col("host") == "host-3") | (col("id") == 7919 % 1009)) == 2
     assert kept(table, ~(col("host") == "a")) == 5
+    assert kept(table, ~(col("host") != "host-1") | ~(col("host") != "host-3")) == 2
     assert kept(table, col("host") == "host-3", snapshot_id=3) == 0
     (step,) = [each for each in plan(table, col("host") == "host-3").report.steps if each.name == "index"]
     assert (step.before.files, step.after.files) == (5, 1)
