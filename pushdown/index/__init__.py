@@ -17,7 +17,7 @@ from lockgate.pushdown.index.kinds import (
 )
 from lockgate.pushdown.index.merge_segments import merge_segments
 from lockgate.pushdown.index.places import places_of
-from lockgate.pushdown.index.postings import sorted_pairs
+from lockgate.pushdown.index.postings import distinct, sorted_pairs
 from lockgate.pushdown.index.segment import (
     Files,
     Part,
@@ -44,6 +44,7 @@ __all__ = [
     "Segment",
     "ValueKind",
     "damage_named",
+    "distinct",
     "hashes_of",
     "keys_equal_to",
     "keys_of_list",

@@ -36,8 +36,20 @@ class Postings:
     body: bytes
 
 
+def distinct(keys: Words) -> Words:
+    """Return keys ascending, each once."""
+    ordered = np.sort(keys)  # np.unique hashes first, which takes ten times as long for keys that all differ
+    fresh = np.ones(len(ordered), np.bool_)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return ordered[fresh]
+
+
 def sorted_pairs(keys: Words, places: Words) -> tuple[Words, Words]:
     """Return pairs of key and place by key, then place, each once."""
+    bits = np.uint64(int(places.max()).bit_length() if len(places) else 0)
+    if len(keys) and int(keys.max()).bit_length() + int(bits) <= 64:
+        packed = distinct(keys << bits | places)  # numbers sort many times as fast as pairs
+        return packed >> bits, packed & ((np.uint64(1) << bits) - np.uint64(1))
     order = np.lexsort((places, keys))
     keys, places = keys[order], places[order]
     fresh = np.ones(len(keys), np.bool_)

@@ -15,7 +15,7 @@ from lockgate.framework.plugins import IndexKind, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
 from lockgate.framework.types import to_arrow, type_to_json
-from lockgate.pushdown.index import Files, PartContent, PartName, sorted_pairs, write_segment
+from lockgate.pushdown.index import Files, PartContent, PartName, distinct, sorted_pairs, write_segment
 
 NAME = "segment"
 # A column that is not named is left out where more of its values differ.
@@ -102,16 +102,17 @@ class _Column:
         if column.null_count == len(column):
             return
         self._values.add(block)
-        self._open.append(np.unique(self._kind.keys(pc.unique(column.drop_null()), data_type)))
+        self._open.append(self._kind.keys(pc.unique(column.drop_null()), data_type))
 
     def _close(self) -> None:
         while len(self._done) <= self._block:
             self._done.append(np.zeros(0, np.uint64))
-        self._done[self._block] = np.unique(np.concatenate([np.zeros(0, np.uint64), *self._open]))
+        self._done[self._block] = distinct(np.concatenate([np.zeros(0, np.uint64), *self._open]))
         self._open = []
 
     def content(self) -> PartContent:
         self._close()
         places = np.repeat(np.arange(len(self._done), dtype=np.uint64), [len(keys) for keys in self._done])
-        pairs = sorted_pairs(np.concatenate(self._done), places)
+        keys = np.concatenate(self._done)
+        pairs = sorted_pairs(keys, places) if len(self._done) > 1 else (keys, places)
         return PartContent(*pairs, BitMap([0]), self._nulls, self._values, self._indexed.chosen)

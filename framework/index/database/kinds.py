@@ -14,7 +14,7 @@ from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.types import DataType, Kind, to_arrow
 from lockgate.pushdown import Comparison, Op, folded_text
-from lockgate.pushdown.index import ValueKind, hashes_of, keys_equal_to, keys_of_list
+from lockgate.pushdown.index import ValueKind, distinct, hashes_of, keys_equal_to, keys_of_list
 from lockgate.pushdown.index.value_kinds import Key, Keys
 
 VALUES = "values"
@@ -66,7 +66,7 @@ class Ngrams:
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
         """Return each piece of each value, and of those with letters that fold to ASCII's as if they were."""
-        return np.union1d(self._pieces(values), self._pieces(_folded(values)))
+        return np.concatenate([self._pieces(values), self._pieces(_folded(values))])
 
     def _pieces(self, values: pa.Array) -> npt.NDArray[np.uint64]:
         texts = values.cast(pa.large_binary())
@@ -112,7 +112,7 @@ def _grams(text: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> npt.NDAr
     for back in (1, 2):  # pieces that begin in the last two bytes of a text reach into the next
         across = ends - back
         within[across[(across >= 0) & (across < len(grams))]] = False
-    return np.unique(grams[within])
+    return distinct(grams[within])
 
 
 def _sorted(kind: ValueKind, keys: Iterable[Key]) -> npt.NDArray[np.uint64]:
