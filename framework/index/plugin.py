@@ -96,10 +96,11 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 @hookimpl
 def lockgate_procedures() -> Sequence[Procedure]:
     """Offer `rewrite_file_index`, and the upkeep of the index database."""
+    from lockgate.framework.index.database.advice import IndexAdvice
     from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
     from lockgate.framework.index.rewrite import RewriteFileIndex
 
-    return (RewriteFileIndex(), BuildIndex(), MergeIndex(), DropIndex())
+    return (RewriteFileIndex(), BuildIndex(), MergeIndex(), DropIndex(), IndexAdvice())
 
 
 def _has_options(table: TableHandle) -> bool:

@@ -15,7 +15,7 @@ from lockgate.pushdown.index.kinds import (
     keys_of_list,
     write_index,
 )
-from lockgate.pushdown.index.merge_segments import merge_segments
+from lockgate.pushdown.index.merge_segments import LEAST_PLACES, MOST_DENSITY, merge_segments
 from lockgate.pushdown.index.places import places_of
 from lockgate.pushdown.index.postings import distinct, sorted_pairs
 from lockgate.pushdown.index.segment import (
@@ -33,6 +33,8 @@ __all__ = [
     "BITMAP",
     "BLOOM_FILTER",
     "INDEX_KINDS",
+    "LEAST_PLACES",
+    "MOST_DENSITY",
     "RANGE_BITMAP",
     "Answer",
     "Files",

@@ -13,7 +13,7 @@ from lockgate.pushdown.index.segment import Files, PartContent, PartName, Segmen
 
 _GONE = -1
 # A column that a rule has chosen is left out where most places have most of its values.
-_MOST_DENSITY, _LEAST_PLACES = 0.5, 8
+MOST_DENSITY, LEAST_PLACES = 0.5, 8
 
 
 def merge_segments(
@@ -37,8 +37,8 @@ def merge_segments(
 
 
 def _pays(part: PartContent, files: Files) -> bool:
-    distinct = len(np.unique(part.keys)) if part.chosen and files.places >= _LEAST_PLACES else 0
-    return not distinct or len(part.keys) / distinct <= _MOST_DENSITY * files.places
+    distinct = len(np.unique(part.keys)) if part.chosen and files.places >= LEAST_PLACES else 0
+    return not distinct or len(part.keys) / distinct <= MOST_DENSITY * files.places
 
 
 class _Joined:

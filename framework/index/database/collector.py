@@ -19,7 +19,7 @@ from lockgate.pushdown.index import Files, PartContent, PartName, distinct, sort
 
 NAME = "segment"
 # A column that is not named is left out where more of its values differ.
-_MOST_DISTINCT = 0.5
+MOST_DISTINCT = 0.5
 Words = npt.NDArray[np.uint64]
 
 
@@ -76,7 +76,7 @@ class SegmentCollection:
         return write_segment(files, kept)
 
     def _pays(self, part: PartContent) -> bool:
-        return not part.chosen or len(part.keys) <= _MOST_DISTINCT * self._rows
+        return not part.chosen or len(part.keys) <= MOST_DISTINCT * self._rows
 
 
 class _Column:

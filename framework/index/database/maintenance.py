@@ -133,12 +133,17 @@ def _batches(lacking: Sequence[_Lacking]) -> Iterator[list[_Lacking]]:
 
 
 def _segment_of(table: Table, batch: Sequence[_Lacking]) -> tuple[NewIndexFile, ...]:
-    segments = [named_segment(_collected(table, each), each.entry.file.file_name) for each in batch]
+    segments = [
+        named_segment(
+            collected(table, each.entry, SegmentCollector(table, each.indexed)), each.entry.file.file_name
+        )
+        for each in batch
+    ]
     return merged_files(segments, [each.entry.partition for each in batch])
 
 
-def _collected(table: Table, lacking: _Lacking) -> bytes:
-    entry, collector = lacking.entry, SegmentCollector(table, lacking.indexed)
+def collected(table: Table, entry: ManifestEntry, collector: SegmentCollector) -> bytes:
+    """Return the segment of a data file that is there, read strictly, without the file's name."""
     path = table.paths.data_file(entry.partition, entry.bucket, entry.file)
     partition = dict(zip(table.schema.partition_keys, entry.partition, strict=True))
     collection = collector.begin()

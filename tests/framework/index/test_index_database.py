@@ -12,6 +12,7 @@ from indexed_table import OPTIONS, call, check, fill, found, kept, make, plan, r
 
 from lockgate.errors import ColumnNotFoundError, InputError, OptionError
 from lockgate.framework.index.database import maintenance
+from lockgate.framework.index.database.advice import IndexAdvice
 from lockgate.framework.index.database.maintenance import BuildIndex, DropIndex, MergeIndex
 from lockgate.framework.index.database.segments import opened
 from lockgate.framework.keys import create_key_file
@@ -27,7 +28,10 @@ from lockgate.framework.store.history.expire import expire_snapshots
 from lockgate.framework.store.manifests.index_manifest import index_path
 from lockgate.framework.store.scan.chosen_rows import ChosenRows
 from lockgate.framework.types import STRING
+from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import col
+
+TEXT_KINDS = {("ngrams", "host"), ("words", "host")}
 
 
 def test_values_are_looked_up(catalog: Catalog) -> None:
@@ -286,3 +290,56 @@ def test_auto_leaves_out_what_does_not_pay(catalog: Catalog) -> None:
         assert 2 not in fields  # size: no column that is searched by single values
     assert kept(table, col("host") == "host-1") == 1
     assert call(BuildIndex(), catalog)[0] == 0
+
+
+def advice(catalog: Catalog, **arguments: Any) -> dict[tuple[str, str], tuple[Any, ...]]:
+    given = {each.name: each.default for each in IndexAdvice.parameters} | {"table": "db.t"} | arguments
+    found = IndexAdvice().call(ProcedureContext(catalog), **given)
+    return {(kind, column): (*row,) for kind, column, *row in found}
+
+
+def test_advice_is_what_an_index_then_costs_and_leaves_out(catalog: Catalog) -> None:
+    table = make(catalog, {"index.values.columns": "size"})
+    fill(table, 10)
+    before = table.latest_snapshot()
+    found = advice(catalog, files=10)
+    assert table.latest_snapshot() == before
+    assert set(found) == {*(("values", name) for name in ("id", "host", "size", "day")), *TEXT_KINDS}
+    indexed, distinct, pruned, expected, share, advised, reason = found["values", "host"]
+    assert (indexed, advised, reason) == (False, True, "few blocks have a value")
+    assert distinct == round(4 / 30, 6)
+    assert pruned == round(1 - 40 / (13 * 10), 6)
+    data = sum(entry.file.file_size for entry in table.manifests.live_files(before))
+    assert share == pytest.approx(expected / data, rel=0.01)
+    assert found["values", "size"][0]
+    assert found["values", "size"][-2:] == (False, "most blocks have most values")
+    assert found["values", "id"][-2:] == (False, "most values come once")
+    table = catalog.alter_table("db.t", [SetOption("index.values.columns", "host")])
+    call(BuildIndex(), catalog)
+    call(DropIndex(), catalog, columns=["size"])
+    call(MergeIndex(), catalog)
+    (entry,) = segments(table)
+    segment = opened(table, entry)
+    assert segment is not None
+    assert [part.size for part in segment.parts.values()] == [expected]
+
+
+def test_advice_about_some_columns_and_files(catalog: Catalog, tmp_path: Path) -> None:
+    table = make(catalog, {})
+    assert advice(catalog) == {}
+    fill(table, 6)
+    part = advice(catalog, columns=["host"], files=2)
+    whole = advice(catalog, columns=["host"], files=100)
+    assert set(part) == {("values", "host"), *TEXT_KINDS}
+    assert (
+        part["values", "host"][3] > whole["values", "host"][3] > 0
+    )  # what each segment has once counts more
+    with pytest.raises(ColumnNotFoundError, match="did you mean 'host'"):
+        advice(catalog, columns=["hots"])
+    with pytest.raises(InputError, match="at least 1"):
+        advice(catalog, files=0)
+    create_key_file(tmp_path / "keys.json", ["k"])
+    secret = Catalog(tmp_path / "secret", keys=f"file:{tmp_path / 'keys.json'}")
+    secret.create_namespace("db")
+    fill(make(secret, {"orc.encrypt": "k:host"}, partition_keys=["day"]), 1)
+    assert {column for _, column in advice(secret)} == {"id", "size"}

@@ -1,0 +1,138 @@
+"""`index_advice`: what columns of a table would cost and save in the index database, by a sample of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lockgate.errors import ColumnNotFoundError, InputError, nearest
+from lockgate.framework.index.database.collector import MOST_DISTINCT, SegmentCollector, part_name
+from lockgate.framework.index.database.maintenance import collected
+from lockgate.framework.index.database.participant import named_segment
+from lockgate.framework.plugins import plugins
+from lockgate.framework.store import ManifestEntry, Table
+from lockgate.framework.store.schema.secret_columns import secrets_of
+from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
+from lockgate.framework.types import DataField
+from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
+from lockgate.pushdown.index import LEAST_PLACES, MOST_DENSITY, Segment, merge_segments, segment_of
+
+_FILES = 8
+_TOO_DISTINCT = "most values come once"
+_EVERYWHERE = "most blocks have most values"
+_PAYS = "few blocks have a value"
+
+
+class IndexAdvice(Procedure):
+    """Measures on a sample of a table's files what each kind of index would cost and leave out.
+
+    Nothing is written. Opens files strictly; columns that are encrypted or divide the table are left out.
+    """
+
+    name = "index_advice"
+    description = "Estimate what indexing the columns of a table would cost and save."
+    parameters = (
+        Parameter("table", "STRING", doc="the table, 'database.table'"),
+        Parameter("columns", "ARRAY<STRING>", None, "the columns; default: all that can be indexed"),
+        Parameter("files", "INT", _FILES, "the number of files to read"),
+    )
+    result = (
+        ("kind", "STRING"),
+        ("column", "STRING"),
+        ("is_indexed", "BOOLEAN"),
+        ("distinct_share", "DOUBLE"),
+        ("pruned_share", "DOUBLE"),
+        ("expected_bytes", "BIGINT"),
+        ("data_share", "DOUBLE"),
+        ("is_advised", "BOOLEAN"),
+        ("reason", "STRING"),
+    )
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Estimate; one row for each kind and column, what pays first, then by expected size."""
+        table, wanted = context.table(arguments["table"]), arguments["files"]
+        if wanted < 1:
+            raise InputError(f"files must be at least 1, not {wanted}")
+        candidates = list(_candidates(table, arguments["columns"]))
+        live = table.manifests.live_files(table.latest_snapshot())
+        sample = _sample(live, wanted)
+        if not (candidates and sample):
+            return []
+        segment = _measured(table, candidates, sample)
+        read = sum(entry.file.file_size for entry in sample)
+        scale = sum(entry.file.file_size for entry in live) / read
+        there = {part_name(each) for each in indexed_fields(table.schema)}
+        found = [_Estimate.of(each, segment, read) for each in candidates]
+        found.sort(key=lambda each: (not each.is_advised, each.size))
+        return [each.row(is_indexed=part_name(each.indexed) in there, scale=scale) for each in found]
+
+
+def _candidates(table: Table, columns: Sequence[str] | None) -> Iterator[IndexedField]:
+    for name in columns or ():
+        if name not in table.schema.field_names:
+            hint = nearest(name, table.schema.field_names)
+            raise ColumnNotFoundError(f"table {table.identifier} has no column {name!r}{hint}")
+    left_out = {*secrets_of(table.schema).top_level(table.schema), *table.schema.partition_keys}
+    for field in table.schema.fields:
+        if field.name not in left_out and (columns is None or field.name in columns):
+            yield from _kinds_of(field)
+
+
+def _kinds_of(field: DataField) -> Iterator[IndexedField]:
+    for name, kind in sorted(plugins().index_kinds().items()):
+        if kind.accepts(field.type):
+            yield IndexedField(name, field, chosen=False)
+
+
+def _sample(live: Sequence[ManifestEntry], count: int) -> list[ManifestEntry]:
+    """Return some files, evenly spread over the order in which they were written."""
+    chosen = np.linspace(0, len(live) - 1, min(count, len(live))).astype(int)
+    return [live[number] for number in dict.fromkeys(chosen.tolist())]
+
+
+def _measured(table: Table, candidates: Sequence[IndexedField], sample: Sequence[ManifestEntry]) -> Segment:
+    """Return the segment that the sample would have."""
+    collector = SegmentCollector(table, candidates)
+    made = [named_segment(collected(table, entry, collector), entry.file.file_name) for entry in sample]
+    data = merge_segments(made)
+    assert data is not None, "the sample has files"
+    return segment_of(data, "a sample")
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """What one kind of index says of a column of the sample; `size` in bytes of `read` bytes of data."""
+
+    indexed: IndexedField
+    size: int
+    read: int
+    distinct: float
+    pruned: float
+    reason: str
+
+    @classmethod
+    def of(cls, indexed: IndexedField, segment: Segment, read: int) -> _Estimate:
+        part = segment.parts[part_name(indexed)]
+        content, places = part.content(), segment.files.places
+        keys = len(np.unique(content.keys))
+        distinct = len(content.keys) / max(1, int(segment.files.rows.sum()))
+        pruned = 1 - len(content.keys) / (keys * places) if keys else 0.0
+        reason = _PAYS
+        if distinct > MOST_DISTINCT:
+            reason = _TOO_DISTINCT
+        elif not keys or (places >= LEAST_PLACES and pruned < 1 - MOST_DENSITY):
+            reason = _EVERYWHERE
+        return cls(indexed, part.size, read, distinct, pruned, reason)
+
+    @property
+    def is_advised(self) -> bool:
+        return self.reason == _PAYS
+
+    def row(self, *, is_indexed: bool, scale: float) -> tuple[Any, ...]:
+        share = self.size / self.read
+        name = self.indexed.field.name
+        numbers = (round(self.distinct, 6), round(self.pruned, 6), int(self.size * scale), round(share, 6))
+        return (self.indexed.kind, name, is_indexed, *numbers, self.is_advised, self.reason)
