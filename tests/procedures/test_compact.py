@@ -24,7 +24,6 @@ from lockgate.errors import (
     KeyMissingError,
     OptionError,
     TableNotFoundError,
-    UnsupportedError,
 )
 from lockgate.framework.keys import add_key_version, create_key_file
 from lockgate.framework.orc import EncryptedOrcFile, audit_file
@@ -374,8 +373,10 @@ def test_a_failure_leaves_the_table_as_it_was(
         ({"table": "db.tt"}, TableNotFoundError, "did you mean '(db.)?t'"),
         ({"table": "t"}, InputError, "database.table"),
         ({"compact_strategy": "ful"}, InputError, "did you mean 'full'"),
-        ({"order_strategy": "zorder"}, UnsupportedError, "leave the argument out"),
+        ({"order_strategy": "zorder"}, InputError, "given together"),
+        ({"order_by": "id"}, InputError, "given together"),
         ({"order_strategy": "zz"}, InputError, "order_strategy cannot be"),
+        ({"order_strategy": "order", "order_by": "id,nmae"}, InputError, "did you mean 'name'"),
         ({"partitions": "dya=mon"}, InputError, "did you mean 'day'"),
         ({"partitions": "mon"}, InputError, "a partition is written"),
         ({"options": "target-file-sise=1 mb"}, OptionError, "did you mean 'target-file-size'"),

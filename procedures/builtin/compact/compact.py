@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from lockgate.errors import InputError, UnsupportedError, nearest
+from lockgate.errors import InputError, nearest
 from lockgate.framework.keys import NoKeys
 from lockgate.framework.options.table_options import (
     DELETE_RATIO,
@@ -25,13 +25,13 @@ from lockgate.framework.store.schema.secret_columns import secrets_in_history, s
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.arguments import OPTIONS, PARTITIONS, parse_options, parse_partitions, with_options
 from lockgate.procedures.builtin.compact.compaction import BucketJob, rewrite
-from lockgate.procedures.builtin.compact.file_choice import pick_append, pick_keyed
+from lockgate.procedures.builtin.compact.file_choice import pick_append, pick_keyed, pick_ordered
+from lockgate.procedures.builtin.compact.order import RowOrder, ordered_rows
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
 _STRATEGIES = ("full", "minor")
 # Options that may differ for one call: how files are written, not what is in them.
 _OPTIONS = ("target-file-size", "file.compression", "orc.compress", "metadata.stats-mode")
-_ORDERS = ("none", "order", "zorder", "hilbert")
 
 
 class Compact(Procedure):
@@ -56,8 +56,13 @@ class Compact(Procedure):
             "or runs",
         ),
         Parameter(
-            "order_strategy", "STRING", "none", "order of rows in append tables; only 'none' is supported"
+            "order_strategy",
+            "STRING",
+            "none",
+            "order of rows in append tables: 'order' by columns, 'zorder' or 'hilbert' along a curve through "
+            "them; 'none': as they were written",
         ),
+        Parameter("order_by", "STRING", None, "the columns of the order, comma-separated"),
         Parameter("options", "STRING", None, OPTIONS),
         Parameter(
             "dry_run", "BOOLEAN", False, "only count what would be rewritten; counts of new files are NULL"
@@ -79,8 +84,8 @@ class Compact(Procedure):
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
         """Compact; results ending in `_before` and `_after` count the chosen partitions as a whole."""
         full = _strategy(arguments["compact_strategy"]) == "full"
-        _check_order(arguments["order_strategy"])
         table = context.table(arguments["table"])
+        order = RowOrder.of(table, arguments["order_strategy"], arguments["order_by"])
         table = with_options(table, parse_options(arguments["options"]), _OPTIONS)
         check_writable(table.schema)
         chosen = parse_partitions(arguments["partitions"], table.schema)
@@ -88,14 +93,14 @@ class Compact(Procedure):
         entries = [] if snapshot is None else stored_entries(table, snapshot)
         entries = [entry for entry in entries if chosen(entry.partition)]
         stale = _stale_files(context, table, entries) | _marked_files(table, entries, full=full)
-        jobs = _jobs(table, entries, stale, full=full)
+        jobs = _jobs(table, entries, stale, full=full) if order is None else _ordered_jobs(entries)
         # Without files to rewrite too: manifests may still show values of columns encrypted since.
         shows = snapshot_shows(table, snapshot, PlainStatistics(secrets_in_history(table), table.schema_of))
         if arguments["dry_run"] or snapshot is None or not (jobs or shows):
             return [_counts(jobs, entries, [], None, dry_run=arguments["dry_run"])]
         if jobs:
             check_keys(table, jobs)
-        messages = _rewrite_all(context, table, jobs)
+        messages = _rewrite_all(context, table, jobs, order)
         try:
             committed = table.commit(messages, kind=CommitKind.COMPACT, base_snapshot_id=snapshot.id)
         except BaseException:
@@ -108,16 +113,6 @@ def _strategy(text: str) -> str:
     if text.lower() not in _STRATEGIES:
         raise InputError(f"compact_strategy cannot be {text!r}{nearest(text, _STRATEGIES)}")
     return text.lower()
-
-
-def _check_order(text: str) -> None:
-    if text.lower() not in _ORDERS:
-        raise InputError(f"order_strategy cannot be {text!r}{nearest(text, _ORDERS)}")
-    if text.lower() != "none":
-        raise UnsupportedError(
-            f"order_strategy {text!r} is not supported: sort the rows where they are written "
-            f"(INSERT ... SELECT ... SORT BY), or leave the argument out"
-        )
 
 
 def _stale_files(context: ProcedureContext, table: Table, entries: Sequence[ManifestEntry]) -> set[str]:
@@ -178,6 +173,10 @@ def _jobs(
     return jobs
 
 
+def _ordered_jobs(entries: Sequence[ManifestEntry]) -> list[BucketJob]:
+    return [job for bucket in by_bucket(entries) for job in pick_ordered(bucket)]
+
+
 def check_keys(table: Table, jobs: Sequence[BucketJob]) -> None:
     """Raise before anything is written if a key is missing, for reading the old files or writing new ones."""
     reader = FileReader(table, table.schema, strict=True)
@@ -189,11 +188,13 @@ def check_keys(table: Table, jobs: Sequence[BucketJob]) -> None:
         (table.keys or NoKeys()).current_key(name)
 
 
-def _rewrite_all(context: ProcedureContext, table: Table, jobs: Sequence[BucketJob]) -> list[CommitMessage]:
+def _rewrite_all(
+    context: ProcedureContext, table: Table, jobs: Sequence[BucketJob], order: RowOrder | None
+) -> list[CommitMessage]:
     messages: list[CommitMessage] = []
     try:
         for number, job in enumerate(jobs, 1):
-            messages.append(rewrite(table, job))
+            messages.append(rewrite(table, job, None if order is None else ordered_rows(table, job, order)))
             context.report(f"compact {table.identifier}: {number} of {len(jobs)} groups of files rewritten")
     except BaseException:
         table.abort(messages)

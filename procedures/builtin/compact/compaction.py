@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +40,11 @@ class BucketJob:
         return self.sections[0].entries[0].bucket
 
 
-def rewrite(table: Table, job: BucketJob) -> CommitMessage:
+def rewrite(table: Table, job: BucketJob, ordered: Iterable[pa.Table] | None = None) -> CommitMessage:
     """Write the new files of a job and return what to commit; on an error they are deleted.
 
-    In memory at a time: one stripe, or the files of one section whose rows must be merged.
+    `ordered` are the rows of the job in another order, if they are to get one. In memory at a time: one
+    stripe, or the files of one section whose rows must be merged.
     """
     old = job.entries
     changelog = BucketWriter(
@@ -58,7 +59,8 @@ def rewrite(table: Table, job: BucketJob) -> CommitMessage:
         first_sequence=min(entry.file.min_sequence_number for entry in old),
     )
     with writer, changelog:
-        for part, changes in job_rows(table, job):
+        rows = job_rows(table, job) if ordered is None else ((part, part.slice(0, 0)) for part in ordered)
+        for part, changes in rows:
             writer.write(part)
             changelog.write(changes)
         added = writer.close()
@@ -77,12 +79,24 @@ def job_rows(table: Table, job: BucketJob) -> Iterator[tuple[pa.Table, pa.Table]
             yield _merged(table, reader, section, plan, names)
             continue
         for entry in section.entries:
-            path, values = _path(table, entry), _values(table, entry)
-            for part in reader.parts(path, entry.file, names, values, entry.vector):
+            for part in _parts(table, reader, entry, names):
                 if plan is not None and is_unrecorded(table.schema, entry):
                     yield part, inserted_rows(part, plan)
                 else:
                     yield part, part.slice(0, 0)
+
+
+def parts_of(table: Table, job: BucketJob, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield columns of the rows of a job whose files share no keys, file by file, without deleted rows."""
+    reader = FileReader(table, table.schema, strict=True)
+    for entry in job.entries:
+        yield from _parts(table, reader, entry, names)
+
+
+def _parts(
+    table: Table, reader: FileReader, entry: ManifestEntry, names: Sequence[str]
+) -> Iterator[pa.Table]:
+    return reader.parts(_path(table, entry), entry.file, names, _values(table, entry), entry.vector)
 
 
 def _merged(

@@ -64,6 +64,11 @@ def pick_append(
     return jobs
 
 
+def pick_ordered(entries: Sequence[ManifestEntry]) -> list[BucketJob]:
+    """Return one job of all files of a bucket of an append table, which are to be ordered together."""
+    return [BucketJob(tuple(Section((entry,), merge=False) for entry in entries), 0)] if entries else []
+
+
 def _groups(
     entries: Sequence[ManifestEntry], stale: Collection[str], target_size: int
 ) -> Iterator[list[ManifestEntry]]:
