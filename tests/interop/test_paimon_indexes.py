@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+from typing import Any
+
 import pyarrow as pa
 import pytest
+from golden_indexes import Column, columns, golden
 from paimon_java import PaimonJava, PaimonTable
 
 from lockgate.framework.index.database.maintenance import BuildIndex, MergeIndex
@@ -40,6 +44,22 @@ def test_files_that_paimon_has_indexed(catalog: Catalog, paimon_java: PaimonJava
     theirs.write([[46]])
     assert theirs.expire(1) > 0
     assert sorted(table.read()["id"].to_pylist()) == list(range(47))
+
+
+def test_containers_are_those_of_paimon(paimon_java: PaimonJava) -> None:
+    """Paimon writes what is kept of it, and reads what Lockgate writes as it reads its own."""
+
+    def answers(column: Column, container: bytes) -> list[Any]:
+        asked = {"container": base64.b64encode(container).decode(), "filters": column.questions}
+        return list(paimon_java.ask("/", "db.t", "ask_index", type=column.type, **asked))
+
+    kept = golden()
+    assert [column for column, _, _ in kept] == list(columns())
+    for column, container, told in kept:
+        written = base64.b64decode(paimon_java.ask("/", "db.t", "write_index", **column.ask()))
+        assert len(written) == len(container)
+        assert written == container or column.kind == "bitmap"
+        assert told == answers(column, container) == answers(column, column.container())
 
 
 def numbered(first: int, end: int) -> pa.Table:

@@ -76,6 +76,10 @@ public final class Referee {
           return null;
         case "options":
           return Upkeep.options();
+        case "write_index":
+          return Indexes.write(ask);
+        case "ask_index":
+          return Indexes.answers(ask);
         case "alter":
           catalog.alterTable(name, Evolution.changes(ask.get("changes")), false);
           return null;
