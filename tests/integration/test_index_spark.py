@@ -1,0 +1,89 @@
+"""The index database from SQL: tasks' files are indexed by their commit, and reports say what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate import Lake
+
+Named = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def events(spark: SparkSession, shared_table: Named) -> str:
+    """Three files: each has a host and a tool of its own, between those that all have."""
+    name = shared_table("indexed_events")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, host STRING, command STRING) TBLPROPERTIES "
+        "('index.values.columns' = 'host', 'index.ngrams.columns' = 'command')"
+    )
+    for n in range(3):
+        insert(spark, name, [f"({n * 10 + i}, '{h}', '{c}')" for i, (h, c) in enumerate(commands(n))])
+    return name
+
+
+def insert(spark: SparkSession, name: str, rows: list[str]) -> None:
+    """Insert rows as one file."""
+    spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ * FROM VALUES {', '.join(rows)}")
+
+
+def commands(number: int) -> list[tuple[str, str]]:
+    return [("a", "first"), (f"host-{number}", f"run Tool{number}.exe /quiet"), ("z", "zero")]
+
+
+def skipped(frame: Any) -> int:
+    frame.collect()
+    plan = frame._jdf.queryExecution().executedPlan()
+    metric = plan.collectLeaves().head().metrics().apply("skipped_by_index")
+    assert metric.name().get() == "files skipped by index"
+    return int(metric.value())
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids", "left_out"),
+    [
+        ("host = 'host-1'", [11], 2),
+        ("host IN ('host-0', 'host-2', 'nobody')", [1, 21], 1),
+        ("command LIKE '%Tool2%'", [21], 2),
+        ("command LIKE '%Tool1%' OR host = 'host-2'", [11, 21], 1),
+        ("contains(command, 'nowhere')", [], 3),
+    ],
+)
+def test_files_are_left_out(
+    spark: SparkSession, lake: Lake, events: str, condition: str, ids: list[int], left_out: int
+) -> None:
+    frame = spark.sql(f"SELECT id FROM {events} WHERE {condition} ORDER BY id")
+    assert [row.id for row in frame.collect()] == ids
+    assert skipped(spark.sql(f"SELECT id FROM {events} WHERE {condition}")) == left_out
+    (report,) = lake.explain_pushdown(f"SELECT id FROM {events} WHERE {condition}")
+    (step,) = [each for each in report.steps if each.name == "index"]
+    assert step.before.files - step.after.files == left_out
+    assert "segments" in step.by
+
+
+def test_procedures_of_the_database(spark: SparkSession, shared_table: Named) -> None:
+    name = shared_table("index_upkeep")
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, host STRING) "
+        "TBLPROPERTIES ('index.values.columns' = 'host', 'index.write.enabled' = 'false')"
+    )
+    for n in range(2):
+        insert(spark, name, ["(1, 'a')", f"(2, 'h{n}')", "(3, 'z')"])
+    table = name.removeprefix("lake.")
+    advice = spark.sql(f"CALL lake.sys.index_advice(table => '{table}', columns => array('host'))").collect()
+    assert {row.kind for row in advice} == {"values", "ngrams", "words"}
+    assert {row.kind for row in advice if row.is_indexed} == {"values"}
+    question = f"SELECT id FROM {name} WHERE host = 'h1'"
+    assert skipped(spark.sql(question)) == 0
+    assert spark.sql(f"CALL lake.sys.build_index(table => '{table}')").collect()[0].indexed_files_count == 2
+    assert skipped(spark.sql(question)) == 1
+    call = f"CALL lake.sys.compact(table => '{table}', order_strategy => 'zorder', order_by => 'host,id')"
+    assert spark.sql(call).collect()[0].files_after == 1
+    hosts = [row.host for row in spark.sql(f"SELECT host FROM {name}").collect()]
+    assert hosts == ["a", "a", "h0", "h1", "z", "z"]
