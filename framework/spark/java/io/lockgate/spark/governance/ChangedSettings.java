@@ -21,7 +21,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * and no rule of Spark sees that. So they are compared when the next statement is decided about.
  */
 public final class ChangedSettings {
-  /** Settings that the application itself made, by the session's name, which lives as long as it does. */
+  /** Settings of the application itself, by the session's name, which lives as long as it does. */
   private static final Map<String, Map<String, String>> OWN = new WeakHashMap<>();
 
   private ChangedSettings() {}
