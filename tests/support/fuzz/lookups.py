@@ -164,7 +164,7 @@ class Dimension:
         if not snapshots:
             return
         number = snapshots.pop()
-        dimension = self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {number}")
+        dimension = self._state(number)
         names = [name for name in found.column_names if name != SNAPSHOT]
         wanted = rows.join(dimension, "k", self.how).select(*names).toArrow()
         difference = differ(bag(wanted), bag(found.select(names)))
@@ -172,6 +172,12 @@ class Dimension:
             form = f"{self.form}, {self.how}"
             raise LookupDifferenceError(f"{what} at snapshot {number} ({form}): {difference}")
         self._check_not_behind(number, what)
+
+    def _state(self, number: int) -> DataFrame:
+        """A snapshot with all columns: those that were added after it hold nulls, also for lookups."""
+        state = self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {number}")
+        later = [column for column in self.columns if column.name not in state.columns]
+        return state.selectExpr("*", *(f"CAST(NULL AS {each.kind.sql}) AS {each.name}" for each in later))
 
     def _check_not_behind(self, number: int, what: str) -> None:
         newest = self.lake.catalog.load_table(self._plain_name).latest_snapshot()

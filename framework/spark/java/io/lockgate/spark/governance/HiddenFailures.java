@@ -43,8 +43,8 @@ final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iter
   }
 
   /**
-   * Tells the kind of a failure. Those of reading, and refusals of ours, name no value of a row, and
-   * stay.
+   * Tells the kind of a failure. Those of reading, and refusals of ours, name no value of a row,
+   * and stay.
    */
   private static RuntimeException hidden(RuntimeException found) {
     Throwable thrown = found;
