@@ -129,8 +129,13 @@ def write_segment(files: Files, parts: dict[PartName, PartContent]) -> bytes:
         )
         chunks += [postings.body, head]
         at += len(postings.body) + len(head)
-    directory = zlib.compress(json.dumps({**_described(files), "parts": described}).encode())
-    return b"".join([*chunks, directory, _FOOTER.pack(at, len(directory), zlib.crc32(directory), MAGIC)])
+    return b"".join([*chunks, _closing(at, files, described)])
+
+
+def _closing(at: int, files: Files, parts: Sequence[dict[str, Any]]) -> bytes:
+    """Return what follows the parts, which end at a place: the directory, and the footer that finds it."""
+    directory = zlib.compress(json.dumps({**_described(files), "parts": parts}).encode())
+    return directory + _FOOTER.pack(at, len(directory), zlib.crc32(directory), MAGIC)
 
 
 def _described(files: Files) -> dict[str, Any]:
@@ -161,6 +166,7 @@ class Segment:
         at, length, checksum, magic = _FOOTER.unpack(self._read(size - _FOOTER.size, _FOOTER.size))
         if magic != MAGIC or at + length + _FOOTER.size != size:
             raise CorruptFileError(f"{name} is no segment of an index, or is cut off")
+        self._end = at
         self._load(self._checked(at, length, checksum))
 
     def _load(self, directory: bytes) -> None:
@@ -174,11 +180,16 @@ class Segment:
             raise CorruptFileError(f"{self.name} is damaged: {error}") from None
         if not sound:
             raise CorruptFileError(f"{self.name} is damaged: its directory contradicts itself")
+        self._said = list(found.values())
         self.parts = {name: Part(self, each) for name, each in found.items()}
 
     def rename(self, names: tuple[str, ...]) -> None:
         """Give the files other names, in order."""
         self.files = Files(names, self.files.rows, self.files.block_rows)
+
+    def copied(self) -> bytes:
+        """Return the segment's bytes with the names that its files have by now; no part is decoded."""
+        return self._read(0, self._end) + _closing(self._end, self.files, self._said)
 
     def _read(self, at: int, length: int) -> bytes:
         data = self._read_range(at, length)

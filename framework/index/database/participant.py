@@ -48,7 +48,7 @@ class SegmentParticipant:
             entry.file.file_name: entry.partition for entry in request.changes if entry.kind is FileKind.ADD
         }
         new = [named_segment(data, file) for file, data in made.items()]
-        added = IndexFileChanges(merged_files(new, [where[file] for file in made]))
+        added = IndexFileChanges(_new_files(new, [where[file] for file in made]))
         return with_merged(self._table, new, added)
 
     def committed(self, snapshot: Snapshot) -> None:
@@ -56,6 +56,13 @@ class SegmentParticipant:
 
     def aborted(self) -> None:
         """Do nothing: the commit deletes what it wrote."""
+
+
+def _new_files(new: Sequence[Segment], partitions: Sequence[Partition]) -> tuple[NewIndexFile, ...]:
+    """Return the segments of new files as one; that of a single file is as it is, and costs little more."""
+    if len(new) != 1:
+        return merged_files(new, partitions)
+    return (NewIndexFile(KIND, new[0].copied(), 1, partitions[0]),)
 
 
 def named_segment(data: bytes, file: str) -> Segment:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from indexed_table import OPTIONS, call, check, fill, found, kept, make, plan, rows, segments
@@ -30,6 +32,7 @@ from lockgate.framework.store.scan.chosen_rows import ChosenRows
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import col
+from lockgate.pushdown.index import merge_segments, segment_of
 
 TEXT_KINDS = {("ngrams", "host"), ("words", "host")}
 
@@ -343,3 +346,17 @@ def test_advice_about_some_columns_and_files(catalog: Catalog, tmp_path: Path) -
     secret.create_namespace("db")
     fill(make(secret, {"orc.encrypt": "k:host"}, partition_keys=["day"]), 1)
     assert {column for _, column in advice(secret)} == {"id", "size"}
+
+
+def test_a_segment_of_one_file_is_what_merging_makes_of_it(catalog: Catalog) -> None:
+    table = make(catalog)
+    fill(table, 1)
+    (entry,) = segments(table)
+    copied = opened(table, entry)
+    assert copied is not None
+    merged = segment_of(merge_segments([copied]) or b"", "merged")
+    assert merged.files.names == copied.files.names != ("",)
+    assert merged.files.rows.tolist() == copied.files.rows.tolist() == [30]
+    for name, part in copied.parts.items():
+        for own, other in zip(astuple(part.content()), astuple(merged.parts[name].content()), strict=True):
+            assert np.array_equal(own, other), name
