@@ -52,12 +52,16 @@ WORK: dict[str, Callable[[Catalog], Any]] = {
 }
 
 
-QUICK = [("append and merge", KILLED)]
-LONG = [(name, how) for name in WORK for how in (KILLED, LOST) if (name, how) not in QUICK]
+SHORTER = [("append and merge", KILLED)]
+LONGER = [(name, how) for name in WORK for how in (KILLED, LOST) if (name, how) not in SHORTER]
 
 
 @pytest.mark.parametrize(
-    ("name", "how"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in LONG)]
+    ("name", "how"),
+    [
+        *(pytest.param(*each, marks=pytest.mark.long) for each in SHORTER),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in LONGER),
+    ],
 )
 def test_a_failure_at_any_operation(name: str, how: str, tmp_path: Path) -> None:
     """Whatever is done of a change, indexed scans find what full scans do, and segments are whole."""
