@@ -30,7 +30,7 @@ class Decision:
         object.__setattr__(self, "apply_for", tuple(self.apply_for))
         object.__setattr__(self, "masks", MappingProxyType(dict(self.masks)))
         if not self.allowed and not self.apply_for:
-            raise InputError("a denied decision says what to apply for: give apply_for=(...)")
+            raise InputError("a denied decision must name grants to apply for: give apply_for=(...)")
         if not self.allowed and self.is_restricted:
             raise InputError("a denied decision has no row filter and no masks: nothing is read")
         if self.allowed and self.apply_for:

@@ -37,7 +37,7 @@ class Principal:
 
     def __post_init__(self) -> None:
         if not self.user:
-            raise InputError("a principal needs a user: give the name of the one who asks")
+            raise InputError("a principal needs a user: give the name of the requesting user")
         object.__setattr__(self, "groups", frozenset(self.groups))
         object.__setattr__(self, "roles", frozenset(self.roles))
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))

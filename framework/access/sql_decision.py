@@ -35,7 +35,9 @@ class SqlDecision:
         object.__setattr__(self, "ask", tuple(self.ask))
         denied = {column: tuple(texts) for column, texts in self.denied.items()}
         if not all(denied.values()):
-            raise InputError("a denied column says what to apply for: give denied={'column': ('...',)}")
+            raise InputError(
+                "a denied column must name grants to apply for: give denied={'column': ('...',)}"
+            )
         object.__setattr__(self, "denied", MappingProxyType(denied))
         object.__setattr__(self, "masks", MappingProxyType(dict(self.masks)))
 

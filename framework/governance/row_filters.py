@@ -40,7 +40,7 @@ def parsed(text: str) -> Predicate:
     try:
         return _Reader(text).whole()
     except (InputError, ValueError, ArithmeticError) as error:
-        raise PolicyError(f"a row filter is not understood: {error}") from None
+        raise PolicyError(f"cannot parse a row filter: {error}") from None
 
 
 class _Reader:
@@ -52,7 +52,7 @@ class _Reader:
         while position < len(text):
             match = _TOKEN.match(text, position)
             if match is None or match.lastgroup is None:
-                raise InputError(f"character {position} is of no word, text or number")
+                raise InputError(f"unexpected character at position {position}")
             self._tokens.append((match.lastgroup, match[match.lastgroup]))
             position = match.end()
         self._tokens.append(("end", ""))
@@ -61,7 +61,7 @@ class _Reader:
     def whole(self) -> Predicate:
         found = self._either()
         if self._now[0] != "end":
-            raise InputError(f"something follows its token {self._place}")
+            raise InputError(f"unexpected text after token {self._place}")
         return found
 
     @property
@@ -77,7 +77,7 @@ class _Reader:
 
     def _need(self, text: str) -> None:
         if not self._take(text):
-            raise InputError(f"{text} is expected at its token {self._place}")
+            raise InputError(f"expected {text} at token {self._place}")
 
     def _either(self) -> Predicate:
         found = [self._both()]
@@ -127,7 +127,7 @@ class _Reader:
         if kind == "quoted":
             text = text[1:-1]
         elif kind != "word" or text.upper() in _RESERVED:
-            raise InputError(f"a column is expected at its token {self._place}")
+            raise InputError(f"expected a column at token {self._place}")
         self._place += 1
         return text
 
@@ -142,7 +142,7 @@ class _Reader:
         negated = self._take("NOT")
         word = self._take("IN", "BETWEEN", "LIKE")
         if word is None:
-            raise InputError(f"a comparison is expected at its token {self._place}")
+            raise InputError(f"expected a comparison at token {self._place}")
         found = _WORDS[word](self, column)
         return Not(found) if negated else found
 
@@ -163,7 +163,7 @@ class _Reader:
         pattern = self._value()
         inner = pattern.strip("%") if isinstance(pattern, str) else "_"
         if "_" in inner or "%" in inner or "\\" in inner or not isinstance(pattern, str):
-            raise InputError("LIKE is understood with % at the ends of a text, and no _")
+            raise InputError("LIKE supports % only at the ends of a text, and no _")
         starts, ends = not pattern.startswith("%"), not pattern.endswith("%")
         op = {
             (True, True): Op.EQ,
@@ -177,7 +177,7 @@ class _Reader:
         if self._take("-"):
             value = self._value()
             if isinstance(value, bool) or not isinstance(value, int | Decimal):
-                raise InputError("a minus stands before a number")
+                raise InputError("a minus needs a number after it")
             return -value
         if self._take("DATE"):
             return datetime.date.fromisoformat(self._text())
@@ -195,10 +195,10 @@ class _Reader:
     def _text(self) -> str:
         kind, text = self._now
         if kind != "text":
-            raise InputError(f"a constant is expected at its token {self._place}")
+            raise InputError(f"expected a constant at token {self._place}")
         self._place += 1
         if self._now[0] == "text":
-            raise InputError("two texts follow one another")
+            raise InputError("two texts have no operator between them")
         return re.sub(r"\\(.)|''", lambda match: match[1] or "'", text[1:-1], flags=re.DOTALL)
 
 

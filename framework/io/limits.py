@@ -47,8 +47,8 @@ def most_unpacked(stored: int) -> int:
 def too_large(path: str, most: int, how: str = "has") -> CorruptFileError:
     """Return the error for a file that has, or unpacks to, more than it may."""
     return CorruptFileError(
-        f"{path} {how} more than {most} bytes, which is no metadata that anybody would write; if it is, set "
-        f"{LIMIT_VARIABLE} to a number of bytes that is enough"
+        f"{path} {how} more than {most} bytes, more than metadata should have; if the file is genuine, set "
+        f"{LIMIT_VARIABLE} to a larger number of bytes"
     )
 
 

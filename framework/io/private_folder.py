@@ -184,8 +184,8 @@ def _check_closed(path: Path, status: os.stat_result, advice: str) -> None:
     if status.st_mode & _OTHERS_WRITE:
         mode = stat.S_IMODE(status.st_mode)
         raise UnsafePathError(
-            f"other users can write to {path} (mode {mode:04o}), so what is in it could be theirs: look at "
-            f"what is in it and chmod go-w it, or {advice}"
+            f"other users can write to {path} (mode {mode:04o}), so its content may be theirs: inspect it "
+            f"and run chmod go-w on it, or {advice}"
         )
 
 

@@ -54,8 +54,8 @@ class FsspecFileSystem:
     def write_new(self, path: str, data: bytes) -> None:
         if not self._creates_exclusively:
             raise UnsupportedError(
-                f"{self._protocol}:// cannot create a file exclusively: its fsspec implementation only looks "
-                "whether the file exists, so that commits of two writers could replace each other"
+                f"{self._protocol}:// cannot create a file exclusively: its fsspec implementation only "
+                "checks whether the file exists, so commits of two writers could replace each other"
             )
         self._inner.makedirs(self._inner._parent(path), exist_ok=True)
         try:

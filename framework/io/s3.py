@@ -61,7 +61,7 @@ class S3FileSystem:
         except FileNotFoundError:
             if path in self._uncertain:
                 raise UncertainWriteError(
-                    f"{self.uri(path)} may yet appear: a write of it broke off"
+                    f"{self.uri(path)} may still appear: a write of it was interrupted"
                 ) from None
             raise
 
@@ -228,7 +228,7 @@ class S3FileSystem:
                 self.delete(probe)
         raise UnsupportedError(
             f"s3://{self.bucket} at {self._settings.endpoint or 'AWS'} does not honour If-None-Match, so "
-            "that commits of two writers could replace each other: use a store with conditional writes, such "
+            "commits of two writers could replace each other: use a store with conditional writes, such "
             "as AWS S3 or a newer version of this one"
         )
 

@@ -43,12 +43,12 @@ def translated(address: str) -> Iterator[None]:
         raise _of_answer(error, address) from None
     except (NoCredentialsError, PartialCredentialsError):
         raise InputError(
-            f"there are no credentials for {address}: set fs.s3a.access.key and fs.s3a.secret.key, or what "
-            "boto3 looks for (environment, profile, role)"
+            f"there are no credentials for {address}: set fs.s3a.access.key and fs.s3a.secret.key, or "
+            "credentials that boto3 finds (environment, profile, role)"
         ) from None
     except (EndpointConnectionError, ConnectTimeoutError) as error:
         raise StorageError(
-            f"{address} cannot be reached ({type(error).__name__}): look at network and fs.s3a.endpoint"
+            f"{address} cannot be reached ({type(error).__name__}): check the network and fs.s3a.endpoint"
         ) from None
     except HTTPClientError as error:
         raise UncertainWriteError(f"{address}: the connection broke: {type(error).__name__}") from None
@@ -65,7 +65,7 @@ def _of_answer(error: Any, address: str) -> Exception:
     code = code_of(error)
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     if code == "NoSuchBucket":
-        return FileNotFoundError(f"there is no bucket for {address}: make it first")
+        return FileNotFoundError(f"there is no bucket for {address}: create it first")
     if code in _MISSING:
         return FileNotFoundError(f"{address} does not exist")
     if code in _EXISTS:

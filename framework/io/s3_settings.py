@@ -77,7 +77,7 @@ class _Confs:
         if value is None:
             return default
         if value.lower() not in ("true", "false"):
-            raise OptionError(f"{PREFIX}{name} is true or false, not {value!r}")
+            raise OptionError(f"{PREFIX}{name} must be true or false, not {value!r}")
         return value.lower() == "true"
 
 

@@ -74,7 +74,7 @@ class ExpiringCache(Generic[K, V]):
         return f"ExpiringCache({len(self._held)} of {self._entries} entries, {self._seconds:g} s)"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a cache of keys is not pickled")
+        raise TypeError("a cache of keys cannot be pickled")
 
     def _drop_expired(self) -> None:
         # From the least recently used end only: what is used is dropped by `get` when its time has come.

@@ -48,7 +48,7 @@ class LocalKey:
     encrypted: bytes = field(repr=False)
 
     def __reduce__(self) -> str:
-        raise TypeError("a local key is not pickled: it must not leave the process that uses it")
+        raise TypeError("a local key cannot be pickled: it must not leave the process that uses it")
 
 
 def parse_key_version(text: str) -> tuple[str, int]:

@@ -76,14 +76,14 @@ class KeyProvider(ABC):
 
         `bits` is 128 or 256. Raises `AlreadyExistsError` if there is a key of that name.
         """
-        raise UnsupportedError(f"{self!r} makes no keys: make them where they are kept")
+        raise UnsupportedError(f"{self!r} cannot create keys: create them in the key store itself")
 
     def roll_key(self, name: str, bits: int | None = None) -> KeyMetadata:
         """Add a fresh version of the key `name`, which new files use; `UnsupportedError` as `create_key`.
 
         `bits` is 128, 256 or, if None, as the version before. Raises `KeyMissingError` for an unknown name.
         """
-        raise UnsupportedError(f"{self!r} rolls no keys: roll them where they are kept")
+        raise UnsupportedError(f"{self!r} cannot roll keys: roll them in the key store itself")
 
     def for_table(self, options: Mapping[str, str]) -> KeyProvider:
         """Return the provider for one table with these options: this one, unless a table brings keys of its
@@ -132,7 +132,9 @@ class MasterKeys:
         return f"MasterKeys({', '.join(self.versions())})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("master keys are not pickled: give other processes a key file (file:/path/keys.json)")
+        raise TypeError(
+            "master keys cannot be pickled: give other processes a key file (file:/path/keys.json)"
+        )
 
     def versions(self) -> list[str]:
         """Return every key held, written name@version."""

@@ -53,6 +53,6 @@ def _from_plugin(scheme: str, text: str) -> KeyProvider:
     provider = factories[scheme](text)
     if not isinstance(provider, KeyProvider):
         raise OptionError(
-            f"the plugin for {scheme!r} keys made a {type(provider).__name__}, not a KeyProvider"
+            f"the plugin for {scheme!r} keys returned a {type(provider).__name__}, not a KeyProvider"
         )
     return provider

@@ -137,9 +137,9 @@ def answer(
     AccessDeniedError if the table itself may not be read.
     """
     if direction not in DIRECTIONS:
-        raise InputError(f"direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
+        raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     if depth is not None and depth < 1:
-        raise InputError(f"depth counts edges from 1 on, not {depth}")
+        raise InputError(f"depth must be 1 or more, not {depth}")
     wanted = int(parse_kinds(kinds))
     found = find_readable(database, name, catalog, may_read)
     traces = [

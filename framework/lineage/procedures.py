@@ -139,7 +139,7 @@ class CompactLineage(Procedure):
     def call(self, context: ProcedureContext, **arguments: Any) -> Rows:
         """Return counts of what was done, or would be."""
         if arguments["retain_days"] < 0:
-            raise InputError("retain_days counts days from 0 on")
+            raise InputError("retain_days must be 0 or more")
         lineage = _lineage(context)
         lineage.journal.flush()
         done = compact(lineage.segments, retain_days=arguments["retain_days"], dry_run=arguments["dry_run"])

@@ -93,7 +93,7 @@ class Sinks:
         if name not in self._complained:
             self._complained.add(name)
             _log.warning(
-                "lineage sink %r failed %d times (%s: %s): it loses %d records, which the warehouse keeps",
+                "lineage sink %r failed %d times (%s: %s): it misses %d records; the warehouse keeps them",
                 *(name, len(self._waits) + 1, type(error).__name__, error, len(offered.records)),
             )
 
@@ -115,7 +115,7 @@ def process_sinks() -> Sinks | None:
     try:
         sinks = plugins().lineage_sinks()
     except PluginError as error:
-        _log.warning("no lineage sink is told anything: %s", error)
+        _log.warning("no lineage sink receives records: %s", error)
         return None
     with _lock:
         if not sinks:

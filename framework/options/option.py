@@ -130,5 +130,5 @@ def parse_share(text: str) -> float:
     """Parse a share from 0 to 1; ValueError for any other text."""
     share = float(text)
     if not 0 <= share <= 1:
-        raise ValueError(f"a share is from 0 to 1, not {text}")
+        raise ValueError(f"a share must be from 0 to 1, not {text}")
     return share

@@ -14,7 +14,7 @@ _NO_LIMIT: int | None = None
 def _parse_period(text: str) -> timedelta:
     period = parse_duration(text)
     if period < timedelta(minutes=1):
-        raise ValueError("expected a minute or more, which is what names of tags tell apart")
+        raise ValueError("expected a minute or more, because names of tags have no seconds")
     return period
 
 

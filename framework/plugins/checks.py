@@ -32,7 +32,7 @@ _APACHE_MASKS = frozenset({"nullify", "redact", "sha256"})
 def by_procedure_name(answer: object) -> dict[str, Any]:
     """Return procedures by their names."""
     if not isinstance(answer, list | tuple):
-        raise TypeError(f"a list of procedures is wanted, not {type(answer).__name__}")
+        raise TypeError(f"expected a list of procedures, not {type(answer).__name__}")
     procedures: dict[str, Any] = {}
     for procedure in answer:
         name = getattr(procedure, "name", None)
@@ -47,7 +47,7 @@ def by_procedure_name(answer: object) -> dict[str, Any]:
 
 def _mapping(answer: object) -> dict[str, Any]:
     if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
-        raise TypeError(f"a mapping of names is wanted, not {type(answer).__name__}")
+        raise TypeError(f"expected a mapping of names, not {type(answer).__name__}")
     return dict(answer)
 
 
@@ -65,9 +65,7 @@ def masks(answer: object) -> dict[str, Any]:
     values = callables(answer)
     taken = sorted(_APACHE_MASKS & set(values))
     if taken:
-        raise ValueError(
-            f"{taken[0]!r} is a mask of Apache ORC itself and means the same everywhere; rename it"
-        )
+        raise ValueError(f"{taken[0]!r} is a mask of Apache ORC; give yours another name")
     return values
 
 
@@ -95,7 +93,9 @@ def index_kinds(answer: object) -> dict[str, Any]:
     values = _index_kinds(answer)
     for name in values:
         if not _STEP_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a kind: give up to 40 lower-case letters, digits and _")
+            raise ValueError(
+                f"{name!r} is not a valid name of a kind: use up to 40 lower-case letters, digits and _"
+            )
     return values
 
 
@@ -138,7 +138,7 @@ def _listed(protocol: Any, lacks: str) -> Callable[[object], list[Any]]:
 
     def check(answer: object) -> list[Any]:
         if not isinstance(answer, list | tuple):
-            raise TypeError(f"a list is wanted, not {type(answer).__name__}")
+            raise TypeError(f"expected a list, not {type(answer).__name__}")
         for each in answer:
             if isinstance(each, type) or not isinstance(each, protocol):
                 raise TypeError(f"{each!r} lacks {lacks}")
@@ -160,7 +160,8 @@ def pruners(answer: object) -> list[FilePruner]:
     for each in found:
         if not isinstance(each.name, str) or not _STEP_NAME.fullmatch(each.name):
             raise ValueError(
-                f"{each.name!r} is no name of a pruner: give up to 40 lower-case letters, digits and _"
+                f"{each.name!r} is not a valid name of a pruner: use up to 40 lower-case letters, digits "
+                "and _"
             )
         if each.name in _TAKEN:
             raise ValueError(f"{each.name!r} is a step of every scan: give the pruner another name")

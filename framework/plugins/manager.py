@@ -377,7 +377,7 @@ def _check_names(what: str, named: Iterable[tuple[str, str]]) -> None:
 
 
 def _not_of(kind: type, answer: object) -> TypeError:
-    return TypeError(f"{kind.__name__} is wanted, not {type(answer).__name__}")
+    return TypeError(f"expected {kind.__name__}, not {type(answer).__name__}")
 
 
 def _one_line(error: BaseException) -> str:

@@ -40,7 +40,7 @@ def check_rights(
         return
     if not scopes.is_granted(handle, session):
         raise KeyDeniedError(
-            f"spark.sql.catalog.{name}.keys names keys that were given to another session: connect this one "
+            f"spark.sql.catalog.{name}.keys names keys given to another session: connect this one "
             "with keys of its own, by lockgate.connect(warehouse, spark=session, keys=...)"
         )
 

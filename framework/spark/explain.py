@@ -122,7 +122,7 @@ def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> Pus
 
     statement = inspect_sql(sql, spark=spark)
     if statement.kind == "CALL":
-        raise InputError("a CALL cannot be explained: Spark runs it while it analyses it")
+        raise InputError("a CALL cannot be explained: Spark runs it during analysis")
     scans = json.loads(explainer.scans(spark._jsparkSession, sql))
     found = ((reports.report(scan["id"]), scan["kept"]) for scan in scans)
     return PushDownExplanation(

@@ -214,7 +214,7 @@ def _check_names(files: Sequence[Found], frame: DataFrame, *, given: bool) -> di
         )
     if len(nameless) < len(files):
         raise InputError(
-            f"some files have names of columns, others, such as {first.path}, have not: read them apart"
+            f"some files have column names, others, such as {first.path}, do not: read them separately"
         )
     names = frame.schema.names
     widest = max(len(found.columns) for found in files)
@@ -231,11 +231,11 @@ def _verify(
 
     def verify(found: Found) -> None:
         if integrity == "require" and found.encrypted and not found.tagged:
-            raise IntegrityError(f"{found.path} has no tags, by which its integrity could be checked")
+            raise IntegrityError(f"{found.path} has no tags, so nothing can check its integrity")
         report = verify_file((resolve(found.path, file_system)[0], found.path), keys, name=found.path)
         report.raise_for_damage()
         if integrity == "require" and report.status == "unverified":
-            raise IntegrityError(f"{found.path} cannot be checked: no key that opens its tags is held")
+            raise IntegrityError(f"{found.path} cannot be checked: you hold no key that opens its tags")
 
     if integrity != "ignore":
         chosen = [found for found in files if found.tagged or integrity == "require"]

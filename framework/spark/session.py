@@ -152,7 +152,7 @@ def _check_extension(spark: SparkSession) -> None:
     raise BridgeError(
         f"the Spark session runs without Lockgate's rules: start it with {EXTENSIONS_CONF}="
         f"{_with(present, EXTENSIONS_CLASS)} (lockgate.configure(builder) sets it), before the first session "
-        "of the process; a session that runs cannot take them"
+        "of the process; a running session cannot add them"
     )
 
 

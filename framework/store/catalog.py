@@ -94,7 +94,7 @@ class Catalog:
         """Make the warehouse's folder if there is none, and say so: its path may have been mistyped."""
         if not self.file_system.exists(self.warehouse):
             self.file_system.make_directory(self.warehouse)
-            _log.warning("there was no warehouse at %s: an empty one was made", self.warehouse)
+            _log.warning("there was no warehouse at %s: created an empty one", self.warehouse)
 
     @named_errors
     def system(self, name: str) -> pa.Table:

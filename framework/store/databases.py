@@ -48,5 +48,5 @@ def check_properties(changes: Iterable[str]) -> None:
     for key in changes:
         if key in _NOT_SET:
             raise InputError(
-                f"the property {key!r} of a database cannot be set: its folder is where its catalog puts it"
+                f"the property {key!r} of a database cannot be set: the catalog decides its folder"
             )

@@ -63,7 +63,7 @@ def set_aside(catalog: Catalog, table: Identifier) -> str:
 def _mover(catalog: Catalog, what: str) -> MovesFolders:
     if not isinstance(catalog.file_system, MovesFolders):
         raise UnsupportedError(
-            f"{what}: {catalog.warehouse} is not on a file system that renames folders at once; "
+            f"{what}: {catalog.warehouse} is not on a file system that renames folders atomically; "
             "CREATE TABLE ... AS SELECT makes a copy, then DROP TABLE"
         )
     return catalog.file_system

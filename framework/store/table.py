@@ -239,7 +239,7 @@ class Table(TableHistory):
                 raise InputError("a request holds range and columns already; give either it or them")
             return read_changes(self, after)
         if upto is None:
-            raise InputError("changes are of a range of snapshots: give the last one, `upto`, too")
+            raise InputError("changes need a range of snapshots: give the last one, `upto`, too")
         names = None if columns is None else tuple(columns)
         return read_changes(self, ReadRequest(columns=names, between=Between(after, upto)))
 

@@ -57,7 +57,7 @@ class CacheCipher:
         return "CacheCipher()"
 
     def __reduce__(self) -> str:
-        raise TypeError("the key of a lookup cache is not pickled: it must not leave the process")
+        raise TypeError("the key of a lookup cache cannot be pickled: it must not leave the process")
 
     def seal_keys(self, keys: Rows) -> Rows:
         """Put the MAC of each encoded key in place of its hash: 16 bytes that are stored, then the key."""

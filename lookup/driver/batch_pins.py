@@ -59,7 +59,7 @@ def gone(batch: str, snapshot: str, consumer: str, error: SnapshotNotFoundError)
     """Return the error for a batch that is planned again after the snapshot of its pin is gone."""
     return SnapshotNotFoundError(
         f"{batch} is answered from {snapshot}, as it was before, and that is gone: {error}. Remove its "
-        f"consumer {consumer!r} of the table to have it answered from the newest"
+        f"consumer {consumer!r} of the table to answer it from the newest snapshot"
     )
 
 

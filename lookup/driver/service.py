@@ -267,7 +267,7 @@ class Lookup:
     def _too_late(self, snapshot_id: int) -> LookupTimeoutError:
         return LookupTimeoutError(
             f"snapshot {snapshot_id} of {self.spec.identifier} was not cached in time (lookup.timeout)"
-            f"{self._missing_on(snapshot_id)}; what the owner of the cache reported is in "
+            f"{self._missing_on(snapshot_id)}; the owner's log is "
             f"{self.directory.log_path}"
         )
 

@@ -59,7 +59,7 @@ def lookup_join(
     session.
     """
     if how not in ("left", "inner"):
-        raise InputError(f"how= is 'left' or 'inner', not {how!r}: a lookup keeps the stream's side")
+        raise InputError(f"how= must be 'left' or 'inner', not {how!r}: a lookup keeps the stream's side")
     name = _full_name(table)
     catalog = _catalog_of(stream.sparkSession, name[0])
     dimension = catalog.load_table(f"{name[1]}.{name[2]}")

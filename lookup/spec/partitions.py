@@ -53,7 +53,7 @@ class PartitionChoice:
                 )
         if set(self.levels) != set(keys[: len(self.levels)]):
             raise InputError(
-                f"scan.partitions gives max_pt() to {', '.join(self.levels)}, but not to a column before: "
+                f"scan.partitions gives max_pt() to {', '.join(self.levels)}, but not to an earlier column: "
                 f"{identifier} is partitioned by {', '.join(keys)}, in this order"
             )
         for spec in self.fixed:

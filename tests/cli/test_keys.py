@@ -61,7 +61,7 @@ def test_a_key_that_is_there(path: Path, capsys: Capture) -> None:
     capsys.readouterr()
     assert main(["keys", "create", str(path), "health", "pii"]) == 1
     printed = capsys.readouterr()
-    assert f"a new version of it is made by: lockgate keys roll {path} pii" in printed.err
+    assert f"to create a new version, run: lockgate keys roll {path} pii" in printed.err
     assert printed.err.count("\n") == 1
     assert main(["keys", "create", str(path), "x", "x"]) == 1
     assert "named twice" in capsys.readouterr().err
@@ -132,7 +132,7 @@ def test_providers_that_only_read(command: str, capsys: Capture, monkeypatch: py
     assert main(["keys", command, "vault://user:secret@host", name]) == 1
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
-    assert "where they are kept" in printed.err
+    assert "in the key store itself" in printed.err
     assert "secret" not in printed.err + printed.out
     assert main(["keys", "create", "vault://user:secret@host", "pii"]) == 1
     assert "secret" not in capsys.readouterr().err

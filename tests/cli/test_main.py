@@ -176,7 +176,7 @@ def test_what_is_not_written_as_it_should_be_ends_with_2(
     with pytest.raises(SystemExit) as ended:
         main(["orc", "rekey", str(plain), "new.orc", "--keys", keys, "--rename", "pii"])
     assert ended.value.code == 2
-    assert "'pii' is not written OLD=NEW" in capsys.readouterr().err
+    assert "'pii' is not of the form OLD=NEW" in capsys.readouterr().err
 
 
 def test_orc_inspect(plain: Path, keys: str, capsys: pytest.CaptureFixture[str]) -> None:

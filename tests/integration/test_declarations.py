@@ -91,7 +91,7 @@ def test_a_warehouse_that_is_not_there_is_made_and_said(
     warehouse = tmp_path / "nope" / "lake"
     with caplog.at_level(logging.WARNING, "lockgate"):
         lake = lockgate.connect(warehouse, spark=spark, catalog=f"c{uuid.uuid4().hex}")
-    assert f"there was no warehouse at {warehouse}: an empty one was made" in caplog.messages
+    assert f"there was no warehouse at {warehouse}: created an empty one" in caplog.messages
     assert warehouse.is_dir()
     assert [row[0] for row in lake.sql(f"SHOW DATABASES IN {lake.name}").collect()] == ["sys"]
 

@@ -83,7 +83,10 @@ def test_rows_with_keys_of_bytes_are_changed(spark: SparkSession, table: Named) 
             "ALTER TABLE {0}_old ADD COLUMN s STRING COLLATE UTF8_LCASE",
             "Column 's' cannot be stored with a coll",
         ),
-        ("ALTER TABLE {0}_old REPLACE COLUMNS (id BIGINT, z STRING)", "REPLACE COLUMNS would leave no value"),
+        (
+            "ALTER TABLE {0}_old REPLACE COLUMNS (id BIGINT, z STRING)",
+            "REPLACE COLUMNS would empty every column",
+        ),
     ],
 )
 def test_statements_that_would_lose_something(

@@ -94,7 +94,7 @@ def test_a_session_acts_for_a_user(
         lambda: session.sql("RESET spark.lockgate.user"),
     ):
         change()
-        with pytest.raises(AnalysisException, match="acts for another user already"):
+        with pytest.raises(AnalysisException, match="already acts for another user"):
             session.table(table("t")).collect()
     session.sql("SET spark.lockgate.user=ada")
     assert session.table(table("t")).count() == 0

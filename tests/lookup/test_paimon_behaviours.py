@@ -354,7 +354,7 @@ def test_named_partitions(make: Make) -> None:
 def test_what_cannot_be_chosen_is_refused(make: Make) -> None:
     """P WrongConfig; J LookupIgnoreScanOptions."""
     table = make(TWO, parts=("pt1", "pt2"))
-    with pytest.raises(InputError, match="not to a column before"):
+    with pytest.raises(InputError, match="not to an earlier column"):
         open_lookup(table, "k", options={"scan.partitions": "pt2=max_pt()"})
     with pytest.raises(OptionError, match=r"max_pt\(\) for each column named"):
         open_lookup(table, "k", options={"scan.partitions": "pt1=max_pt(),pt2=3"})

@@ -35,12 +35,12 @@ def unpack(folder: Path) -> Path:
 REFUSED = {
     "variant": "VARIANT",
     "data_evolution": "data-evolution.enabled",
-    # Paimon itself cannot read these: rows take back what the function of their column cannot.
+    # Paimon itself cannot read these: their columns' functions cannot retract rows.
     **dict.fromkeys(
         (
             *("retract_bool_and", "retract_bool_or", "retract_first_non_null_value", "retract_first_value"),
             *("retract_listagg", "retract_max", "retract_min"),
         ),
-        "takes back what",
+        "cannot retract",
     ),
 }

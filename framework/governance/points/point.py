@@ -31,9 +31,11 @@ class Point:
             self, "rows", MappingProxyType({key: frozenset(each) for key, each in self.rows.items()})
         )
         if self.table is None and (self.column is not None or self.rows):
-            raise InputError("a point with a column or with rows names their table")
+            raise InputError("a point with a column or rows must name their table")
         if any(not values for values in self.rows.values()):
-            raise InputError("a point limits a column to one constant at least: leave out what has no limit")
+            raise InputError(
+                "a point limits a column to at least one constant: leave out columns without a limit"
+            )
 
     def __str__(self) -> str:
         return self.text(show_constants=False)

@@ -71,8 +71,8 @@ def is_sound(segment: Segment) -> bool:
 def report_damage(path: str, error: Exception) -> None:
     """Warn of a segment that nobody can use."""
     _log.warning(
-        "a segment of an index is left out, so that scans read more files; CALL sys.merge_index removes it, "
-        "and sys.build_index makes it again: %s: %s",
+        "scans ignore a missing or damaged segment of an index and read more files; CALL sys.merge_index "
+        "removes it, and sys.build_index builds it again: %s: %s",
         path,
         error,
     )

@@ -36,7 +36,7 @@ class AwsKmsWrapper(KeyWrapper):
         endpoint: str | None = None,
     ) -> None:
         if not key_ids:
-            raise OptionError("which key of AWS KMS? Give its id, ARN or alias")
+            raise OptionError("name a key of AWS KMS by its id, ARN or alias")
         self._key_ids = key_ids
         self._options = {"region": region, "profile": profile, "endpoint": endpoint}
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class AwsKmsWrapper(KeyWrapper):
             assert failure is not None
             raise failure
         if len(material) != wrapped.key.algorithm.key_length:
-            raise WrongKeyError(f"what AWS KMS unwrapped for {wrapped.key} has another length than that key")
+            raise WrongKeyError(f"what AWS KMS unwrapped for {wrapped.key} has not the length of that key")
         return material
 
     def _decrypt(self, key_id: str, wrapped: WrappedKey) -> bytes:
@@ -116,7 +116,7 @@ class AwsKmsWrapper(KeyWrapper):
             from botocore.exceptions import BotoCoreError
         except ImportError:
             raise KeyServiceError(
-                "AWS KMS is asked by boto3, which is not installed; run: pip install 'lockgate[aws]'"
+                "AWS KMS needs boto3, which is not installed; run: pip install 'lockgate[aws]'"
             ) from None
         limits = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "max_attempts": 4})
         try:
@@ -126,7 +126,7 @@ class AwsKmsWrapper(KeyWrapper):
             return session.client("kms", endpoint_url=self._options["endpoint"], config=limits)
         except (BotoCoreError, ValueError) as error:
             raise KeyServiceError(
-                f"AWS KMS cannot be asked ({type(error).__name__}): check region, profile and endpoint"
+                f"AWS KMS cannot be reached ({type(error).__name__}): check region, profile and endpoint"
             ) from None
 
     def _call(self, operation: str, key: KeyMetadata, **arguments: Any) -> Any:
@@ -138,7 +138,7 @@ class AwsKmsWrapper(KeyWrapper):
             raise self._error(str(error.response.get("Error", {}).get("Code", "")), key) from None
         except BotoCoreError as error:
             raise KeyServiceError(
-                f"AWS KMS cannot be asked about {key} ({type(error).__name__}): check credentials, region "
+                f"AWS KMS cannot be reached for {key} ({type(error).__name__}): check credentials, region "
                 "and network"
             ) from None
 

@@ -97,7 +97,7 @@ class EnvelopeKeyProvider(KeyProvider):
         `names`.
         """
         if not names:
-            raise InputError("which keys? Give the name of at least one")
+            raise InputError("name at least one key")
         algorithm = algorithm_of_bits(bits)
         keys = [KeyMetadata(check_key_name(name), 0, algorithm) for name in names]
         if len(set(keys)) != len(keys):
@@ -212,7 +212,8 @@ def envelope_provider(text: str) -> EnvelopeKeyProvider:
     root, spec = match.groups() if match else (None, inner)
     if not spec or spec.startswith("envelope:"):
         raise OptionError(
-            "who unwraps? Write envelope:aws-kms:KEY?region=..., or envelope:NAME@SPEC with a provider such "
+            "name the service that unwraps: write envelope:aws-kms:KEY?region=..., or envelope:NAME@SPEC "
+            "with a provider such "
             "as kms://https@host:9600/kms or file:/path/root.json, whose key NAME wraps the others"
         )
     return EnvelopeKeyProvider(ProviderWrapper(provider_from(spec), root))
@@ -224,7 +225,5 @@ def _table_provider(spec: str, text: str) -> TableKeyProvider:
 
 def _spec_to_pickle(spec: str | None) -> str:
     if spec is None:
-        raise TypeError(
-            "keys that are wrapped under keys in memory are not pickled: give a key file, or a service"
-        )
+        raise TypeError("keys wrapped under keys in memory cannot be pickled: use a key file or a service")
     return spec

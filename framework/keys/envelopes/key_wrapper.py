@@ -100,7 +100,7 @@ class ProviderWrapper(KeyWrapper):
         names = self._provider.key_names()
         if len(names) != 1:
             raise OptionError(
-                f"which key of {self._provider!r} is to wrap others? Write envelope:NAME@..."
+                f"name the key of {self._provider!r} that wraps others: write envelope:NAME@..."
                 f"{nearest('', names) if names else ''}"
             )
         return names[0]

@@ -109,7 +109,7 @@ def _entry(index: int, entry: Any) -> WrappedKey:
             f"{where} has no known algorithm{nearest(str(algorithm), KeyAlgorithm.__members__)}"
         )
     if not isinstance(by, str) or not by:
-        raise OptionError(f"{where} does not say by which key it is wrapped")
+        raise OptionError(f"{where} does not name the key that wraps it")
     wrapped = entry.get("wrapped")
     try:
         content = base64.b64decode(wrapped if isinstance(wrapped, str) else "?", validate=True)

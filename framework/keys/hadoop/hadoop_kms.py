@@ -150,8 +150,8 @@ class HadoopKmsKeyProvider(KeyProvider):
         algorithm, _ = self._metadata(name)
         if bits is not None and algorithm_of_bits(bits) is not algorithm:
             raise InputError(
-                f"all versions of a key of a Hadoop KMS are of one length, {algorithm.key_length * 8} bits "
-                f"for {name!r}: make a key of another name for {bits} bits"
+                f"all versions of a key in a Hadoop KMS have one length, {algorithm.key_length * 8} bits "
+                f"for {name!r}: create a key with another name for {bits} bits"
             )
         return self._made(self._post(f"/v1/key/{quote(name, safe='')}", {}), name, algorithm)
 
@@ -165,7 +165,7 @@ class HadoopKmsKeyProvider(KeyProvider):
     def __reduce__(self) -> tuple[type[HadoopKmsKeyProvider], tuple[str]]:
         if self._headers is not None:
             raise TypeError(
-                "a provider that authenticates on its own is not pickled: make one in each process"
+                "a provider with its own authentication cannot be pickled: create one in each process"
             )
         return HadoopKmsKeyProvider, (self._settings.spec,)
 
@@ -290,8 +290,8 @@ class HadoopKmsKeyProvider(KeyProvider):
             raise KeyDeniedError(f"{self._holder} does not let {who} have {what}")
         if answer.status == 401:
             raise KeyServiceError(
-                f"{self._holder} does not accept {who}: it wants other authentication than the name of a "
-                "user; pass headers=... to HadoopKmsKeyProvider for Kerberos or tokens"
+                f"{self._holder} does not accept {who}: it requires more than the name of a user; pass "
+                "headers=... to HadoopKmsKeyProvider for Kerberos or tokens"
             )
         if answer.status not in (200, 201):
             exception = _exception(answer)
@@ -354,7 +354,7 @@ def _this_user() -> str:
         return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     except (KeyError, OSError):  # no name for this user id, as in some containers
         raise KeyServiceError(
-            "this process runs as a user without a name: say who asks the KMS, by ?user=NAME"
+            "this process runs as a user without a name: name the user for the KMS by ?user=NAME"
         ) from None
 
 

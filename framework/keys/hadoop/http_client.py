@@ -246,7 +246,7 @@ def _response_class(deadline: float) -> type[http.client.HTTPResponse]:
 def _left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TimeoutError("no whole answer in time")
+        raise TimeoutError("no complete answer in time")
     return left
 
 
@@ -255,7 +255,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"has a certificate that is not trusted ({error.verify_message})"
     if isinstance(error, TimeoutError):
-        return "gave no whole answer in time"
+        return "gave no complete answer in time"
     if isinstance(error, ssl.SSLError):
         return f"did not speak TLS as expected ({error.reason or type(error).__name__})"
     if isinstance(error, OSError):

@@ -82,7 +82,7 @@ class Delivery:
             except (OSError, http.client.HTTPException) as error:
                 passes, reason, asked = True, f"{type(error).__name__}: {error}", None
             if wait is None or not passes:
-                raise LineageError(f"{self.url} did not take event {number}: {reason}")
+                raise LineageError(f"{self.url} did not accept event {number}: {reason}")
             time.sleep(wait if asked is None else min(max(asked, wait), _LONGEST_WAIT))
 
     def _headers(self) -> dict[str, str]:

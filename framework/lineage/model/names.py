@@ -32,7 +32,10 @@ def split_name(text: str) -> tuple[list[str], int | None]:
     while at < len(text):
         match = _PART.match(text, at)
         if match is None:
-            raise InputError(f"{text!r} is not a name such as db.table.column: quote odd parts, as in `a.b`")
+            raise InputError(
+                f"{text!r} is not a name such as db.table.column: put backticks around parts with other "
+                "characters, as in `a.b`"
+            )
         parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
         at = match.end()
         version = re.compile(r"@(\d+)").match(text, at)

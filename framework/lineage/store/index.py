@@ -96,7 +96,7 @@ class Index:
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                 raise
             _log.warning(
-                "the index of the lineage at %s is damaged (%s): it is made again", self._path, error
+                "the index of the lineage at %s is damaged (%s): it is built again", self._path, error
             )
             self.remove()
             return self._refresh()

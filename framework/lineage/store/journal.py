@@ -105,7 +105,7 @@ class Journal:
             if not self._complained:
                 self._complained = True
                 _log.warning(
-                    "lineage cannot be written to %s (%s: %s): it is kept and tried again",
+                    "lineage cannot be written to %s (%s: %s): Lockgate keeps it and retries",
                     *(self._segments.folder, type(error).__name__, error),
                 )
             return False

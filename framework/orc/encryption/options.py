@@ -134,8 +134,8 @@ def _unquoted(option: str, text: str) -> str:
         return text[1:-1].replace("``", "`")
     if not text or "`" in text or (option == "orc.mask" and not _SIMPLE.fullmatch(text)):
         raise OptionError(
-            f"{option}: {text!r} cannot stand before a colon; a name or parameter with other characters than "
-            "letters, digits and _ is written between backticks, and none is empty"
+            f"{option}: {text!r} cannot come before a colon; put a name or parameter with characters other "
+            "than letters, digits and _ between backticks, and leave none empty"
         )
     return text
 
@@ -144,7 +144,8 @@ def _column(option: str, text: str, names: list[str] | None, tree: ColumnTree | 
     path = (text,) if names is not None and text in names else split(text)
     if len(path) == 1 and path[0].isdigit() and path[0] not in (names or ()):
         raise OptionError(
-            f"{option}: columns are named, not numbered as {text!r}, since numbers change with the schema"
+            f"{option}: name columns instead of numbering them as {text!r}, since numbers change with the "
+            "schema"
             + (" (number 0 is the row itself, which is never encrypted as a whole)" if text == "0" else "")
         )
     if tree is not None:

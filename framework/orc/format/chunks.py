@@ -53,8 +53,8 @@ def unframe(codec: Compression, data: Buffer, block_size: int) -> bytes:
         left -= len(chunk)
         if left < 0:
             raise ValueError(
-                f"its {end} bytes unpack to more than {most_unpacked(end)}; if they are no attack, set "
-                f"{LIMIT_VARIABLE} to a number of bytes that is enough"
+                f"its {end} bytes unpack to more than {most_unpacked(end)}; if the file is genuine, set "
+                f"{LIMIT_VARIABLE} to a larger number of bytes"
             )
         content.append(chunk)
     return b"".join(content)

@@ -153,8 +153,9 @@ def bloom_numbers(names: Sequence[str], tree: ColumnTree) -> list[int]:
         if pa.types.is_int8(column.field.type) or pa.types.is_boolean(column.field.type):
             # ORC's C++ writer (2.3 at least) overwrites such values before it hashes them.
             raise OptionError(
-                f"bloom_filter_columns: column {name!r} of type {column.field.type} can have none: Arrow's "
-                "ORC writer fills it with other values, so that readers do not find the rows; leave it out"
+                f"bloom_filter_columns: column {name!r} of type {column.field.type} cannot have a Bloom "
+                "filter: Arrow's ORC writer fills it with wrong values, so readers would miss rows; leave "
+                "it out"
             )
         numbers.append(column.number)
     return numbers

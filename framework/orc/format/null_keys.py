@@ -24,7 +24,7 @@ def refuse_null_keys(tail: Tail, streams: Iterable[Stream]) -> None:
         # Writers leave this stream out where nothing is null.
         if stream.column in keys and stream.kind == StreamKind.PRESENT and stream.length:
             raise UnsupportedError(
-                f"column {tail.types.top_name(stream.column)!r} of {tail.name} holds a map whose keys are "
-                "null, as a mask leaves them, and Arrow has no such maps; leave the column out, or read it "
-                "with the key that the map's keys are encrypted with"
+                f"column {tail.types.top_name(stream.column)!r} of {tail.name} holds a map with null keys, "
+                "as a mask leaves them, and Arrow cannot hold such maps; leave the column out, or read it "
+                "with the key of the map's keys"
             )

@@ -23,7 +23,9 @@ MODES: tuple[Mode, ...] = ("verify", "require", "ignore")
 def check_mode(mode: str) -> None:
     """Raise `InputError` unless `mode` is one of `MODES`."""
     if mode not in MODES:
-        raise InputError(f"integrity is 'verify', 'require' or 'ignore', not {mode!r}{nearest(mode, MODES)}")
+        raise InputError(
+            f"integrity must be 'verify', 'require' or 'ignore', not {mode!r}{nearest(mode, MODES)}"
+        )
 
 
 def authenticate(
@@ -46,7 +48,7 @@ def authenticate(
         if mode == "require":
             raise IntegrityError(
                 f"{tail.name} has no tags to check it by: it was written without them, or they were "
-                'stripped. Read it with integrity="verify" if you trust where it comes from'
+                'stripped. Read it with integrity="verify" if you trust its source'
             )
         return source, "absent"
     behind = _end_of_stripes(tail)
@@ -55,7 +57,7 @@ def authenticate(
         if mode == "require":
             raise IntegrityError(
                 f"{tail.name} cannot be checked: its tags open with the key of one of its encrypted columns, "
-                "and none is held"
+                "and you hold none"
             )
         return source, "unverified"
     ending = source.read_at(behind, source.size - behind)

@@ -51,9 +51,9 @@ class Isolation:
 
     def __post_init__(self) -> None:
         if not 0 < self.deadline < _LONGEST_SECONDS / 2:
-            raise InputError(f"a deadline is a number of seconds above 0, not {self.deadline!r}")
+            raise InputError(f"deadline must be a number of seconds above 0, not {self.deadline!r}")
         if not 256 * 1024**2 <= self.memory < 2**63:
-            raise InputError(f"the memory to decode in is at least 256 MiB, in bytes, not {self.memory!r}")
+            raise InputError(f"memory must be at least 256 MiB, in bytes, not {self.memory!r}")
 
 
 class DecoderDiedError(pa.ArrowException):  # type: ignore[misc]  # pyarrow has no types
@@ -150,7 +150,7 @@ def decoder_of(isolate: bool | Isolation) -> Decoder:
     if isinstance(isolate, Isolation):
         return IsolatedDecoder(isolate)
     if not isinstance(isolate, bool):
-        raise InputError(f"isolate is True, False or an Isolation(...), not {isolate!r}")
+        raise InputError(f"isolate must be True, False or an Isolation(...), not {isolate!r}")
     return IsolatedDecoder(Isolation()) if isolate else ArrowDecoder()
 
 

@@ -26,7 +26,9 @@ class Worker:
     def __init__(self) -> None:
         self.requests = 0
         if not sys.executable:
-            raise IsolationError("this program holds Python inside: there is none to start a process with")
+            raise IsolationError(
+                "this program embeds Python, so there is no Python executable to start a process with"
+            )
         self.link, theirs = socket.socketpair()
         try:
             with theirs:
@@ -42,7 +44,7 @@ class Worker:
                 )
         except OSError as error:
             self.link.close()
-            raise IsolationError(f"the process to decode files in cannot be started: {error}") from error
+            raise IsolationError(f"the process that decodes files cannot be started: {error}") from error
         self._wait_until_ready()
 
     @property
@@ -85,7 +87,7 @@ class Worker:
                 message = errors.read().decode(errors="replace").strip().rpartition("\n")[2]
                 self.end()
                 raise IsolationError(
-                    f"the process to decode files in does not start: {message or 'it ended'}"
+                    f"the process that decodes files does not start: {message or 'it ended'}"
                 )
 
 

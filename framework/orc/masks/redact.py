@@ -258,7 +258,8 @@ def _ranges(text: str) -> Ranges:
         found = re.fullmatch(r"\s*([+-]?\d{1,9}):([+-]?\d{1,9})\s*", part)
         if found is None:
             raise OptionError(
-                f"the third parameter of redact has ranges of places as in '0:3,-4:-1', not {part.strip()!r}"
+                "the third parameter of redact has ranges of positions as in '0:3,-4:-1', not "
+                f"{part.strip()!r}"
             )
         ranges[int(found[1])] = int(found[2])
     return ranges

@@ -81,7 +81,7 @@ class EncryptedOrcFile:
         integrity: Mode = "verify",
     ) -> None:
         if timestamp_unit not in ("ns", "us"):
-            raise InputError(f"timestamp_unit is 'ns' or 'us', not {timestamp_unit!r}")
+            raise InputError(f"timestamp_unit must be 'ns' or 'us', not {timestamp_unit!r}")
         check_mode(integrity)
         self._unit = timestamp_unit
         self._threads = thread_count(threads)
@@ -273,7 +273,7 @@ class EncryptedOrcFile:
 
     def _selected(self, columns: Sequence[str] | None) -> Selected:
         if isinstance(columns, str):
-            raise InputError(f"columns are several names: [{columns!r}]")
+            raise InputError(f"columns must be a list of names: [{columns!r}]")
         projection = Projection.of(self._tail, columns)
         if projection.whole:
             schema = pa.schema([self.schema.field(index) for index in self._indexes(projection)])

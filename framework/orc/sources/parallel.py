@@ -19,7 +19,7 @@ def thread_count(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads is a number from 1 up, or None for one a core, not {threads!r}")
+        raise InputError(f"threads must be 1 or more, or None for one per core, not {threads!r}")
     return threads
 
 

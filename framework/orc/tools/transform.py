@@ -158,7 +158,9 @@ def _replacing(sink: str | os.PathLike[str] | Sink, source: object) -> Iterator[
     """Give an output whose path comes into being whole or not at all."""
     if not isinstance(sink, (str, os.PathLike)):
         if sink is source:
-            raise InputError("a file object cannot be read and written at once; pass its path, or another")
+            raise InputError(
+                "a file object cannot be read and written at once; pass its path, or another file object"
+            )
         yield Output(sink)
         return
     path = Path(sink).resolve()

@@ -99,7 +99,7 @@ class OrcWriter:
         }
         _check_metadata(metadata or {})
         if isinstance(bloom_filter_columns, str):
-            raise OptionError(f"bloom_filter_columns are several names: [{bloom_filter_columns!r}]")
+            raise OptionError(f"bloom_filter_columns must be a list of names: [{bloom_filter_columns!r}]")
         bloom = list(bloom_filter_columns)
         bloom_numbers(bloom, ColumnTree(self._schema))
         # Everything that can be refused is refused before the file is made.
@@ -189,7 +189,7 @@ class OrcWriter:
 
 def _judge(sink: object, schema: pa.Schema, encrypted: Sequence[str], choice: str) -> None:
     if choice not in ("warn", "refuse"):
-        raise OptionError(f"on_plaintext is 'warn' or 'refuse', not {choice!r}")
+        raise OptionError(f"on_plaintext must be 'warn' or 'refuse', not {choice!r}")
     shown = shown_columns(schema, encrypted)
     if not shown:
         return
@@ -231,14 +231,14 @@ def _dictionary_threshold(threshold: float | None, hide_cardinality: bool) -> fl
     if hide_cardinality:
         if threshold:
             raise OptionError(
-                "hide_cardinality writes without dictionaries, since a file says how many entries each has; "
+                "hide_cardinality writes without dictionaries, since a file shows how many entries each has; "
                 f"leave out dictionary_key_size_threshold={threshold}"
             )
         return 0.0
     if threshold is None:
         return DICTIONARY_THRESHOLD
     if not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-        raise OptionError(f"dictionary_key_size_threshold is a share from 0 to 1, not {threshold!r}")
+        raise OptionError(f"dictionary_key_size_threshold must be a share from 0 to 1, not {threshold!r}")
     return threshold
 
 
@@ -253,7 +253,7 @@ def _check_metadata(metadata: Mapping[str, bytes]) -> None:
         if name.startswith(RESERVED):
             raise OptionError(f"metadata {name!r}: names that begin with {RESERVED!r} are Lockgate's own")
         if not isinstance(value, bytes):
-            raise OptionError(f"metadata {name!r} is stored as bytes, not as {type(value).__name__}")
+            raise OptionError(f"metadata {name!r} must be bytes, not {type(value).__name__}")
 
 
 def _codec(name: str) -> str:

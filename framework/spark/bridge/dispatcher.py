@@ -117,7 +117,7 @@ class Dispatcher:
         declared = messages_of(handler)
         fault = None if declared is None else fault_in(declared.request, request)
         if fault is not None:
-            raise BridgeError(f"the connector's question {operation!r} is not as declared: {fault}")
+            raise BridgeError(f"the connector's request {operation!r} is not as declared: {fault}")
         return handler
 
 

@@ -29,18 +29,18 @@ def decode_question(message: bytes) -> Question:
     try:
         found = json.loads(message)
     except ValueError as error:
-        raise BridgeError(f"the connector's question is not JSON: {error}") from None
+        raise BridgeError(f"the connector's request is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BridgeError(f"the connector's question is no JSON object, but {type(found).__name__}")
+        raise BridgeError(f"the connector's request is no JSON object, but {type(found).__name__}")
     operation, request = found.get("operation"), found.get("request")
     asker, session = found.get("asker"), found.get("session")
     if not isinstance(operation, str) or not isinstance(request, dict):
-        raise BridgeError("the connector's question has no operation and request")
+        raise BridgeError("the connector's request has no operation and arguments")
     user = found.get("user")
     if not isinstance(user, str) or not user:
-        raise BridgeError("the connector's question does not name the user who asks")
+        raise BridgeError("the connector's request names no user")
     if not isinstance(asker, int | None) or not isinstance(session, str | None):
-        raise BridgeError("the connector's question does not say properly who asks")
+        raise BridgeError("the connector's request names its user wrongly")
     return Question(operation, request, user, asker, session)
 
 

@@ -160,7 +160,8 @@ def _make_folder() -> Path:
         made.rmdir()
         reasons.append(f"{made} is too long for the name of a socket")
     raise BridgeError(
-        f"the connector cannot reach Python, for there is no folder for a socket: {'; '.join(reasons)}; set "
+        "the connector cannot reach Python, because there is no folder for a socket: "
+        f"{'; '.join(reasons)}; set "
         "TMPDIR to a folder with a short path that only you can write to"
     )
 

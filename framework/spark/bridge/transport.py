@@ -49,12 +49,12 @@ class Frames:
             return self._take(length) if length else b""
         if kind == _IN_FILE and hello is None and length <= LARGEST_MESSAGE:
             return self._read_file(length)
-        raise BridgeError(f"the connector sent a frame that means nothing: kind {kind}, {length} bytes")
+        raise BridgeError(f"the connector sent an invalid frame: kind {kind}, {length} bytes")
 
     def send(self, payload: bytes) -> None:
         """Send a message; OSError if the other end is gone."""
         if len(payload) > LARGEST_MESSAGE:
-            raise BridgeError(f"an answer of {len(payload)} bytes is more than the bridge carries")
+            raise BridgeError(f"an answer of {len(payload)} bytes is larger than the bridge allows")
         if len(payload) <= LARGEST_FRAME:
             self._connection.sendall(_HEADER.pack(_INLINE, len(payload)) + payload)
             return

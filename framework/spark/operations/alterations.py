@@ -50,16 +50,16 @@ def _refuse_replacement(context: Context, changes: Sequence[SchemaChange]) -> No
         names = context.table().schema.field_names
         if dropped >= {(name,) for name in names}:
             raise UnsupportedError(
-                "REPLACE COLUMNS would leave no value in any column, because a new column of an old name "
-                "starts empty: use ADD COLUMNS, DROP COLUMNS, RENAME COLUMN and ALTER COLUMN"
+                "REPLACE COLUMNS would empty every column, because a new column with an old name starts "
+                "empty: use ADD COLUMNS, DROP COLUMNS, RENAME COLUMN and ALTER COLUMN"
             )
 
 
 def _add(change: Mapping[str, Any]) -> AddColumn:
     if change["default"] is not None:
         raise UnsupportedError(
-            f"column {'.'.join(change['path'])!r} cannot be added with a DEFAULT: rows that are there get "
-            "null; ADD COLUMN without it, then ALTER COLUMN ... SET DEFAULT for rows to come"
+            f"column {'.'.join(change['path'])!r} cannot be added with a DEFAULT: existing rows get null; "
+            "use ADD COLUMN without it, then ALTER COLUMN ... SET DEFAULT for new rows"
         )
     kind: DataType = from_spark_type(change["type"])
     kind = kind.with_nullable(change["nullable"])
@@ -79,7 +79,7 @@ def _path(change: Mapping[str, Any]) -> tuple[str, ...]:
 def _set(change: Mapping[str, Any]) -> SchemaChange:
     key, value = change["key"], change["value"]
     if key in _NOT_SET:
-        raise InputError(f"the property {key!r} cannot be set: tables live where their catalog puts them")
+        raise InputError(f"the property {key!r} cannot be set: the catalog decides where tables are")
     return SetComment(value) if key == "comment" else SetOption(key, value)
 
 

@@ -119,7 +119,7 @@ def load_namespace(context: Context, request: NamespaceRequest) -> dict[str, str
 def create_namespace(context: Context, request: CreateNamespaceRequest) -> bool:
     """Create a database."""
     if request["namespace"] == [SYSTEM_NAMESPACE]:
-        raise InputError(f"the database name {SYSTEM_NAMESPACE!r} is taken by the procedures")
+        raise InputError(f"the database name {SYSTEM_NAMESPACE!r} is reserved for the procedures")
     context.requested_catalog().create_namespace(context.namespace(), request["properties"])
     return True
 

@@ -88,7 +88,7 @@ class Context:
             given = ".".join([self.catalog_name(), *namespace])
             raise NamespaceNotFoundError(
                 f"a database is named {self.catalog_name()}.db, a table {self.catalog_name()}.db.t: "
-                f"{given} is neither a database nor that of a table"
+                f"{given} is neither"
             )
         return str(namespace[0])
 

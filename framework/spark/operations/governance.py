@@ -247,7 +247,7 @@ def withheld_keys(context: Context, encrypted: Mapping[str, Iterable[str]]) -> f
 
 def _no_grant(table: Table, why: str) -> AccessDeniedError:
     return AccessDeniedError(
-        f"a scan of table {table.identifier} {why}: run the query again, or make its DataFrame again",
+        f"a scan of table {table.identifier} {why}: run the query again, or create its DataFrame again",
         (f"SELECT on table {table.identifier}",),
     )
 

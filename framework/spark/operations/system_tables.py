@@ -151,7 +151,7 @@ def _selected(context: Context, table: Table, request: SystemRowsRequest) -> int
     zone = str(context.spark.conf.get("spark.sql.session.timeZone")) if timed else "UTC"
     selected = selection_of(table, options, zone)
     if selected.between is not None:
-        raise OptionError(f"{context.full_name()} shows one snapshot, not what a range of them changed")
+        raise OptionError(f"{context.full_name()} shows one snapshot, not the changes of a range")
     return selected.snapshot_id
 
 

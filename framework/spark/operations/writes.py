@@ -124,21 +124,21 @@ def _check_format(schema: TableSchema) -> None:
     if schema.has_dynamic_buckets:
         raise UnsupportedFormatError(
             f"Spark writes no rows into tables with dynamic buckets ('bucket' = {schema.bucket_count}) of "
-            "this catalog: write by Python, catalog.load_table(...).append(rows), or make a table with a "
+            "this catalog: write by Python, catalog.load_table(...).append(rows), or create a table with a "
             "fixed number of buckets"
         )
     if schema.changelog_producer == INPUT:
         raise UnsupportedFormatError(
             f"Spark writes no changelog of producer {INPUT!r}, which streams of this table read "
-            f"({CHANGELOG_PRODUCER.key!r}): write by Python, catalog.load_table(...).append(rows), or make a "
-            f"table with {LOOKUP!r}, whose changelog 'compact' writes"
+            f"({CHANGELOG_PRODUCER.key!r}): write by Python, catalog.load_table(...).append(rows), or "
+            f"create a table with {LOOKUP!r}, whose changelog 'compact' writes"
         )
     written = written_format(schema.table_options).name
     if written != ORC:
         raise UnsupportedFormatError(
             f"Spark writes no {written} files into tables of this catalog ({FILE_FORMAT.key!r}): write by "
-            f"Python, catalog.load_table(...).append(rows), or set {FILE_FORMAT.key!r} = {ORC!r}; files "
-            "that are there stay readable"
+            f"Python, catalog.load_table(...).append(rows), or set {FILE_FORMAT.key!r} = {ORC!r}; existing "
+            "files stay readable"
         )
 
 
@@ -283,11 +283,12 @@ def _named(request: WriteRequest) -> tuple[str | None, int | None]:
     user, text = options.get(COMMIT_USER), options.get(COMMIT_IDENTIFIER)
     if (user is None) != (text is None):
         raise OptionError(
-            f"{COMMIT_USER!r} and {COMMIT_IDENTIFIER!r} go together: whose commit it is, and which of theirs"
+            f"{COMMIT_USER!r} and {COMMIT_IDENTIFIER!r} go together: a user, and a number that identifies "
+            "one of the user's commits"
         )
     if text is not None and (not text.isdecimal() or int(text) >= BATCH_COMMIT_IDENTIFIER):
         raise OptionError(
-            f"{COMMIT_IDENTIFIER!r} is a whole number that grows from commit to commit, not {text!r}"
+            f"{COMMIT_IDENTIFIER!r} must be a whole number that grows from commit to commit, not {text!r}"
         )
     return user, None if text is None else int(text)
 

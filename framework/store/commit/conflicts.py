@@ -48,7 +48,7 @@ def check_marked(base: Collection[ManifestEntry], marked: Sequence[MarkedRows]) 
     for each in marked:
         if each.entry.identifier not in live:
             raise CommitConflictError(
-                f"file {each.entry.file.file_name}, of which rows are deleted, is gone: another commit "
+                f"file {each.entry.file.file_name}, from which rows were deleted, is gone: another commit "
                 "replaced it; repeat the statement"
             )
 
@@ -92,8 +92,8 @@ def check_rewritten(written: TableSchema, changes: Sequence[ManifestEntry]) -> N
     for change in changes:
         if change.kind is FileKind.DELETE and change.file.schema_id > written.id:
             raise CommitConflictError(
-                f"file {change.file.file_name} was written after the table was altered, and is to be "
-                "replaced by one without its new columns; read the table again and repeat the change"
+                f"file {change.file.file_name} was written after the table was altered, but its "
+                "replacement lacks the new columns; read the table again and repeat the change"
             )
 
 

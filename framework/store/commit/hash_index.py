@@ -78,7 +78,7 @@ def _read(table: TableHandle, entry: IndexEntry) -> np.ndarray:
         data = table.file_system.read_bytes(path)
     except FileNotFoundError:
         raise CorruptFileError(
-            f"{path} is missing, which says what keys bucket {entry.bucket} has; either its snapshot expired "
+            f"{path}, the hash index of bucket {entry.bucket}, is missing; either its snapshot expired "
             "while it was read, or the table is damaged"
         ) from None
     if len(data) != entry.row_count * _STORED.itemsize:
@@ -156,7 +156,7 @@ def _check_given(table: TableHandle, request: CommitRequest) -> None:
         if entry.kind is FileKind.ADD and (entry.partition, entry.bucket) not in request.hashes:
             raise UnsupportedError(
                 f"file {entry.file.file_name} cannot be added to {table.identifier}: the table has dynamic "
-                "buckets, and the file's writer does not say which keys it holds; write by Table.write"
+                "buckets, and the file's writer did not report its keys; write by Table.write"
             )
 
 
@@ -175,8 +175,8 @@ def _grown(table: TableHandle, there: Buckets, given: Buckets) -> Buckets:
         others = [found for number, found in there.items() if number != bucket]
         if others and np.isin(new, np.concatenate(others)).any():
             raise BucketsTakenError(
-                f"keys that are written to bucket {bucket} of {table.identifier} were given to other buckets "
-                "by another commit concurrently; write the rows again"
+                f"a concurrent commit assigned keys of bucket {bucket} of {table.identifier} to other "
+                "buckets; write the rows again"
             )
         if len(new):
             grown[bucket] = np.union1d(own, new)

@@ -44,4 +44,4 @@ def _tell(notice: Callable[[], None]) -> None:
     try:
         notice()
     except Exception:  # a plugin may raise anything
-        _log.warning("a participant of a commit failed after it", exc_info=True)
+        _log.warning("a participant failed after the commit", exc_info=True)

@@ -86,7 +86,7 @@ class BasisCheck:
         except SnapshotNotFoundError:
             raise CommitConflictError(
                 f"the changes were computed from snapshot {basis}, and snapshot {snapshot_id} has expired "
-                "since, so what it changed is not known; repeat the statement"
+                "since, so its changes are unknown; repeat the statement"
             ) from None
         # A compaction changes no row, so that whatever it meets keeps its meaning.
         if snapshot.commit_kind is CommitKind.COMPACT:

@@ -90,8 +90,8 @@ class VectorChanges:
             if np.array_equal(read.positions, read_vector(self._table, now, rows).positions):
                 return
         raise CommitConflictError(
-            f"rows of file {change.file.file_name}, which is to be replaced, were deleted by another commit "
-            "after it was read; read the table again and repeat the change"
+            f"another commit deleted rows of file {change.file.file_name}, which this change read before "
+            "and replaces; read the table again and repeat the change"
         )
 
     def _rebased(self, marked: MarkedRows) -> DeletedRows:
@@ -103,8 +103,8 @@ class VectorChanges:
         both = there | marked.deleted
         if len(both) != len(there) + len(marked.deleted):
             raise CommitConflictError(
-                f"rows of file {marked.entry.file.file_name} that are to be changed were changed by another "
-                "commit concurrently; repeat the statement"
+                f"a concurrent commit changed the same rows of file {marked.entry.file.file_name}; repeat "
+                "the statement"
             )
         return both
 

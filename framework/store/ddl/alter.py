@@ -76,8 +76,8 @@ def altered(schema: TableSchema, changes: Sequence[SchemaChange], *, has_rows: b
     found = alteration.result()
     if has_rows and schema.has_vectors and not found.has_vectors:
         raise UnsupportedError(
-            f"option {table_options.DELETION_VECTORS.key!r} stays as it is once a table has rows: "
-            "without it other engines would show rows that are deleted"
+            f"option {table_options.DELETION_VECTORS.key!r} cannot change once a table has rows: without "
+            "it other engines would show deleted rows"
         )
     return found
 
@@ -170,8 +170,8 @@ class _Alteration:
             wanted = change.type.with_nullable(found.type.nullable)
             if not can_widen(found.type, wanted):
                 raise UnsupportedError(
-                    f"column {spelled(change.path)!r} of type {found.type} cannot become {wanted}: not every "
-                    "value would be kept; add a column of the new type and fill it"
+                    f"column {spelled(change.path)!r} of type {found.type} cannot become {wanted}: some "
+                    "values would be lost; add a column of the new type and fill it"
                 )
             widened = replace(found, type=wanted)
             default_value(widened)  # it must be one of the new type too
@@ -246,7 +246,8 @@ class _Alteration:
     def _refuse_fixed(self, key: str) -> None:
         if key in _KEYS or (self.has_rows and key in _FIXED):
             raise InputError(
-                f"option {key!r} cannot be changed: rows of the table are stored by it; create another table"
+                f"option {key!r} cannot be changed: it decides how rows are stored, and the table has "
+                "rows; create another table"
             )
 
     def _check_rescale(self, count: int) -> None:

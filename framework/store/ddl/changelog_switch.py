@@ -29,6 +29,6 @@ def check_changelog_switch(table: TableHandle, changed: TableSchema) -> None:
     if waiting:
         raise UnsupportedError(
             f"option {CHANGELOG_PRODUCER.key!r} of table {table.identifier} cannot become {after!r}: streams "
-            f"would lose the rows of {len(waiting)} files that no full compaction has taken in, or get them "
+            f"would lose the rows of {len(waiting)} files that no full compaction has read, or get them "
             f"twice; run CALL sys.compact('{table.identifier}') first"
         )

@@ -129,7 +129,7 @@ def _check_changelog(schema: TableSchema) -> None:
     if schema.table_options.get_option(table_options.MERGE_ENGINE) == "first-row" and producer != LOOKUP:
         raise OptionError(
             f"option {CHANGELOG_PRODUCER.key!r} = {producer!r} does not go with merge engine 'first-row', "
-            f"only {NO_CHANGELOG!r} and {LOOKUP!r} do: later rows of a key change nothing"
+            f"only {NO_CHANGELOG!r} and {LOOKUP!r} do, because later rows of a key change nothing"
         )
 
 
@@ -336,7 +336,8 @@ def check_encryption(schema: TableSchema) -> None:
     for field in schema.fields:
         if field.default is not None and any(name.split(".")[0] == field.name for name in encryption.columns):
             raise InputError(
-                f"column {field.name!r} cannot be encrypted and have a DEFAULT, which the schema shows to all"
+                f"column {field.name!r} cannot be encrypted and have a DEFAULT, because the schema shows "
+                "it to everybody"
             )
     for column in encryption.columns:
         for what, names in uses.items():

@@ -38,5 +38,5 @@ def store_wrapped_keys(table: TableHandle, text: str) -> None:
     except FileExistsError:
         # Of two who roll at once, the later one would otherwise drop the other's key.
         raise CommitConflictError(
-            f"{table.identifier} was altered at the same time: load it and add to its present keys"
+            f"{table.identifier} was altered concurrently: load it again and add to its current keys"
         ) from None

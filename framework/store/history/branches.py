@@ -134,7 +134,7 @@ def create_branch(
     if start is not None:
         if not _is_held(table, start):
             table.file_system.delete_tree(branch.line_location)
-            raise SnapshotNotFoundError(f"snapshot {start.id} expired while it was branched from")
+            raise SnapshotNotFoundError(f"snapshot {start.id} expired while the branch was created")
         branch.snapshot_files.hint_latest(start.id)
         branch.snapshot_files.hint_earliest(start.id)
     return start

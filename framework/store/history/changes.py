@@ -92,7 +92,7 @@ def _range_of(request: ReadRequest) -> Between:
     """Return the range of a request; InputError unless changes can meet all that it wishes."""
     between = request.between
     if between is None:
-        raise InputError("changes are of a range of snapshots: give `between` in the request")
+        raise InputError("changes need a range of snapshots: give `between` in the request")
     if between.after > between.upto:
         raise InputError(f"changes go forward: after {between.after} up to {between.upto} does not")
     # A row that goes may be named by its key alone, so that no predicate can judge it.
@@ -104,7 +104,7 @@ def _range_of(request: ReadRequest) -> Between:
     }
     given = [name for name, wished in refused.items() if wished]
     if given:
-        raise InputError(f"changes are not read by {', '.join(given)}: leave it out, and filter their rows")
+        raise InputError(f"changes take no {', '.join(given)}: leave it out, and filter the rows")
     return between
 
 

@@ -277,8 +277,8 @@ def _retract(column: ColumnMerge, state: State, at: Codes, rows: Codes, *, late:
         return
     if not column.takes_retracts:
         raise InputError(
-            f"column {column.name!r}: a row of kind -U or -D takes back what {column.function!r} cannot; "
-            f"with option 'fields.{column.name}.ignore-retract' = 'true' such rows leave the column as it is"
+            f"column {column.name!r}: {column.function!r} cannot retract a row of kind -U or -D; with "
+            f"option 'fields.{column.name}.ignore-retract' = 'true' such rows leave the column unchanged"
         )
     if late:
         state.retract_late(at, rows)

@@ -175,9 +175,7 @@ class _Integers:
 
     def quotient(self, left: Any, right: Any) -> Any:
         if (right == 0).any():
-            raise InputError(
-                f"column {self._name!r}: a product cannot be divided by 0, which a row takes back"
-            )
+            raise InputError(f"column {self._name!r}: a row retracts 0, by which a product cannot be divided")
         self._check((left == self._low) & (right == -1))
         # Towards zero, where numpy rounds down.
         whole = left // right
@@ -228,9 +226,7 @@ class _Decimals:
 
     def quotient(self, left: Any, right: Any) -> Any:
         if any(value == 0 for value in right):
-            raise InputError(
-                f"column {self._name!r}: a product cannot be divided by 0, which a row takes back"
-            )
+            raise InputError(f"column {self._name!r}: a row retracts 0, by which a product cannot be divided")
         return self._fitting(_rounded(left * self._unit, right))
 
     def _fitting(self, found: Any) -> Any:

@@ -83,12 +83,12 @@ def check_generation(read_as: TableSchema, written: TableSchema, what: str) -> N
         raise InputError(
             f"{what} has other columns than the query was made for: the table was replaced in between. "
             "VERSION AS OF, TIMESTAMP AS OF and the options versionAsOf and timestampAsOf read an older "
-            "snapshot by its own columns; options scan.* cannot, for Spark has taken the newest columns "
-            "before it hands them on"
+            "snapshot by its own columns; options scan.* cannot, because Spark resolves the newest columns "
+            "before it passes these options on"
         )
 
 
 def check_not_set(options: Mapping[str, object]) -> None:
     """Raise OptionError if a user sets what only REPLACE TABLE does."""
     if GENERATION in options:
-        raise OptionError(f"option {GENERATION!r} is not to be set: REPLACE TABLE keeps account by it")
+        raise OptionError(f"option {GENERATION!r} cannot be set: REPLACE TABLE manages it")

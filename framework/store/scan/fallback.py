@@ -49,7 +49,7 @@ def _branch(table: TableHandle, name: str) -> TableHandle:
     branch = line_of(table, name)
     if branch.identifier.branch != name:
         raise TableNotFoundError(
-            f"table {table.identifier} has no branch {name!r}, from which its options say to read partitions"
+            f"table {table.identifier} has no branch {name!r}, but its options read partitions from it"
         )
     asked = (grant(line, Action.SELECT, table.schema.field_names) for line in (table, branch))
     if next(asked) != next(asked):

@@ -151,8 +151,8 @@ def plan_scan(
     plan = merge_plan(schema)
     if request.between is not None and plan is not None and plan.engine == FIRST_ROW:
         raise UnsupportedError(
-            f"table {table.identifier} has merge engine 'first-row': what its snapshots added is not what "
-            "it has, since rows of keys that it knows are passed over later"
+            f"table {table.identifier} has merge engine 'first-row': it keeps the first row of each key, "
+            "so rows that a snapshot added may not be in the table"
         )
     push_down = push_down or apply_filters(table, conjuncts(resolved.predicate))
     hides = resolved.decision.row_filter != AlwaysTrue()

@@ -169,12 +169,12 @@ def _checked(options: Mapping[str, str]) -> dict[str, str]:
             declared[key.lower()].value_of(text)
             continue
         if key.lower() == SNAPSHOT_SOURCE.key:
-            raise OptionError(f"option {key!r} is of Spark's scans of tables alone")
+            raise OptionError(f"option {key!r} works only in Spark's scans of tables")
         name = proper.get(key.lower())
         if name is None and key.lower() == "branch":
             raise OptionError("a branch is read as a table of its own: `table$branch_name`")
         if name is None and key in table_options.known_options():
-            raise OptionError(f"option {key!r} is one of the table, not of a query: ALTER TABLE sets it")
+            raise OptionError(f"option {key!r} belongs to the table, not to a query: set it by ALTER TABLE")
         if name is None:
             raise OptionError(f"unknown read option {key!r}{nearest(key, [*proper.values(), *declared])}")
         if name in READ_OPTIONS:
@@ -291,8 +291,8 @@ def _range_of_times(table: TableHandle, start: int, end: int) -> tuple[int, int]
     after = _at(table, start)
     if after is None and snapshots[0].id > 1:
         raise SnapshotNotFoundError(
-            f"table {table.identifier}: snapshots from after that time have expired; the oldest that is left "
-            f"is {snapshots[0].id}"
+            f"table {table.identifier}: snapshots from after that time have expired; the oldest remaining "
+            f"one is {snapshots[0].id}"
         )
     upto = _at(table, end)
     return after or 0, upto if upto is not None else after or 0
@@ -320,8 +320,8 @@ def files_between(table: TableHandle, between: Between) -> FileTable:
             if between.leave_out_overwrites:
                 continue
             raise UnsupportedError(
-                f"snapshot {number} of table {table.identifier} is an OVERWRITE, which takes rows away: what "
-                f"it added alone would mislead; option {SCAN_MODE.key!r} = 'delta' leaves it out"
+                f"snapshot {number} of table {table.identifier} is an OVERWRITE, which removes rows, so "
+                f"its added rows alone would mislead; option {SCAN_MODE.key!r} = 'delta' leaves it out"
             )
         entries += delta
     return FileTable(entries)

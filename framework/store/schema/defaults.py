@@ -221,7 +221,7 @@ def _atom(data_type: DataType, parsed: Any) -> Any:
     if data_type.kind is Kind.DECIMAL:
         exact = Decimal(text).quantize(Decimal(1).scaleb(-(data_type.scale or 0)))
         if exact != Decimal(text):
-            raise ValueError(f"it has more than {data_type.scale} digits behind the point")
+            raise ValueError(f"it has more than {data_type.scale} digits after the point")
         return exact
     if data_type.kind in (Kind.FLOAT, Kind.DOUBLE):
         return float(text)

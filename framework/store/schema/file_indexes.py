@@ -204,8 +204,9 @@ def _check_encryption(schema: TableSchema) -> None:
     for kind, name in _named(schema.options):
         if _split(name)[0] in secret:
             raise OptionError(
-                f"option '{_PREFIX}{kind}.columns': {name!r} is encrypted, and an index would show its "
-                "values, or let them be guessed, without the key: leave the column out of one of the two"
+                f"option '{_PREFIX}{kind}.columns': {name!r} is encrypted, and without the key an index "
+                "would show its values, or let anyone guess them: remove the column from one of the two "
+                "options"
             )
 
 

@@ -86,8 +86,8 @@ def _check_column(schema: TableSchema, kind: IndexKind, option: str, name: str) 
         raise ColumnNotFoundError(f"{option}: there is no column {name!r}{hint}")
     if name in secrets_of(schema).top_level(schema):
         raise OptionError(
-            f"{option}: {name!r} is encrypted, and an index would tell without the key which files share a "
-            "value, and let values be guessed by trying: leave the column out of one of the two"
+            f"{option}: {name!r} is encrypted, and without the key an index would show which files share a "
+            "value, and let anyone guess values: remove the column from one of the two options"
         )
     if name in schema.partition_keys:
         raise OptionError(f"{option}: {name!r} is a partition column, which has one value in each file")

@@ -60,7 +60,7 @@ def check_one_line(schema: TableSchema) -> None:
         if schema.options.get(key, "").strip():
             raise UnsupportedError(
                 f"changes of tables with option {key!r} = {schema.options[key]!r} cannot be read: some "
-                "partitions are those of a branch; read the table and the branch each by itself"
+                "partitions come from a branch; read the table and the branch separately"
             )
 
 

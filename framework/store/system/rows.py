@@ -150,8 +150,7 @@ def check_row_tracking(table: TableHandle) -> None:
     """Raise UnsupportedError unless rows of the table have ids."""
     if table.schema.options.get(_TRACKING, "").strip().lower() != "true":
         raise UnsupportedError(
-            f"rows of table {table.identifier} have no ids: $row_tracking is of tables with option "
-            f"{_TRACKING!r} = 'true'"
+            f"rows of table {table.identifier} have no ids: $row_tracking needs option {_TRACKING!r} = 'true'"
         )
 
 

@@ -92,7 +92,7 @@ def _readable(catalog: Catalog) -> Iterator[tuple[Identifier, Table | None]]:
             try:
                 table = catalog.load_table(name)
             except UnsupportedFormatError as error:
-                _log.warning("table %s is listed by its name alone: %s", name, error)
+                _log.warning("table %s is listed by name only: %s", name, error)
                 yield name, None
                 continue
             grant(table, Action.SELECT, table.schema.partition_keys)

@@ -113,7 +113,9 @@ def check_frame(data: bytes, name: str) -> bytes:
         raise CorruptFileError(f"{name} is truncated: a deletion vector has more than {len(data)} bytes")
     (size,) = _SIZE.unpack_from(data)
     if size != len(data) - FRAME_BYTES:
-        raise CorruptFileError(f"{name} is damaged: it says {size} bytes where {len(data) - FRAME_BYTES} are")
+        raise CorruptFileError(
+            f"{name} is damaged: its header names {size} bytes, but it has {len(data) - FRAME_BYTES}"
+        )
     body = data[_SIZE.size : -_CRC.size]
     (check_sum,) = _CRC.unpack_from(data, len(data) - _CRC.size)
     if zlib.crc32(body) != check_sum:

@@ -51,7 +51,7 @@ def _add(found: _Found, table: TableHandle, entry: IndexEntry) -> None:
     for each in entry.vectors if entry.kind == DELETION_VECTORS else ():
         if each.data_file in found:
             raise CorruptFileError(
-                f"{path} has a second deletion vector of {each.data_file}, for which there is one already"
+                f"{path} has a second deletion vector of {each.data_file}, which has one already"
             )
         found[each.data_file] = (path, each)
 
@@ -66,7 +66,7 @@ def place_of(table: TableHandle, path: str, found: VectorRange, rows: int) -> Ve
         return VectorPlace(path, found.offset, found.length, counted)
     if not 0 <= found.cardinality <= rows:
         raise CorruptFileError(
-            f"{path} is said to delete {found.cardinality} rows of {found.data_file}, which has {rows}"
+            f"{path} claims to delete {found.cardinality} rows of {found.data_file}, which has {rows}"
         )
     return VectorPlace(path, found.offset, found.length, found.cardinality)
 

@@ -63,8 +63,8 @@ class BucketAssigner:
         missing = buckets - self._entries.get(partition, {}).keys()
         if missing:
             raise UnsupportedError(
-                f"bucket {min(missing)} of {self._table.identifier} has no hash index, which would say what "
-                "keys it has: rows that are written could show twice; copy the rows to another table"
+                f"bucket {min(missing)} of {self._table.identifier} has no hash index, which lists its "
+                "keys: written rows could appear twice; copy the rows to another table"
             )
 
     def hashes(self, partition: Partition, bucket: int) -> bytes:

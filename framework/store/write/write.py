@@ -133,7 +133,7 @@ def _buffers(
         yield _admitted(schema, policy, rows, _kinds(schema, kinds, rows.num_rows))
         return
     if kinds is not None:
-        raise InputError("kinds of rows are taken with one table or batch only, not with many")
+        raise InputError("kinds of rows need a single table or batch, not several")
     waiting: list[tuple[pa.Table, pa.Array | None]] = []
     size = 0
     for batch in data:

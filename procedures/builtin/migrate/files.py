@@ -219,7 +219,7 @@ def rewrite_in_python(
     for inspected in files:
         if inspected.only_spark:
             raise UnsupportedError(
-                f"{inspected.file.path} cannot be read right without Spark: {inspected.reason}; "
+                f"{inspected.file.path} cannot be read correctly without Spark: {inspected.reason}; "
                 "call migrate_table by SQL (CALL) or by lake.call(...)"
             )
     return table.write(_batches(source, table, files, keys))

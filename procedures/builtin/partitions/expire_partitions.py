@@ -71,7 +71,7 @@ def _age(table: Table, arguments: dict[str, Any]) -> datetime.timedelta:
     text = _option(table, arguments, "expiration_time", "partition.expiration-time")
     if text is None:
         raise InputError(
-            f"expire_partitions needs expiration_time, for table {table.identifier} has no option "
+            f"expire_partitions needs expiration_time, because table {table.identifier} has no option "
             "'partition.expiration-time'"
         )
     try:

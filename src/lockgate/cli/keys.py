@@ -75,7 +75,7 @@ def _create(options: argparse.Namespace) -> int:
         for name in options.names:
             if name in held:
                 raise AlreadyExistsError(
-                    f"there is a key {name!r} in {where} already; a new version of it is made by: "
+                    f"there is a key {name!r} in {where} already; to create a new version, run: "
                     f"lockgate keys roll {where} {name}"
                 )
         made = [create_key(options.keys, name, options.bits) for name in options.names]

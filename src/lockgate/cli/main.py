@@ -105,7 +105,9 @@ def _add_commands_of_plugins(commands: Any, texts: Sequence[str]) -> None:
         return
     for name, make in added.items():
         if name in commands.choices:
-            raise PluginError(f"a plugin adds the command {name!r}, which lockgate has: rename it", name)
+            raise PluginError(
+                f"a plugin adds the command {name!r}, which lockgate already has: rename it", name
+            )
         make(commands.add_parser(name, help="added by a plugin"))
 
 

@@ -112,7 +112,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _renamed(text: str) -> tuple[str, str]:
     old, separator, new = text.partition("=")
     if not (old and separator and new):
-        raise argparse.ArgumentTypeError(f"{text!r} is not written OLD=NEW")
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form OLD=NEW")
     return old, new
 
 

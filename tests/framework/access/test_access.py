@@ -59,7 +59,7 @@ def test_masks_combine_alike_in_any_order(masks: list[Mask]) -> None:
 
 
 def test_decisions_that_contradict_themselves_are_refused() -> None:
-    with pytest.raises(InputError, match="what to apply for"):
+    with pytest.raises(InputError, match="name grants to apply for"):
         Decision(allowed=False)
     with pytest.raises(InputError, match="nothing to apply for"):
         Decision(apply_for=("role a",))

@@ -42,7 +42,7 @@ def test_a_decision_shows_no_filter_and_no_mask() -> None:
 
 
 def test_a_denied_column_says_what_to_apply_for() -> None:
-    with pytest.raises(InputError, match="what to apply for"):
+    with pytest.raises(InputError, match="name grants to apply for"):
         SqlDecision(denied={"id": ()})
 
 

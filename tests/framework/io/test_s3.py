@@ -102,7 +102,7 @@ def test_nobody_takes_a_broken_off_write_for_one_that_did_not_happen(
     flaky(files, "put_object", after=False)
     with pytest.raises(UncertainWriteError, match="connection broke"):
         files.write_new(f"{bucket}/x", b"1")
-    with pytest.raises(UncertainWriteError, match="may yet appear"):
+    with pytest.raises(UncertainWriteError, match="may still appear"):
         files.read_bytes(f"{bucket}/x")
     files.write_new(f"{bucket}/x", b"2")
     assert files.read_bytes(f"{bucket}/x") == b"2"

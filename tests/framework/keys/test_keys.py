@@ -193,7 +193,7 @@ def test_a_plugin_may_offer_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(lockgate.framework.plugins, "plugins", Offer)
     assert provider_from("vault:x").key_names() == ["v"]
-    with pytest.raises(OptionError, match="made a str, not a KeyProvider"):
+    with pytest.raises(OptionError, match="returned a str, not a KeyProvider"):
         provider_from("bad:x")
 
 
@@ -211,7 +211,7 @@ def test_nothing_shows_a_key(path: Path) -> None:
 def test_keys_do_not_travel(path: Path) -> None:
     memory = MemoryKeyProvider({"pii@0": bytes(16)})
     for secret in (memory, memory.create_local_key(PII)):
-        with pytest.raises(TypeError, match="not pickled"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(secret)
     # Of a key file only the path travels.
     provider = KeyFileProvider(path)

@@ -131,7 +131,7 @@ def test_masks_of_several_plugins_combine(add: Add) -> None:
 @pytest.mark.parametrize("answer", [True, "yes", Decision])
 def test_an_answer_of_another_kind_allows_nothing(add: Add, answer: object) -> None:
     add("odd", lockgate_authorize=lambda request: answer)
-    with pytest.raises(PluginError, match=r"'odd'.*Decision is wanted"):
+    with pytest.raises(PluginError, match=r"'odd'.*expected Decision"):
         authorize(Action.SELECT, PEOPLE)
 
 
@@ -147,5 +147,5 @@ def test_a_plugin_that_fails_allows_nothing(add: Add) -> None:
 
 def test_an_identity_of_another_kind_is_refused(add: Add) -> None:
     add("odd", lockgate_principal=lambda caller: "ada")
-    with pytest.raises(PluginError, match=r"'odd'.*Principal is wanted"):
+    with pytest.raises(PluginError, match=r"'odd'.*expected Principal"):
         current_principal()

@@ -85,12 +85,12 @@ def test_hook_without_its_mark() -> None:
 @pytest.mark.parametrize(
     ("hook", "answer", "complaint"),
     [
-        ("lockgate_procedures", "compact", "a list of procedures is wanted"),
+        ("lockgate_procedures", "compact", "expected a list of procedures"),
         ("lockgate_procedures", [object()], "is not an instance"),
-        ("lockgate_bridge_operations", [], "a mapping of names is wanted"),
+        ("lockgate_bridge_operations", [], "expected a mapping of names"),
         ("lockgate_bridge_operations", {"a": 1}, "cannot be called"),
         ("lockgate_system_tables", {"pin": object()}, "lacks schema"),
-        ("lockgate_key_providers", {1: print}, "a mapping of names is wanted"),
+        ("lockgate_key_providers", {1: print}, "expected a mapping of names"),
         ("lockgate_lake_methods", {"join": None}, "cannot be called"),
     ],
 )

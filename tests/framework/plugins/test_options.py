@@ -84,7 +84,7 @@ def test_options_of_reads(declare: Callable[[Any], None], tmp_path: Path) -> Non
         selection_of(table, {"AUDIT.DEPTH": "0"})
     with pytest.raises(OptionError, match=r"did you mean 'audit\.depth'"):
         selection_of(table, {"audit.dept": "1"})
-    with pytest.raises(OptionError, match="of Spark's scans"):
+    with pytest.raises(OptionError, match="in Spark's scans"):
         selection_of(table, {"scan.snapshot-source": "pin"})
 
 

@@ -52,7 +52,7 @@ def test_keys_are_for_the_session_that_they_were_given_to(tmp_path: Path) -> Non
     handle = ask(dispatcher, "a", options)
     # Also when the catalog is open already, with the very same confs.
     for other in ("b", "", None):
-        with pytest.raises(KeyDeniedError, match=r"x\.keys names keys that were given to another session"):
+        with pytest.raises(KeyDeniedError, match=r"x\.keys names keys given to another session"):
             ask(dispatcher, other, options)
     dispatcher.scopes.grant(conf, "b")
     assert ask(dispatcher, "b", options) == handle

@@ -101,7 +101,7 @@ def test_a_warehouse_that_is_not_there_is_said(tmp_path: Path, caplog: pytest.Lo
     caplog.clear()
     catalog.make_warehouse()
     catalog.make_warehouse()
-    assert caplog.messages == [f"there was no warehouse at {tmp_path}/nope/lake: an empty one was made"]
+    assert caplog.messages == [f"there was no warehouse at {tmp_path}/nope/lake: created an empty one"]
     assert (tmp_path / "nope" / "lake").is_dir()
     assert catalog.list_namespaces() == []
     assert len(caplog.messages) == 1

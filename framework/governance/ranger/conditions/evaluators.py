@@ -113,9 +113,7 @@ def _value(script: str, environment: Environment) -> str:
     try:
         value = compiled(script, KNOWN).value(environment)
     except _RUNTIME as error:
-        _log.warning(
-            "an expression of a policy failed, so nothing is put in its place: %s", type(error).__name__
-        )
+        _log.warning("an expression of a policy failed and was replaced by nothing: %s", type(error).__name__)
         return ""
     return "" if value is None else text_of(value)
 

@@ -268,7 +268,7 @@ class _Compiler:
             return _constant(token.text)
         if token.kind == "name":
             return self._named(token)
-        raise ScriptError(f"the script cannot be understood at character {token.position}")
+        raise ScriptError(f"the script has a syntax error at character {token.position}")
 
     def _named(self, token: Token) -> Run:
         name = token.text
@@ -333,7 +333,7 @@ def _call(value: Run, given: list[Run]) -> Run:
     def run(names: Names) -> object:
         function = value(names)
         if not callable(function):
-            raise ScriptError("the script calls something that is no function")
+            raise ScriptError("the script calls something that is not a function")
         return function(*(each(names) for each in given))
 
     return run

@@ -75,5 +75,5 @@ def audit_filters(config: Mapping[str, Any], service: ServiceDefinition) -> list
     try:
         return [AuditFilter(each, service) for each in json.loads(text.replace("'", '"'))]
     except json.JSONDecodeError:
-        _log.warning("%s of the service %s is not JSON: it is not used", FILTERS, service.name)
+        _log.warning("%s of the service %s is not JSON: Lockgate ignores it", FILTERS, service.name)
         return []

@@ -34,7 +34,9 @@ def updated(base: Said, change: Said) -> dict[str, Any]:
     if not has_deltas and not any(zone.get("policyDeltas") is not None for zone in zones.values()):
         return dict(change)
     if not base:
-        raise PolicyError("changes of policies arrived before the policies: ask for all of them (version -1)")
+        raise PolicyError(
+            "changes of policies arrived before the policies: request all policies (version -1)"
+        )
     deltas = [each for each in change.get("policyDeltas") or () if not _zone_of(each)]
     values = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
     tags = base.get("tagPolicies") or {}

@@ -23,9 +23,9 @@ def check_understood(policies: Iterable[Mapping[str, Any]], service: ServiceDefi
     if refused:
         more = "" if len(refused) <= _MOST_NAMED else f" and {len(refused) - _MOST_NAMED} more"
         raise PolicyError(
-            "conditions that protect something are not understood: "
+            "cannot evaluate conditions that protect something: "
             f"{'; '.join(refused[:_MOST_NAMED])}{more}. "
-            f"Rewrite them, or load the policies with strict=False, where these conditions never hold"
+            f"Rewrite them, or load the policies with strict=False: these conditions then never hold"
         )
 
 

@@ -47,7 +47,7 @@ class PolicyCache:
             except FileNotFoundError:
                 continue
             except ValueError:
-                _log.warning("%s holds half of a download: the one before is used", path)
+                _log.warning("%s holds an incomplete download: Lockgate uses the previous one", path)
         return None
 
     def save(self, content: Content, said: dict[str, Any]) -> None:

@@ -113,13 +113,13 @@ def _is_local(url: str) -> bool:
 
 
 def _missing(name: str) -> str:
-    raise OptionError(f"{name} is missing: name a folder that only this user may enter")
+    raise OptionError(f"{name} is missing: name a folder that only this user can enter")
 
 
 def _milliseconds(said: Mapping[str, str], name: str, default: int) -> float:
     text = said.get(name) or str(default)
     if not text.isdigit() or int(text) == 0:
-        raise OptionError(f"{name} is {text!r}, where a number of milliseconds above 0 is expected")
+        raise OptionError(f"{name} is {text!r}, but must be a number of milliseconds above 0")
     return int(text) / 1000
 
 
@@ -131,6 +131,7 @@ def _pem(options: Mapping[str, str], name: str) -> Path | None:
         (".jks", ".p12")
     ):
         raise OptionError(
-            f"{_TLS}{name} is a Java key store, which is not read: export it to PEM and name that file"
+            f"{_TLS}{name} is a Java key store, which Lockgate cannot read: export it to PEM and name that "
+            "file"
         )
     return Path(path)

@@ -144,7 +144,7 @@ def test_what_was_changed_or_moved_does_not_open(envelope: EnvelopeKeyProvider) 
         ({"version": True}, "no valid name and version"),
         ({"version": -1}, "no valid name and version"),
         ({"algorithm": "AES_CTR_12"}, "no known algorithm; did you mean"),
-        ({"by": ""}, "does not say by which key"),
+        ({"by": ""}, "does not name the key that wraps it"),
         ({"wrapped": "c2VjcmV0!"}, "no valid base64"),
         ({"wrapped": None}, "no valid base64"),
     ],
@@ -188,14 +188,14 @@ def test_specifications(root_file: Path, tmp_path: Path) -> None:
         assert again.decrypt_local_key(key, local.encrypted) == local.plain
         assert pickle.loads(pickle.dumps(made)).spec == made.spec
     create_key_file(tmp_path / "two.json", ["a", "b"])
-    with pytest.raises(OptionError, match=r"which key of .* is to wrap others\? Write envelope:NAME@"):
+    with pytest.raises(OptionError, match=r"name the key of .* that wraps others: write envelope:NAME@"):
         provider_from(f"envelope:{tmp_path / 'two.json'}").create("pii")
     for spec in ("envelope:", "envelope:envelope:x", "envelope:aws-kms:", "envelope:aws-kms:a,,b"):
         with pytest.raises(OptionError, match="rite "):
             provider_from(spec)
     memory = EnvelopeKeyProvider(MemoryKeyProvider({"root@0": bytes(16)}))
     for secret in (memory, memory.of_text(memory.create("pii"))):
-        with pytest.raises(TypeError, match="not pickled"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(secret)
 
 
@@ -302,7 +302,7 @@ def test_two_who_roll_at_once(tmp_path: Path, root_file: Path, monkeypatch: pyte
     other = catalog.load_table("db.t")
     monkeypatch.setattr(table.schema_files, "latest", lambda: table.schema)
     other.set_wrapped_keys(catalog.keys.roll(text, "pii"))
-    with pytest.raises(CommitConflictError, match="altered at the same time"):
+    with pytest.raises(CommitConflictError, match="altered concurrently"):
         table.set_wrapped_keys(catalog.keys.roll(text, "pii"))
 
 
@@ -418,7 +418,7 @@ def test_aws_without_a_region_or_with_a_bad_endpoint(aws_credentials: None) -> N
     for options in ({}, {"region": "eu-central-1", "endpoint": "nowhere"}, {"profile": "absent"}):
         with pytest.raises(KeyServiceError, match="check region, profile and endpoint"):
             AwsKmsWrapper("alias/lake", **options)
-    with pytest.raises(OptionError, match="which key"):
+    with pytest.raises(OptionError, match="name a key"):
         AwsKmsWrapper()
 
 

@@ -74,7 +74,7 @@ def test_maps_with_null_keys_are_refused(null_keys: bytes) -> None:
             lambda: list(file.iter_batches()),
             lambda: file.read(predicate=col("id") == 3),
         ):
-            with pytest.raises(UnsupportedError, match="'map' of <bytes> holds a map whose keys are null"):
+            with pytest.raises(UnsupportedError, match="'map' of <bytes> holds a map with null keys"):
                 read()
 
 

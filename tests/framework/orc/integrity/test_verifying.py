@@ -116,7 +116,7 @@ def flipped(data: bytes, position: int) -> bytes:
         ("tags", KEYS, "require", "verified"),
         ("tags", KEYS, "ignore", "ignored"),
         ("tags", None, "verify", "unverified"),
-        ("tags", None, "require", "none is held"),
+        ("tags", None, "require", "you hold none"),
         ("tags", None, "ignore", "ignored"),
         ("none", KEYS, "verify", "absent"),
         ("none", KEYS, "require", "has no tags"),

@@ -230,7 +230,7 @@ def test_doubles_are_spelled_as_java_does(value: float, text: str) -> None:
         (("", "4001"), "the year of times is 0 to 4000 or _, not '4001'"),
         (("", "_ 13"), "the month of times"),
         (("", "-1"), "up to 6 numbers"),
-        (("", "", "1-2"), "ranges of places as in '0:3,-4:-1', not '1-2'"),
+        (("", "", "1-2"), "ranges of positions as in '0:3,-4:-1', not '1-2'"),
         (("", "", "", ""), "takes at most 3 parameters, not 4"),
     ],
 )
@@ -346,9 +346,9 @@ def test_parts_of_a_column_have_masks_of_their_own() -> None:
         ("k:c.name", "redact,`X!9`,`x y`:c.name", "the year of times is"),
         ("k:c,c.name", None, "'c.name' is a part of 'c', which is encrypted as a whole"),
         ("k:c.nam", None, "there is no column 'c.nam'; did you mean 'c.name'"),
-        ("k:0", None, "named, not numbered as '0'.*the row itself"),
-        ("k:2", None, "named, not numbered"),
-        ("k:c.name", "redact,X-9:c.name", "'X-9' cannot stand before a colon; .* between backticks"),
+        ("k:0", None, "instead of numbering them as '0'.*the row itself"),
+        ("k:2", None, "instead of numbering"),
+        ("k:c.name", "redact,X-9:c.name", "'X-9' cannot come before a colon; .* between backticks"),
         ("k:c.name", "redact,`X9:c.name", "a backtick is not closed"),
         ("k,l:c", None, "'k,l' is not the name of one key"),
     ],
@@ -486,7 +486,7 @@ def test_apaches_masks_cannot_be_replaced() -> None:
 
     register(Greedy(), "greedy")
     try:
-        with pytest.raises(PluginError, match="'sha256' is a mask of Apache ORC itself"):
+        with pytest.raises(PluginError, match="'sha256' is a mask of Apache ORC; give"):
             plugins().masks()
     finally:
         plugins().unregister("greedy")

@@ -316,7 +316,7 @@ def test_times_beyond_nanoseconds(zone: str | None, encrypt: str | None, keys: M
             pytest.raises(UnsupportedTypeError, match='timestamp_unit="us"'),
         ):
             file.read()
-    with pytest.raises(InputError, match="timestamp_unit is"):
+    with pytest.raises(InputError, match="timestamp_unit must be"):
         EncryptedOrcFile(sink, keys, timestamp_unit="ms")  # type: ignore[arg-type]  # wrong on purpose
 
 

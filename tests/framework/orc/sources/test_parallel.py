@@ -194,7 +194,7 @@ def test_the_number_of_threads() -> None:
     assert thread_count(None) >= 1
     assert thread_count(7) == 7
     for wrong in (0, -1, 1.5, True, "2"):
-        with pytest.raises(InputError, match="threads is a number from 1 up"):
+        with pytest.raises(InputError, match="threads must be 1 or more"):
             thread_count(wrong)  # type: ignore[arg-type]  # wrong on purpose
     sink = io.BytesIO()
     write_table(pa.table({"a": [1]}), sink)

@@ -315,7 +315,7 @@ def test_what_is_no_file_to_read_is_said(
             "text": (text, "is open for text; open it again with mode 'rb'"),
             "closed": (closed, "is closed; open it again with mode 'rb'"),
             "address": ("memory://bucket/wide.orc", r"is an address, not a path: pass \(file system, path\)"),
-            "one name": (path, r"columns are several names: \['id'\]"),
+            "one name": (path, r"columns must be a list of names: \['id'\]"),
         }[mode]
         with pytest.raises(InputError, match=message):
             EncryptedOrcFile(source, keys).read("id")

@@ -191,15 +191,18 @@ def test_encrypting_a_file_is_bounded_in_memory(tmp_path: Path, keys: MemoryKeyP
             {"metadata": {"lockgate.integrity": b""}},
             "'lockgate.integrity': names that begin with 'lockgate.'",
         ),
-        ({"metadata": {"owner": "text"}}, "metadata 'owner' is stored as bytes, not as str"),
+        ({"metadata": {"owner": "text"}}, "metadata 'owner' must be bytes, not str"),
         ({"stripe_size": 0}, "stripe_size is a number of bytes from 1 up, not 0"),
         ({"row_index_stride": "many"}, "row_index_stride is a number of rows from 1 up, not 'many'"),
         ({"compression": None}, "there is no compression None"),
-        ({"dictionary_key_size_threshold": "x"}, "is a share from 0 to 1, not 'x'"),
-        ({"bloom_filter_columns": "a"}, r"bloom_filter_columns are several names: \['a'\]"),
+        ({"dictionary_key_size_threshold": "x"}, "must be a share from 0 to 1, not 'x'"),
+        ({"bloom_filter_columns": "a"}, r"bloom_filter_columns must be a list of names: \['a'\]"),
         ({"bloom_filter_columns": ["b"]}, "there is no column 'b'"),
-        ({"bloom_filter_columns": ["tiny"]}, "column 'tiny' of type int8 can have none"),
-        ({"bloom_filter_columns": ["parts.flag"]}, "column 'parts.flag' of type bool can have none"),
+        ({"bloom_filter_columns": ["tiny"]}, "column 'tiny' of type int8 cannot have a Bloom filter"),
+        (
+            {"bloom_filter_columns": ["parts.flag"]},
+            "column 'parts.flag' of type bool cannot have a Bloom filter",
+        ),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_names_of_folders_that_have_rows_stay(
     rows = pa.table({"p": pa.array([datetime.date(2024, 2, 29), None]), "other": [1, 2]})
     table.append(rows)
     for change in (SetOption(option, "true"), RemoveOption(option)):
-        with pytest.raises(InputError, match="rows of the table are stored by it"):
+        with pytest.raises(InputError, match="it decides how rows are stored"):
             catalog.alter_table("db.t", [change])
     assert table.read().sort_by("other") == rows
 

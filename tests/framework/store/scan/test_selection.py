@@ -118,7 +118,7 @@ def test_times(table: Table) -> None:
 
 def test_times_of_snapshots_that_have_expired(table: Table) -> None:
     expire_snapshots(table, retain_max=2, retain_min=1)
-    with pytest.raises(SnapshotNotFoundError, match="the oldest that is left is 2"):
+    with pytest.raises(SnapshotNotFoundError, match="the oldest remaining one is 2"):
         selection_of(table, {"incremental-between-timestamp": "0,9999999999999"})
 
 

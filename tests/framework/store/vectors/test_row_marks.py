@@ -155,7 +155,7 @@ def test_the_same_row_is_changed_once(catalog: Catalog) -> None:
     table.append(rows(*range(10)))
     marked = found(table, 1)
     table.delete(col("id") < 3)
-    with pytest.raises(CommitConflictError, match="changed by another"):
+    with pytest.raises(CommitConflictError, match="changed the same rows"):
         table.commit([], base_snapshot_id=1, marked=marked)
     assert ids(table) == list(range(3, 10))
 
@@ -188,7 +188,7 @@ def test_4588_a_rewrite_of_a_file_of_which_rows_were_deleted_is_refused(
 
     rewrite = module._rewrite_all
     monkeypatch.setattr(module, "_rewrite_all", late)
-    with pytest.raises(CommitConflictError, match="deleted by another"):
+    with pytest.raises(CommitConflictError, match="another commit deleted rows"):
         compact(catalog)
     assert ids(table) == [0, 1, 2, 4, 5, 6, 7, 8]
 

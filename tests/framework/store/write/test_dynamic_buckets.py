@@ -174,7 +174,7 @@ def test_files_without_hashes_are_refused(make_table: MakeTable) -> None:
     table = dynamic(make_table)
     (message,) = table.write(rows(0, 2))
     bare = CommitMessage(message.partition, message.bucket, -1, message.added)
-    with pytest.raises(UnsupportedError, match="does not say which keys it holds"):
+    with pytest.raises(UnsupportedError, match="did not report its keys"):
         table.commit([bare])
     again = CommitMessage.from_json(message.to_json(table.schema), table.schema)
     table.commit([again])

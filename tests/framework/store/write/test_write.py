@@ -316,7 +316,7 @@ def test_kinds_that_do_not_fit_are_refused(tmp_path: Path, kinds: list[int], mes
     table = create(tmp_path, primary_keys=["id"], options={"bucket": "1"})
     with pytest.raises(InputError, match=message if len(kinds) > 1 else "2 rows need 2 kinds"):
         write_files(table, make_rows([1, 2]), kinds=kinds)
-    with pytest.raises(InputError, match="one table or batch"):
+    with pytest.raises(InputError, match="a single table or batch"):
         write_files(table, [make_rows([1])], kinds=[0])
 
 

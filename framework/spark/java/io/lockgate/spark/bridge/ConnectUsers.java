@@ -55,8 +55,8 @@ final class ConnectUsers {
       return null;
     } catch (ReflectiveOperationException | ClassCastException e) {
       throw Bridge.failure(
-          "Lockgate cannot tell which user of Spark Connect asks: this Spark keeps its sessions"
-              + " elsewhere ("
+          "Lockgate cannot find the user of this Spark Connect session: this Spark keeps its"
+              + " sessions elsewhere ("
               + e
               + ")");
     }

@@ -130,7 +130,7 @@ final class Connection implements Closeable {
     boolean inline = payload.length <= largestFrame;
     if (payload.length > LARGEST_MESSAGE) {
       throw new IOException(
-          "a question of " + payload.length + " bytes is more than the bridge carries");
+          "a request of " + payload.length + " bytes is larger than the bridge allows");
     }
     if (!inline) {
       folder.write(name + ".question", payload);
@@ -160,7 +160,7 @@ final class Connection implements Closeable {
     if (kind == IN_FILE && length >= 0 && length <= LARGEST_MESSAGE) {
       return folder.take(name + ".answer", length);
     }
-    throw new IOException("Lockgate's Python side sent a frame that means nothing");
+    throw new IOException("Lockgate's Python side sent an invalid frame");
   }
 
   private void fill(ByteBuffer buffer) throws IOException {

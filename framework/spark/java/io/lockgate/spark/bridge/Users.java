@@ -53,9 +53,9 @@ public final class Users {
       String before = named == null ? ACTING.get(key) : ACTING.putIfAbsent(key, named);
       if (before != null && !before.equals(named)) {
         throw Bridge.failure(
-            "This session acts for another user already than "
+            "This session already acts for another user than "
                 + USER
-                + " says: make a session for each user");
+                + " says: create a session for each user");
       }
     }
     return named;

@@ -159,7 +159,7 @@ public abstract class LockgateTable extends LoadedTable
   @Override
   public void createPartitions(InternalRow[] partitions, Map<String, String>[] properties) {
     throw Bridge.failure(
-        "A partition of " + name() + " is there as soon as it has rows: INSERT them");
+        "A partition of " + name() + " exists as soon as it has rows: INSERT them");
   }
 
   @Override

@@ -97,11 +97,10 @@ public final class DeletedRows {
     if (size != data.length - FRAME_BYTES) {
       throw new IOException(
           name
-              + " is damaged: it says "
+              + " is damaged: its header names "
               + size
-              + " bytes where "
-              + (data.length - FRAME_BYTES)
-              + " are");
+              + " bytes, but it has "
+              + (data.length - FRAME_BYTES));
     }
     CRC32 sum = new CRC32();
     sum.update(data, MAGIC_BYTES, size);

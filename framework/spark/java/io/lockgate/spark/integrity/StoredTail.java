@@ -116,7 +116,7 @@ final class StoredTail {
             postScript.getStripeStatisticsLength())) {
       length += part;
       if (part < 0 || length > size || length > Integer.MAX_VALUE - 16) {
-        throw corrupt(path, "its postscript tells of a tail longer than the file", null);
+        throw corrupt(path, "its postscript describes a tail longer than the file", null);
       }
     }
     return length;

@@ -231,8 +231,7 @@ public final class PrivateFolders {
               + path
               + " (mode "
               + status.permissions()
-              + "), so what is in it could be theirs: look at what"
-              + " is in it and chmod go-w it, or "
+              + "), so its content may be theirs: inspect it and run chmod go-w on it, or "
               + ADVICE);
     }
   }

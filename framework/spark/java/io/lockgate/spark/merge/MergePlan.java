@@ -66,16 +66,16 @@ public record MergePlan(
           column.hasNonNull("time_field") ? column.get("time_field").asText() : null);
     }
 
-    /** Returns why a row cannot be taken back from this column. */
+    /** Returns the error that this column's function cannot retract a row. */
     public IllegalArgumentException noRetract() {
       return new IllegalArgumentException(
           "column '"
               + name
-              + "': a row of kind -U or -D takes back what '"
+              + "': '"
               + function
-              + "' cannot; with option 'fields."
+              + "' cannot retract a row of kind -U or -D; with option 'fields."
               + name
-              + ".ignore-retract' = 'true' such rows leave the column as it is");
+              + ".ignore-retract' = 'true' such rows leave the column unchanged");
     }
   }
 

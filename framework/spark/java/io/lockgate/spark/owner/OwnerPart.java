@@ -60,7 +60,7 @@ public final class OwnerPart implements Part {
         || !event.isObject()
         || !event.has("event")
         || !EVENTS.contains(event.get("event").asText())) {
-      throw new IllegalArgumentException("a process of an executor said what means nothing");
+      throw new IllegalArgumentException("a process of an executor sent an invalid message");
     }
     Executors.heard(executor);
     ObjectNode request =

@@ -72,7 +72,7 @@ final class NamedFailures implements DataFileReader {
               + origin.name()
               + " takes more memory than this process has ("
               + failure.getMessage()
-              + "): it is damaged or made to do so; if it is not, raise spark.executor.memory, or"
+              + "): it is damaged or malicious; if it is genuine, raise spark.executor.memory, or"
               + " lower spark.sql.orc.columnarReaderBatchSize",
           null);
     }

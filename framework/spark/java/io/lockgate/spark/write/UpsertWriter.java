@@ -172,8 +172,8 @@ final class UpsertWriter extends OrcWriter {
       throw new IllegalArgumentException(
           "column '"
               + spec().fields().get(kindColumn).name()
-              + "' says the kind of each row by +I, -U, +U or -D, and another text or a null is"
-              + " there");
+              + "' gives the kind of each row as +I, -U, +U or -D, but a row has another text or"
+              + " null");
     }
     return (byte) kind;
   }

@@ -99,9 +99,7 @@ final class Numbers extends ColumnFunction {
         ? b.toJavaBigDecimal().signum() == 0
         : ((Number) right).longValue() == 0) {
       throw new IllegalArgumentException(
-          "column '"
-              + plan().name()
-              + "': a product cannot be divided by 0, which a row takes back");
+          "column '" + plan().name() + "': a row retracts 0, by which a product cannot be divided");
     }
     if (left instanceof Decimal a) {
       return fitted(
