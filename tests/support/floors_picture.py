@@ -43,8 +43,18 @@ class Box:
     width: float = 0
     height: float = 0
 
+    @property
+    def title(self) -> str:
+        """The name as the page's table has it: boxes are too narrow for whole paths."""
+        return self.name if "," in self.name or "." not in self.name else self.name.rpartition(".")[2]
+
+    @property
+    def weight(self) -> float:
+        """The share of a floor's width: boxes of many rooms are wider, and none is a column of words."""
+        return 2 + len(self.rooms) / 4
+
     def lines(self) -> list[str]:
-        return textwrap.wrap(self.sentence, max(18, int((self.width - 20) / 7.2)))
+        return textwrap.wrap(self.sentence, max(14, int((self.width - 20) / 7.2)))
 
     def chips(self) -> list[list[str]]:
         """The rooms, as rows of the box."""
@@ -126,11 +136,11 @@ def place(floors: list[list[Box]]) -> float:
     """Give every box its place; return the height of the picture."""
     y = float(MARGIN)
     for boxes in floors:
-        weight = sum(1 + len(box.rooms) / 4 for box in boxes)
+        weight = sum(box.weight for box in boxes)
         room = WIDTH - 2 * MARGIN - GAP * (len(boxes) - 1)
         x = float(MARGIN)
         for box in boxes:
-            box.x, box.y, box.width = x, y, room * (1 + len(box.rooms) / 4) / weight
+            box.x, box.y, box.width = x, y, room * box.weight / weight
             box.measure()
             x += box.width + GAP
         tallest = max(box.height for box in boxes)
@@ -176,7 +186,7 @@ def _drawn(box: Box) -> list[str]:
     parts = [
         f'<rect class="box" x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" height="{box.height:.0f}"'
         ' rx="6"/>',
-        f'<text class="name" x="{box.x + 10:.0f}" y="{box.y + 21:.0f}">{escape(box.name)}</text>',
+        f'<text class="name" x="{box.x + 10:.0f}" y="{box.y + 21:.0f}">{escape(box.title)}</text>',
     ]
     y = box.y + HEAD + 9
     for line in box.lines():
