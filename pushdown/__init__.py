@@ -1,4 +1,4 @@
-"""Predicates, what a source takes over of them, pruning by statistics, and the report of it all.
+"""Predicates, accepted and remaining filters, pruning by statistics, and the report of a scan.
 
 Pure: Arrow types and values in, answers out; no files, no Spark.
 """

@@ -1,4 +1,4 @@
-"""Access: who asks, what for, and what is decided; types only, so that every floor above can use them."""
+"""Access: principals, requests and decisions; types only, so that every floor above can use them."""
 
 from lockgate.framework.access.decision import ALLOWED, Decision, combined
 from lockgate.framework.access.mask import Mask, stricter

@@ -13,11 +13,11 @@ from lockgate.pushdown import AlwaysTrue, Predicate, all_of
 
 @dataclass(frozen=True)
 class Decision:
-    """An answer: allowed, perhaps with some rows and values hidden, or denied with what to apply for.
+    """An answer: allowed, perhaps with some rows and values hidden, or denied with the grants to apply for.
 
-    `row_filter` keeps the rows that may be seen; `masks` maps top-level columns to what is seen in place of
-    their values. Both are of reads. A denied decision has a non-empty `apply_for`: each text names something
-    that would have to be granted. Raises InputError for a decision that contradicts itself.
+    `row_filter` keeps the rows that the user may see; `masks` maps top-level columns to the masks that
+    replace their values. Both apply to reads. A denied decision has a non-empty `apply_for`: each text names
+    something that would have to be granted. Raises InputError for a decision that contradicts itself.
     """
 
     allowed: bool = True
@@ -38,7 +38,7 @@ class Decision:
 
     @classmethod
     def denied(cls, *apply_for: str) -> Decision:
-        """Return the refusal that says what to apply for."""
+        """Return a refusal that names the grants to apply for."""
         return cls(allowed=False, apply_for=apply_for)
 
     @property

@@ -12,7 +12,7 @@ from lockgate.errors import InputError
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller as the door knows it, before anything is looked up.
+    """A caller as the door knows it, before its groups and roles are known.
 
     `user` is the name that Spark's session has for its user, or the operating system's user in Python and on
     the command line. `session` is the unguessable name of the Spark session that asks, None outside Spark.

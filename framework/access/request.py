@@ -47,7 +47,7 @@ class Target:
 
 @dataclass(frozen=True)
 class AccessRequest:
-    """A question to those who decide: may `principal` do `action` to `target`?
+    """A question to authorizers: may `principal` do `action` to `target`?
 
     `columns` are the top-level columns that are read or written, None for all of them or where an action has
     no columns.

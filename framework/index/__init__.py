@@ -1,6 +1,6 @@
-"""Indexes of tables: Paimon's file indexes, written with data files and asked by scans.
+"""Indexes of tables: Paimon's file indexes and the index database, built by writers and used by scans.
 
-A plugin: what is below knows of it by the hooks for pruners, collectors, system tables and procedures.
+A plugin: lower parts know it only through the hooks for pruners, collectors, system tables and procedures.
 """
 
 __all__: list[str] = []

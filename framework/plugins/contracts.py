@@ -168,7 +168,7 @@ class FilePruner(Protocol):
         """A word of lower-case letters, digits and `_` that no other step has."""
 
     def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> Sequence[bool]:
-        """Return for each file whether one of its stored rows may match; True where nothing is known.
+        """Return for each file whether one of its stored rows may match; True if that is unknown.
 
         `predicate` is without NOT but before some text operators. What is raised ends the query.
         """
@@ -217,12 +217,12 @@ class FileCollection(Protocol):
         """Take in rows of the file in order; they have the columns that the collector wants."""
 
     def finish(self) -> bytes:
-        """Return what was made, once the file is complete; of a file that is given up nobody asks."""
+        """Return the output once the file is complete; not called for an aborted file."""
 
 
 @runtime_checkable
 class FileCollector(Protocol):
-    """A plugin's view on the rows of each new data file; `name` tells its output from that of others.
+    """A plugin's view of the rows of each new data file; `name` identifies its output.
 
     `columns` are the columns that it wants, None for all. With an attribute `makes_file_index` that is true,
     what it makes is Paimon's file index: it becomes part of the file, and participants are not shown it.
@@ -237,7 +237,7 @@ class FileCollector(Protocol):
         """The columns it wants."""
 
     def begin(self) -> FileCollection:
-        """Return the collection of a file that is begun; what it or the collection raises ends the write."""
+        """Return the collection of a new file; an error of either ends the write."""
 
 
 @runtime_checkable
@@ -245,13 +245,13 @@ class CommitParticipant(Protocol):
     """A participant in one commit."""
 
     def prepare(self, request: CommitRequest) -> None:
-        """Get ready, before the commit is tried; what is raised ends the commit, and nothing is visible."""
+        """Prepare, before the first attempt; an error ends the commit, and nothing becomes visible."""
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Hear that the commit is visible; a stream's commit that was visible before is told once more."""
+        """Receive the visible snapshot; called again if a stream repeats a committed batch."""
 
     def aborted(self) -> None:
-        """Hear that the commit failed, or that nobody knows how it ended: the table says so."""
+        """Learn that the commit failed, or that its outcome is unknown: check the table then."""
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class IndexParticipant(CommitParticipant, Protocol):
     """A participant that changes index files in the same commit as the data."""
 
     def index_files(self) -> IndexFileChanges:
-        """Return the changes; asked once, after `prepare`. What is raised ends the commit."""
+        """Return the changes; called once, after `prepare`. An error ends the commit."""
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ class AskedKeys:
 
 @runtime_checkable
 class IndexKind(Protocol):
-    """A kind of index in segments: what keys a value has, and what keys a comparison asks for.
+    """A kind of index in segments: the keys of values, and the keys of a comparison.
 
     A key is a number below 2**40. Whenever a value that is not null meets a comparison, its keys must have
     what that asks for.
@@ -313,7 +313,7 @@ class IndexKind(Protocol):
         """Return the keys of some values without nulls, in no order; one may be there several times."""
 
     def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
-        """Return what a comparison with literals asks for, None if keys do not tell.
+        """Return the keys of a comparison with literals, None if keys cannot decide it.
 
         `data_type` is the type that the values were written with; that of the literals may be wider.
         """

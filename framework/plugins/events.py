@@ -102,7 +102,7 @@ class KeyUnwrapped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Denied(Event):
-    """An action was denied to `user`; `apply_for` names what would have to be granted.
+    """An action was denied to `user`; `apply_for` names the missing grants.
 
     `action` and `target` are the texts of the request, such as SELECT and `table hr.people`; `columns` are
     those of the request, sorted, or None where it named none.

@@ -20,8 +20,8 @@ _PREFIX = "spark.sql.catalog."
 def attach(spark: SparkSession, *, catalog: str | None = None) -> Lake:
     """Let this process answer the catalogs of `spark` whose confs name `io.lockgate.spark.LockgateCatalog`.
 
-    Returns the lake of `catalog`; where none is named, of the only one, else of Spark's current catalog, else
-    of the first by name. All of them answer from now on. Raises BridgeError if the session's jar or extension
+    Returns the lake of `catalog`; without a name that of the only catalog, else of Spark's current one, else
+    of the first by name. All catalogs work from then on. Raises BridgeError if the session's jar or extension
     is missing, VersionMismatchError if the jar is of another version, InputError if no conf describes such a
     catalog.
     """

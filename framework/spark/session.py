@@ -41,7 +41,7 @@ def connect(
 ) -> Lake:
     """Return the lake in the folder `warehouse`, as catalog `catalog` of a Spark session.
 
-    Without `spark`, the running session is used, or one is made with `master` and `conf`. `keys` is a key
+    Without `spark`, it uses the running session, or starts one with `master` and `conf`. `keys` is a key
     provider or a text such as `file:/path/keys.json`; confs hold the path only. Raises BridgeError if a
     session runs without the connector jar, InputError if it has another warehouse under that name.
     """

@@ -91,7 +91,7 @@ class Catalog:
 
     @named_errors
     def make_warehouse(self) -> None:
-        """Make the warehouse's folder if there is none, and say so: its path may have been mistyped."""
+        """Create a missing warehouse folder, and log that: its path may have been mistyped."""
         if not self.file_system.exists(self.warehouse):
             self.file_system.make_directory(self.warehouse)
             _log.warning("there was no warehouse at %s: created an empty one", self.warehouse)
@@ -100,7 +100,7 @@ class Catalog:
     def system(self, name: str) -> pa.Table:
         """Return the rows of `sys.<name>`, such as `tables`: all that the warehouse holds.
 
-        NotFoundError offers the nearest names. Tables that the one who asks may not read are left out.
+        NotFoundError offers the nearest names. Tables that the user may not read are omitted.
         """
         from lockgate.framework.store.system.warehouse import read_warehouse
 
@@ -281,9 +281,10 @@ class Catalog:
     ) -> Table:
         """Change a table's columns, comments or options, all of `changes` or none, and return the table.
 
-        Of several at once each starts from what the one before made. `on_plaintext` (warn, refuse or inherit)
-        is for a column that once was encrypted and is added again; the table's own option goes before it, the
-        warehouse's after it. Raises as `load_table`, and what `alter.altered` and `readded.judged` raise.
+        Concurrent calls take effect one after the other. `on_plaintext` (warn, refuse or inherit) applies to
+        a column that was encrypted, dropped and is added again; the table's own option has precedence over
+        it, and it has precedence over the warehouse's. Raises as `load_table`, and what `alter.altered` and
+        `readded.judged` raise.
         """
         announced = False
         while True:

@@ -139,7 +139,7 @@ class IndexKindConformance:
 
 
 class AuthorizerConformance:
-    """What every authorizer must do: give the same answer again, and refuse with what to apply for.
+    """Tests for authorizers: they repeat their answers, and a refusal names the grants to apply for.
 
     Implement `authorize` and `requests`.
     """

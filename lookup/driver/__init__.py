@@ -1,1 +1,1 @@
-"""The driver's side of lookups: snapshots chosen, owners told, batches pinned, progress reported."""
+"""The driver's side of lookups: the choice of snapshots, targets of owners, pins of batches, progress."""

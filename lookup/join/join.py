@@ -50,8 +50,8 @@ def lookup_join(
     `table` is `catalog.database.table`. `on` names the columns to join by, or maps the stream's to the
     dimension's. `how` is `left` (rows without a match get nulls) or `inner`; several matches give several
     rows; null keys match nothing. `select` names the dimension's columns to add, or maps new names to them;
-    without it, all but those joined by are added. `where` keeps rows of the dimension that do not meet it
-    out. `options` are `lookup.*` options, winning over the table's. Each micro-batch is answered from one
+    without it, all but the join columns. `where` excludes rows of the dimension that do not meet it.
+    `options` are `lookup.*` options, winning over the table's. Each micro-batch is answered from one
     snapshot, whose id `snapshot_column` adds as a column.
 
     Raises ColumnNotFoundError and TableNotFoundError with the nearest names, InputError for columns whose

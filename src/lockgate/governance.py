@@ -1,4 +1,4 @@
-"""Governance: who may see what, by policies of Apache Ranger, and records of what was decided."""
+"""Governance: who may see what, by policies of Apache Ranger, and records of decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineage: where columns come from; `lake.lineage` asks, these names declare and describe it."""
+"""Lineage: where columns come from; `lake.lineage` answers, these names declare and describe it."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def storeys() -> list[list[Box]]:
         names = sorted(part for part in parts if part not in DOORS and part not in EVERYBODY)
         boxes = [Box(f"lockgate.{name}".rstrip("."), sentence(name), rooms(name)) for name in names]
         if DOORS[0] in parts:
-            text = "Doors: the names that users import, each loaded when it is asked for"
+            text = "Doors: the names that users import, each loaded on first use"
             boxes.append(Box(", ".join(f"lockgate.{door}" for door in DOORS), text, ()))
         if boxes:
             found.append(boxes)

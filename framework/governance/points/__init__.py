@@ -1,4 +1,5 @@
-"""Permission points: what a query touches, in five grains, and which grants cover it."""
+"""Permission points: the parts of tables that a query touches, in five grains, and the grants that cover
+them."""
 
 from lockgate.framework.governance.points.cover import covers, missing
 from lockgate.framework.governance.points.point import Point

@@ -1,1 +1,1 @@
-"""Lineage as others want it: pictures, graphs, events and entities."""
+"""Lineage for other tools: pictures, graphs, events and entities."""

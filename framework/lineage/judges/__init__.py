@@ -1,1 +1,1 @@
-"""Changes and writes, judged before they are made by what the lineage knows."""
+"""Judgement of changes and writes before they happen, by recorded lineage."""

@@ -41,9 +41,9 @@ class EncryptedOrcFile:
     """An ORC file whose columns may be encrypted; a file without encryption is read as well, by pyarrow as
     it is.
 
-    `source` is a path, bytes, a seekable file object, an object with `read_at(offset, length)` and `size`,
-    or a pair (file system, path) with one of Arrow's or fsspec's file systems; of what is not on this machine
-    only the bytes that are needed are read. `keys` is a `KeyProvider` or what `provider_from` takes.
+    `source` is a path, bytes, a seekable file object, an object with `read_at(offset, length)` and `size`, or
+    a pair (file system, path) with one of Arrow's or fsspec's file systems; of remote files it reads only the
+    needed bytes. `keys` is a `KeyProvider` or what `provider_from` takes.
 
     A column whose key is missing or denied is read as its mask, with a `MaskedDataWarning`; its field bears
     the name of the mask as metadata `lockgate.masked`. With `strict`, opening such a file raises

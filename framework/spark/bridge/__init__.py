@@ -1,4 +1,4 @@
-"""The private way between the connector in the JVM and the driver's Python that answers it.
+"""The private connection between the connector in the JVM and the driver's Python.
 
 `transport` has the frames, `server` the socket and its threads, `protocol` what a message holds, `sessions`
 the way back to Spark. Messages are answered by `lockgate.framework.spark.bridge.dispatcher`;

@@ -1,1 +1,1 @@
-"""The operations that the connector may ask for, one module a subject."""
+"""The operations that the connector may request, one module per subject."""

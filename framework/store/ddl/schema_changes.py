@@ -44,7 +44,7 @@ class DropColumn:
 
 @dataclass(frozen=True)
 class RenameColumn:
-    """A column gets another name in the same place; what is said about it in options goes with it."""
+    """A column gets another name in the same position; options that name it follow."""
 
     path: ColumnPath
     name: str

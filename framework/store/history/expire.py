@@ -60,7 +60,7 @@ def expire_snapshots(
     max_deletes: int | None = None,
     dry_run: bool = False,
 ) -> ExpireResult:
-    """Remove snapshots, and files that no remaining snapshot, tag or branch needs.
+    """Remove old snapshots, and the files that no remaining snapshot, tag or branch needs.
 
     The newest `retain_min` stay whatever their age; beyond `retain_max` even young ones go; between the two
     those that were not the newest any more at `older_than_millis` (milliseconds since the epoch) go, so that

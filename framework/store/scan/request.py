@@ -34,13 +34,12 @@ class ReadRequest:
     """A query of one table.
 
     `columns` are top-level names, None for all. What the table's options select is read, mostly the newest
-    snapshot, unless `snapshot_id` (0: the
-    state before the first one), `tag` or `between` (what a range of snapshots added; of a key, the newest of
-    these rows) is given. With `order`, files are left out that cannot hold one of the first `limit` rows. A
-    `strict` read refuses masks. `principal` is who asks, None for the one who acts now. A snapshot that is
-    named is read with its own schema, or with that of the table if not `own_schema`. With `read_optimized`
-    only files of a key table are read that need no merge, which leaves out the newest rows. `decided` is what
-    was decided about the query before, None to ask.
+    snapshot, unless `snapshot_id` (0: the state before the first one), `tag` or `between` (what a range of
+    snapshots added; of a key, the newest of these rows) is given. With `order`, the scan skips files that
+    cannot hold one of the first `limit` rows. A `strict` read refuses masks. `principal` is the requesting
+    user, None for the current one. A snapshot that is named is read with its own schema, or with that of the
+    table if not `own_schema`. With `read_optimized` only files of a key table are read that need no merge,
+    which leaves out the newest rows. `decided` is what was decided about the query before, None to ask.
 
     Raises InputError for a negative limit and for two answers to the question which snapshot.
     """

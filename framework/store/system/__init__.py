@@ -1,1 +1,1 @@
-"""System tables: what is known of a table or of a warehouse, as rows with Paimon's columns."""
+"""System tables: the metadata of a table or of a warehouse, as rows with Paimon's columns."""

@@ -1,1 +1,1 @@
-"""The messages of the bridge: what each operation is asked, and what it answers."""
+"""The messages of the bridge: the arguments and the answer of each operation."""
