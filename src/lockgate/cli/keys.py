@@ -20,14 +20,14 @@ def add_keys(parser: argparse.ArgumentParser) -> None:
         commands,
         "create",
         _create,
-        "make new keys, in a new key file or where keys are kept already",
+        "create keys, in a new key file or an existing key store",
         """
         lockgate keys create keys.json pii fin              # a new key file, mode 0600
         lockgate keys create keys.json health --bits 256    # one more key in it, for AES-256
         """,
     )
-    create.add_argument("keys", metavar="KEYS", help=f"{KEYS_HELP}; a key file is made if there is none")
-    create.add_argument("names", metavar="NAME", nargs="+", help="a key to make, for instance pii")
+    create.add_argument("keys", metavar="KEYS", help=f"{KEYS_HELP}; a missing key file is created")
+    create.add_argument("names", metavar="NAME", nargs="+", help="a key to create, for instance pii")
     create.add_argument(
         "--bits", type=int, choices=(128, 256), default=128, help="length of each key (default: 128)"
     )
@@ -46,7 +46,7 @@ def add_keys(parser: argparse.ArgumentParser) -> None:
         commands,
         "roll",
         _roll,
-        "add a new version of keys, which new files use; files written before still open with the old one",
+        "add a new version of keys, which new files use; existing files still open with the old one",
         """
         lockgate keys roll keys.json pii                    # then: lockgate orc rekey, or CALL compact
         lockgate keys roll keys.json pii --bits 256         # AES-256 from now on

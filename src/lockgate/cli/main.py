@@ -61,7 +61,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
-    parser = WholeNames(prog="lockgate", description="Look after Lockgate tables and keys from the shell.")
+    parser = WholeNames(prog="lockgate", description="Manage Lockgate tables and keys from the shell.")
     parser.add_argument("--version", action="version", version=f"lockgate {VERSION}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_keys(commands.add_parser("keys", help="make, list and roll encryption keys"))

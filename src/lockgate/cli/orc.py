@@ -27,10 +27,10 @@ def add_orc(parser: argparse.ArgumentParser) -> None:
         _inspect,
         "show what is in an ORC file, and what it reveals without a key",
         """
-        lockgate orc inspect people.orc                      # as those see it who hold no key
+        lockgate orc inspect people.orc                      # as anyone without a key sees it
         lockgate orc inspect people.orc --keys keys.json     # with true statistics
         lockgate orc inspect people.orc --streams            # the size of every stream
-        lockgate orc inspect warehouse/hr.db/people          # a table: what is readable of encrypted columns
+        lockgate orc inspect warehouse/hr.db/people          # a table: files that show encrypted values
         """,
     )
     inspect.add_argument("file", metavar="FILE", help="an ORC file, encrypted or not, or a table's folder")
@@ -66,10 +66,12 @@ def _add_encrypt(commands: Any) -> None:
     _add_files(encrypt)
     add_keys_option(encrypt)
     encrypt.add_argument(
-        "--encrypt", required=True, metavar="COLUMNS", help="which key encrypts what: pii:ssn,email"
+        "--encrypt", required=True, metavar="COLUMNS", help="keys and the columns they encrypt: pii:ssn,email"
     )
     encrypt.add_argument(
-        "--mask", metavar="MASKS", help="what is shown instead: nullify:ssn;sha256:email (default: nullify)"
+        "--mask",
+        metavar="MASKS",
+        help="masks in place of values: nullify:ssn;sha256:email (default: nullify)",
     )
     encrypt.add_argument("--compression", metavar="CODEC", help="zstd, snappy, ... (default: as before)")
     encrypt.add_argument(
@@ -82,7 +84,7 @@ def _add_rekey(commands: Any) -> None:
         commands,
         "rekey",
         _rekey,
-        "copy an encrypted ORC file under new keys, undecoded",
+        "copy an encrypted ORC file under new keys, without decoding",
         """
         lockgate keys roll keys.json pii
         lockgate orc rekey people.orc people.orc --keys keys.json --overwrite
@@ -99,7 +101,7 @@ def _add_rekey(commands: Any) -> None:
         type=_renamed,
         action="append",
         default=[],
-        help="use key NEW in place of OLD; may be given several times (default: the same names)",
+        help="use key NEW in place of OLD; repeatable (default: the same names)",
     )
 
 

@@ -54,20 +54,21 @@ def add_verify(commands: Any) -> None:
         commands,
         "verify",
         _verify,
-        "check that files are as they were written, or at least that they decode",
+        "check that files are unchanged, or at least that they decode",
         """
         lockgate orc verify people.orc --keys keys.json
-        lockgate orc verify *.orc --keys keys.json --require       # no tags is a failure too
+        lockgate orc verify *.orc --keys keys.json --require       # also fail if a file has no tags
         lockgate orc verify people.orc --keys keys.json --json
         lockgate orc verify warehouse/hr.db/people                 # is nothing left in the clear?
 
-        verified    every byte is as it was written, by a writer that held the key
+        verified    every byte is as a holder of the key wrote it
         absent      the file has no tags; all its values were decoded, which does not show whether they were
                     changed
-        unverified  it has tags, but no key that opens them is held; what can be read was decoded
+        unverified  it has tags, but you hold no key that opens them; the parts that need no key decode
         damaged     bytes changed, or values do not decode: exit code 1
 
-        Of a table's folder it lists what shows values of encrypted columns: exit code 1 if anything does.
+        For a table's folder it lists the files that show values of encrypted columns; if there are any, the
+        exit code is 1.
         """,
     )
     parser.add_argument(
