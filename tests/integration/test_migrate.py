@@ -263,10 +263,27 @@ def test_a_folder_that_spark_wrote(lake: Lake, spark: SparkSession, database: st
     assert rows(spark, f"lake.{database}.t") == expected
 
 
+def test_parquet_tables(lake: Lake, spark: SparkSession, database: str, origin: Callable[[str], str]) -> None:
+    """Flat files are adopted; those with points in time and nested columns are rewritten."""
+    flat = """SELECT id, CAST(id AS TINYINT) t, CAST(id / 4 AS DECIMAL(12, 3)) d, concat('name ', id) AS name,
+        date_add(DATE'2020-01-01', CAST(id AS INT)) AS born, CAST(id % 2 AS INT) AS p
+        FROM range(0, 100, 1, 2)"""
+    more = ", array(id, NULL) AS list, TIMESTAMP'2024-03-01 12:30:00.123456' AS at FROM"
+    for name, query, adopted in (("t", flat, 4), ("u", flat.replace("FROM", more), 0)):
+        source = origin(f"USING PARQUET PARTITIONED BY (p) AS {query}")
+        before = rows(spark, f"spark_catalog.{source}")
+        row = migrate(lake, f"spark_catalog.{source}", f"{database}.{name}")
+        assert (row.files_adopted, row.files_rewritten, row.rows) == (adopted, 4 - adopted, 100)
+        assert rows(spark, f"lake.{database}.{name}") == before
+        assert spark.table(f"lake.{database}.{name}").where("id > 90 AND p = 1").count() == 5
+        lake.sql(f"INSERT INTO lake.{database}.{name} SELECT * FROM lake.{database}.{name} WHERE id < 10")
+        assert spark.table(f"lake.{database}.{name}").count() == 110
+
+
 @pytest.mark.parametrize(
     ("definition", "complaint"),
     [
-        ("USING PARQUET AS SELECT 1 AS id", "not stored as ORC but as parquet"),
+        ("USING CSV AS SELECT 1 AS id", "not stored as ORC, Parquet or Avro but as csv"),
         ("USING ORC CLUSTERED BY (id) INTO 2 BUCKETS AS SELECT 1 AS id", "bucketed by Spark"),
     ],
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from paimon_java import PaimonJava, PaimonTable
 
@@ -81,3 +85,32 @@ def test_paimon_goes_on_with_a_purged_table(catalog: Catalog, paimon_java: Paimo
     theirs.write([[1, "x"]])
     assert theirs.read().rows == [[1, "x"]]
     assert theirs.orphans(2**53) == 0
+
+
+def test_paimon_reads_adopted_parquet_files(
+    catalog: Catalog, paimon_java: PaimonJava, tmp_path: Path
+) -> None:
+    columns = {
+        "id": pa.array(range(5), pa.int64()),
+        "tiny": pa.array(range(5), pa.int8()),
+        "name": ["a", None, "c", "d", "e"],
+        "born": pa.array([datetime.date(2000, 1, 1 + day) for day in range(5)], pa.date32()),
+        "size": [0.5, 1.5, None, 2.5, 3.5],
+        "good": [True, None, False, True, False],
+    }
+    (tmp_path / "origin").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "origin" / "a.parquet", compression="zstd")
+    source = str(tmp_path / "origin")
+    found = run(catalog, "migrate_table", source_type="parquet", table=source, target_table="db.t")
+    assert found["files_adopted"] == 1
+    theirs = PaimonTable(paimon_java, catalog.warehouse, "db.t")
+    assert [row[:3] for row in sorted(theirs.read().rows)] == [
+        [number, number, name] for number, name in enumerate(columns["name"])
+    ]
+    assert [row[0] for row in theirs.read(where=["<", "id", 2]).rows] == [0, 1]
+    theirs.write([[9, 9, "z", "2024-01-01", 1.0, True]])
+    assert len(rows_of(catalog)) == 6
+
+
+def rows_of(catalog: Catalog) -> list[Any]:
+    return catalog.load_table("db.t").read().to_pylist()

@@ -52,7 +52,12 @@ def write_container(schema: Any, records: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def read_container(data: bytes, path: str) -> list[dict[str, Any]]:
-    """Return the records of a container file.
+    """Return the records of a container file; raises as `read_with_schema`."""
+    return read_with_schema(data, path)[1]
+
+
+def read_with_schema(data: bytes, path: str) -> tuple[Any, list[dict[str, Any]]]:
+    """Return the schema in the head of a container file, as Avro's JSON, and its records.
 
     Raises CorruptFileError if it is truncated or damaged, or unpacks to more than metadata may
     (`io.limits`), and UnsupportedFormatError if its codec is not available, both naming `path`.
@@ -62,7 +67,8 @@ def read_container(data: bytes, path: str) -> list[dict[str, Any]]:
         raise CorruptFileError(f"{path} {state}")
     try:
         data = _plain_container(data, path)
-        return cast("list[dict[str, Any]]", list(fastavro.reader(io.BytesIO(data))))
+        reader = fastavro.reader(io.BytesIO(data))
+        return reader.writer_schema, cast("list[dict[str, Any]]", list(reader))
     except (CorruptFileError, UnsupportedFormatError, OptionError):
         raise
     except Exception as error:  # the decoder meets damage in as many ways as there are bytes

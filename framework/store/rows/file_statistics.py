@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockgate.errors import OptionError
+from lockgate.errors import InputError, OptionError
 from lockgate.framework.options import table_options
 from lockgate.framework.orc import parse_encrypt
 from lockgate.framework.store.codec.simple_stats import SimpleStats
@@ -141,9 +141,14 @@ class FileStatistics:
         self._collectors = {name: ColumnCollector(kinds[name], mode) for name, mode in modes.items()}
 
     def add(self, table: pa.Table) -> None:
-        """Take in rows."""
+        """Take in rows; InputError for days and times that have no Python value."""
         for name, collector in self._collectors.items():
-            collector.add(table[name])
+            try:
+                collector.add(table[name])
+            except (OverflowError, ValueError) as error:
+                raise InputError(
+                    f"column {name!r} holds a day or a time outside of the years 1 to 9999: {error}"
+                ) from None
 
     @property
     def columns(self) -> tuple[str, ...]:

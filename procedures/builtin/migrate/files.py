@@ -1,15 +1,16 @@
-"""Adopting ORC files unchanged, and rewriting those that cannot be adopted."""
+"""Adopting files unchanged, and rewriting those that cannot be adopted."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from lockgate.errors import KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
+from lockgate.errors import InputError, KeyDeniedError, KeyMissingError, UnsupportedError, WrongKeyError
 from lockgate.framework.io.copies import link_or_copy
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.options.table_options import ORC_ENCRYPT, ORC_INTEGRITY, ORC_MASK
@@ -21,6 +22,7 @@ from lockgate.framework.store.rows.file_statistics import StatsMode, stats_modes
 from lockgate.framework.store.schema.schema import wall_clock_millis
 from lockgate.framework.types import DataField, DataType, Kind, to_arrow
 from lockgate.procedures.builtin.migrate.source import (
+    ORC,
     Source,
     SourceFile,
     has_date,
@@ -56,6 +58,8 @@ def inspect(source: Source, file: SourceFile, keys: KeyProvider | None) -> Inspe
 
     Raises KeyMissingError or WrongKeyError if one of the keys is not at hand.
     """
+    if source.format != ORC:
+        return _inspect_plain(source, file)
     with source.open(file, keys) as orc:
         names = _table_names(source, orc)
         encryption = {_renamed(variant.path, names): variant.key.name for variant in orc.variants}
@@ -64,6 +68,16 @@ def inspect(source: Source, file: SourceFile, keys: KeyProvider | None) -> Inspe
         reason = special or _mismatch(source.data_fields, orc)
         tagged = orc.integrity == "verified"
         return Inspected(file, orc.num_rows, encryption, masks, orc.statistics, reason, bool(special), tagged)
+
+
+def _inspect_plain(source: Source, file: SourceFile) -> Inspected:
+    with closing(source.open_plain(file)) as plain:
+        plain.check_calendar()
+        for name in plain.schema.names:
+            if name not in {field.name for field in source.data_fields}:
+                raise InputError(f"{file.path} has a column {name!r} that {source.name} does not have")
+        reason = plain.why_rewritten() or _difference(source.data_fields, plain.schema)
+        return Inspected(file, plain.num_rows, {}, {}, plain.statistics(), reason, only_spark=False)
 
 
 def _table_names(source: Source, orc: EncryptedOrcFile) -> Mapping[str, str]:
@@ -112,12 +126,16 @@ def _may_be_ancient(data_type: DataType, statistics: ColumnStatistics | None) ->
 
 def _mismatch(fields: Sequence[DataField], orc: EncryptedOrcFile) -> str:
     """Return how a file differs from one that a writer of the table would have written."""
-    names = orc.schema.names
+    return _difference(fields, orc.schema)
+
+
+def _difference(fields: Sequence[DataField], schema: pa.Schema) -> str:
+    names = schema.names
     for field in fields:
         if field.name not in names and not field.type.nullable:
             return f"it lacks the column {field.name!r}"
-        if field.name in names and not _same(orc.schema.field(field.name).type, to_arrow(field.type)):
-            return f"its column {field.name!r} is {orc.schema.field(field.name).type}, not {field.type}"
+        if field.name in names and not _same(schema.field(field.name).type, to_arrow(field.type)):
+            return f"its column {field.name!r} is {schema.field(field.name).type}, not {field.type}"
     return ""
 
 
@@ -160,7 +178,7 @@ def adopt(source: Source, table: Table, inspected: Inspected, number: int) -> Co
     """Give a file a second name in the table's folder (a copy where links are impossible) and describe it."""
     file = inspected.file
     meta = DataFileMeta(
-        file_name=new_data_file_name(number),
+        file_name=new_data_file_name(number, suffix=f".{source.format}"),
         file_size=file.size,
         row_count=inspected.rows,
         value_stats=_statistics(table.schema, inspected)[1],
@@ -225,14 +243,24 @@ def rewrite_in_python(
     return table.write(_batches(source, table, files, keys))
 
 
+@contextmanager
+def _opened(source: Source, file: SourceFile, keys: KeyProvider | None) -> Iterator[Iterator[pa.RecordBatch]]:
+    if source.format == ORC:
+        with source.open(file, keys) as orc:
+            yield orc.iter_batches()
+    else:
+        with closing(source.open_plain(file)) as plain:
+            yield plain.batches()
+
+
 def _batches(
     source: Source, table: Table, files: Sequence[Inspected], keys: KeyProvider | None
 ) -> Iterator[pa.RecordBatch]:
     schema = pa.schema([pa.field(field.name, to_arrow(field.type)) for field in source.fields])
     for inspected in files:
         partition = dict(zip(source.partition_keys, inspected.file.partition, strict=True))
-        with source.open(inspected.file, keys) as orc:
-            for batch in orc.iter_batches():
+        with _opened(source, inspected.file, keys) as batches:
+            for batch in batches:
                 columns = [
                     batch[field.name].cast(field.type)
                     if field.name in batch.schema.names

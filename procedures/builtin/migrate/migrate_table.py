@@ -1,4 +1,4 @@
-"""`migrate_table`: converting a Spark ORC table to a Lockgate table, adopting files where possible."""
+"""`migrate_table`: a table made of the files of another, or of a folder, which are adopted where possible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lockgate.procedures.builtin.migrate.files import (
     rewrite_in_python,
     why_rewritten,
 )
-from lockgate.procedures.builtin.migrate.source import Source, find_source, target_name
+from lockgate.procedures.builtin.migrate.source import ORC, Source, find_source, target_name
 from lockgate.procedures.builtin.migrate.through_spark import rewrite_by_spark
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class MigrateTable(Procedure):
-    """Makes a new table from the ORC files of a Spark table or a folder, encrypted or partitioned or not.
+    """Makes a new table from the ORC, Parquet or Avro files of a Spark table or a folder.
 
     A file with exactly the columns that Lockgate would have written gets a second name in the new table (a
     hard link; a copy where there are none), with statistics from its footer. Others are rewritten: all of a
@@ -45,12 +45,12 @@ class MigrateTable(Procedure):
     """
 
     name = "migrate_table"
-    description = "Make a Lockgate table from a Spark ORC table or a folder of ORC files."
+    description = "Make a Lockgate table from a table of Spark's catalog or a folder of files."
     parameters = (
         Parameter(
             "source_type",
             "STRING",
-            doc="'spark' or 'hive' for a table of Spark's catalog, 'orc' for a folder",
+            doc="'spark' or 'hive' for a table of Spark's catalog, 'orc', 'parquet' or 'avro' for a folder",
         ),
         Parameter("table", "STRING", doc="the source: 'database.table', or the path of a folder"),
         Parameter("options", "STRING", None, "options of the new table: 'primary-key=id,bucket=4'"),
@@ -173,7 +173,7 @@ def _rewrite(
 ) -> list[CommitMessage]:
     if not files:
         return []
-    if context.spark is None:
+    if context.spark is None or source.format != ORC:
         return rewrite_in_python(source, table, files, keys)
     return rewrite_by_spark(context, source, table, files, keys)
 

@@ -1,4 +1,4 @@
-"""The source of a migration: the ORC files of a Spark table or a folder, with columns and partitions."""
+"""The source of a migration: the files of a Spark table or a folder, with columns and partitions."""
 
 from __future__ import annotations
 
@@ -27,22 +27,35 @@ from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.store.metadata.paths import unescape
 from lockgate.framework.types import DataField, DataType, Kind
 from lockgate.procedures.arguments import partition_value
+from lockgate.procedures.builtin.migrate.plain_files import (
+    AVRO,
+    PARQUET,
+    AvroSource,
+    ParquetSource,
+    open_plain,
+)
 from lockgate.procedures.procedure import ProcedureContext
 
 CATALOG_TYPES = ("spark", "hive")
-FOLDER_TYPES = ("orc",)
+ORC = "orc"
+FOLDER_TYPES = (ORC, PARQUET, AVRO)
 
 # How Hive and Spark name the folder of a null, and how Spark marks what ORC has no type for.
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _SPARK_TYPE = b"spark.sql.catalyst.type"
-_ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
+_SPELLED = {ORC: "ORC", PARQUET: "Parquet", AVRO: "Avro"}
+_SERDES = {
+    "org.apache.hadoop.hive.ql.io.orc.OrcSerde": ORC,
+    "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe": PARQUET,
+    "org.apache.hadoop.hive.serde2.avro.AvroSerDe": AVRO,
+}
 _INTEGER = re.compile(r"[-+]?\d+")
 _NAMELESS = re.compile(r"_col\d+")
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One ORC file: its path, its size in bytes, and the values of its partition in order."""
+    """One file: its path, its size in bytes, and the values of its partition in order."""
 
     path: str
     size: int
@@ -60,6 +73,7 @@ class Source:
     partition_keys: tuple[str, ...]
     files: tuple[SourceFile, ...]
     table: str | None = None
+    format: str = ORC
 
     @property
     def data_fields(self) -> tuple[DataField, ...]:
@@ -67,24 +81,28 @@ class Source:
         return tuple(field for field in self.fields if field.name not in self.partition_keys)
 
     def open(self, file: SourceFile, keys: KeyProvider | None) -> EncryptedOrcFile:
-        """Open a file strictly: KeyMissingError if one of its keys is not held."""
+        """Open an ORC file strictly: KeyMissingError if one of its keys is not held."""
         return EncryptedOrcFile(
             (self.file_system, file.path), keys=keys, strict=True, name=file.path, timestamp_unit="us"
         )
 
+    def open_plain(self, file: SourceFile) -> ParquetSource | AvroSource:
+        """Open a file of a source in another format; CorruptFileError if it is damaged."""
+        return open_plain(self.format, self.file_system, file.path)
+
 
 def find_source(context: ProcedureContext, source_type: str, name: str) -> Source:
-    """Return the source called `name`: a table of Spark's session catalog, or a folder of ORC files.
+    """Return the source called `name`: a table of Spark's session catalog, or a folder.
 
     Raises `InputError` for an unknown source type, `TableNotFoundError` or `NotFoundError` if there is no
-    such table or folder, and `UnsupportedError` for a table that is not stored as ORC.
+    such table or folder, and `UnsupportedError` for a table that is stored in yet another format.
     """
     kind = source_type.lower()
     if kind not in (*CATALOG_TYPES, *FOLDER_TYPES):
         hint = nearest(kind, [*CATALOG_TYPES, *FOLDER_TYPES])
         raise InputError(f"source_type cannot be {source_type!r}{hint}")
     if kind in FOLDER_TYPES or "/" in name:
-        return _folder(context, name)
+        return _folder(context, name, kind if kind in FOLDER_TYPES else ORC)
     return _spark_table(context.require_spark(f"migrating the table {name!r} of Spark's catalog"), name)
 
 
@@ -122,7 +140,7 @@ def _spark_table(spark: Any, name: str) -> Source:
             f"there is no table {name!r} in Spark's session catalog{_others(spark, parts)}"
         )
     metadata = catalog.getTableMetadata(identifier.apply(table, _some(spark, database)))
-    _check_stored_as_orc(name, metadata)
+    stored_as = _format_of(name, metadata)
     partition_keys = (
         tuple(metadata.partitionColumnNames().mkString(",").split(","))
         if (metadata.partitionColumnNames().nonEmpty())
@@ -138,7 +156,7 @@ def _spark_table(spark: Any, name: str) -> Source:
         for path in sorted(paths)
         if file_system.size(path)
     )
-    return Source(name, location, file_system, fields, partition_keys, files, quoted)
+    return Source(name, location, file_system, fields, partition_keys, files, quoted, stored_as)
 
 
 def _some(spark: Any, value: str) -> Any:
@@ -151,13 +169,14 @@ def _others(spark: Any, parts: Sequence[str]) -> str:
     return ""
 
 
-def _check_stored_as_orc(name: str, metadata: Any) -> None:
+def _format_of(name: str, metadata: Any) -> str:
+    """Return how the files of a table are stored; UnsupportedError if they are not taken over."""
     provider = str(metadata.provider().get()).lower() if metadata.provider().isDefined() else ""
     serde = metadata.storage().serde()
-    is_orc = provider == "orc" or (serde.isDefined() and serde.get() == _ORC_SERDE)
-    if str(metadata.tableType().name()) == "VIEW" or not is_orc:
+    found = provider if provider in FOLDER_TYPES else _SERDES.get(serde.get() if serde.isDefined() else "")
+    if str(metadata.tableType().name()) == "VIEW" or found is None:
         raise UnsupportedError(
-            f"{name!r} is not stored as ORC but as {provider or 'a view'}: "
+            f"{name!r} is not stored as ORC, Parquet or Avro but as {provider or 'a view'}: "
             "CREATE the Lockgate table and INSERT INTO it ... SELECT"
         )
     if metadata.bucketSpec().isDefined():
@@ -165,24 +184,23 @@ def _check_stored_as_orc(name: str, metadata: Any) -> None:
             f"{name!r} is bucketed by Spark, whose buckets are not Paimon's: "
             "CREATE the Lockgate table and INSERT INTO it ... SELECT"
         )
+    return found
 
 
 # --- a folder ---
 
 
-def _folder(context: ProcedureContext, name: str) -> Source:
+def _folder(context: ProcedureContext, name: str, kind: str) -> Source:
     file_system, location = resolve(name, context.catalog.file_system_options)
     if not file_system.exists(location):
         raise NotFoundError(f"there is no folder {location}")
     found = sorted(_data_files(file_system, location), key=lambda item: item[0])
     if not found:
-        raise NotFoundError(f"folder {location} holds no ORC files")
+        raise NotFoundError(f"folder {location} holds no {_SPELLED[kind]} files")
     keys = _partition_keys(location, [path for path, _ in found])
     texts = [_texts(path, location, keys) for path, _ in found]
     kinds = {key: _inferred([each[index] for each in texts]) for index, key in enumerate(keys)}
-    # Opened without keys: only the columns are of interest, and masks have the types of the values.
-    with EncryptedOrcFile((file_system, found[0][0]), name=found[0][0]) as first:
-        schema = first.schema
+    schema = _first_columns(file_system, found[0][0], kind)
     if is_nameless(schema.names):
         raise InputError(
             f"{found[0][0]} was written by Hive without the names of its columns ({schema.names[0]}, ...): "
@@ -192,9 +210,21 @@ def _folder(context: ProcedureContext, name: str) -> Source:
     for key in keys:
         if key in schema.names:
             raise InputError(f"{found[0][0]}: column {key!r} is in the file and in the names of folders")
-    fields = _fields(schema, found[0][0], kinds)
+    if kind == ORC:
+        schema = _with_points_in_time(schema, found[0][0])
+    fields = _fields(schema, kinds)
     files = tuple(SourceFile(path, size, _values(path, location, keys, kinds)) for path, size in found)
-    return Source(location, location, file_system, fields, keys, files)
+    return Source(location, location, file_system, fields, keys, files, format=kind)
+
+
+def _first_columns(file_system: FileSystem, path: str, kind: str) -> pa.Schema:
+    if kind == ORC:
+        # Opened without keys: only the columns are of interest, and masks have the types of the values.
+        with EncryptedOrcFile((file_system, path), name=path) as first:
+            return first.schema
+    plain = open_plain(kind, file_system, path)
+    plain.close()
+    return plain.schema
 
 
 def _data_files(file_system: FileSystem, folder: str) -> Iterator[tuple[str, int]]:
@@ -217,7 +247,7 @@ def _partition_keys(location: str, paths: Sequence[str]) -> tuple[str, ...]:
     return found.pop()
 
 
-def _fields(schema: pa.Schema, path: str, partitions: Mapping[str, DataType]) -> tuple[DataField, ...]:
+def _with_points_in_time(schema: pa.Schema, path: str) -> pa.Schema:
     for field in schema:
         marked = (field.metadata or {}).get(_SPARK_TYPE, b"").decode()
         if marked and "timestamp_ntz" in marked:
@@ -231,6 +261,10 @@ def _fields(schema: pa.Schema, path: str, partitions: Mapping[str, DataType]) ->
             # Spark, like Hive, takes a plain ORC timestamp for a point in time.
             kind = pa.timestamp("us", "UTC")
             schema = schema.set(schema.get_field_index(field.name), pa.field(field.name, kind))
+    return schema
+
+
+def _fields(schema: pa.Schema, partitions: Mapping[str, DataType]) -> tuple[DataField, ...]:
     for name, kind in partitions.items():
         schema = schema.append(pa.field(name, types.to_arrow(kind)))
     bare = [pa.field(field.name, field.type) for field in schema]

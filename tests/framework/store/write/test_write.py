@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -394,3 +395,11 @@ def test_a_bucket_writer_checks_its_rows(tmp_path: Path) -> None:
         writer.write(make_rows([1]))
     assert writer.close() == ()
     assert file_schema(table.schema).names[:3] == ["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND"]
+
+
+def test_days_beyond_python_are_refused(make_table: Callable[..., Table]) -> None:
+    table = make_table(columns={"id": pa.int64(), "d": pa.date32()})
+    far = pa.table({"id": [1], "d": pa.array([2**30], pa.int32()).cast(pa.date32())})
+    with pytest.raises(InputError, match="'d' holds a day or a time outside"):
+        table.append(far)
+    assert table.latest_snapshot() is None
