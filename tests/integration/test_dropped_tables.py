@@ -222,3 +222,46 @@ def test_a_stream_with_a_lookup(
     assert seen[0] == {"old"}
     assert all(found in ({"old"}, {"new"}) for found in seen), seen
     assert seen == sorted(seen, key=lambda found: found == {"new"}), seen
+    assert running.exception() is None or re.search(GONE, first_line(running.exception()))
+
+
+def first_line(error: object) -> str:
+    """The message of a query's error, without the plan and the causes that may follow it."""
+    return str(error).partition("\n")[0]
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_lookup_says_why_it_ends(
+    spark: SparkSession,
+    table: Named,
+    options: dict[str, str],
+    lookups_end: None,
+    tmp_path: Path,
+    adaptive: str,
+) -> None:
+    """What the row of `t$pin` meets is asked in a thread of a subquery: Spark wraps what that throws."""
+    name = table("t")
+    make(spark, name, KINDS["key"], "old", parted=False, rows=50)
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    streamed, still = (
+        lookup.lookup_join(rows, name, on="id", options=options)
+        for rows in (source.selectExpr("value % 50 AS id"), spark.range(50))
+    )
+    highest = spark.range(50).where(f"id <= (SELECT max(id) FROM {name})")
+    spark.sql(f"DROP TABLE {name}")
+    make(spark, name, KINDS["key"].replace("pii", "other"), "new", parted=False, rows=80)
+    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+    try:
+        for frame in (still, highest):
+            with pytest.raises(PySparkException) as failed:
+                frame.collect()
+            assert re.search(AGAIN, first_line(failed.value))
+        running = (
+            streamed.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
+        )
+        with pytest.raises(PySparkException) as ended:
+            running.awaitTermination(60)
+        for error in (ended.value, running.exception()):
+            assert re.search(AGAIN, first_line(error))
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")

@@ -8,6 +8,7 @@ import io.lockgate.spark.governance.RefusedRelations;
 import io.lockgate.spark.rules.DriverReads;
 import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
+import io.lockgate.spark.rules.SubqueryErrors;
 import io.lockgate.spark.rules.Untranslatable;
 import java.util.Collections;
 import java.util.Set;
@@ -45,6 +46,8 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);
     extensions.injectPlannerStrategy(session -> LastCheck.STRATEGY);
     extensions.injectPlannerStrategy(session -> DriverReads.STRATEGY);
+    extensions.injectQueryStagePrepRule(session -> SubqueryErrors.RULE);
+    extensions.injectColumnar(session -> SubqueryErrors.OF_PLANS);
     IncrementalQueries.functions().forEach(extensions::injectTableFunction);
     EXTENDED.add(extensions);
     return BoxedUnit.UNIT;

@@ -35,6 +35,15 @@ public final class Failure extends AnalysisException {
     return error instanceof Failure && error.getCause() instanceof IOException;
   }
 
+  /** Returns the error of ours that others wrapped, to be thrown again, or else what they threw. */
+  public static RuntimeException within(Exception thrown) {
+    Throwable each = thrown;
+    while (each != null && !(each instanceof Failure)) {
+      each = each.getCause();
+    }
+    return Failure.<RuntimeException>pastTheCompiler(each == null ? thrown : each);
+  }
+
   static RuntimeException thrown(String message, String pythonType, Throwable cause) {
     return Failure.<RuntimeException>pastTheCompiler(new Failure(message, pythonType, cause));
   }
