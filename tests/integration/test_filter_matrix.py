@@ -95,6 +95,7 @@ def test_rows_are_deleted_by_some_of_it(lake: Lake, rows: str, kind: str) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("kind", TABLES)
 def test_all_of_the_matrix(lake: Lake, rows: str, kind: str) -> None:
