@@ -157,6 +157,7 @@ class Condition:
 
     sql: str
     test: Test
+    of_partitions: bool = False
 
     def of(self, row: Row) -> bool:
         """Say whether a row meets it."""
@@ -168,7 +169,7 @@ def both(one: Condition, other: Condition) -> Condition:
         answers = (one.test(row), other.test(row))
         return False if False in answers else None if None in answers else True
 
-    return Condition(f"({one.sql} AND {other.sql})", test)
+    return Condition(f"({one.sql} AND {other.sql})", test, one.of_partitions and other.of_partitions)
 
 
 def either(one: Condition, other: Condition) -> Condition:
@@ -176,7 +177,7 @@ def either(one: Condition, other: Condition) -> Condition:
         answers = (one.test(row), other.test(row))
         return True if True in answers else None if None in answers else False
 
-    return Condition(f"({one.sql} OR {other.sql})", test)
+    return Condition(f"({one.sql} OR {other.sql})", test, one.of_partitions and other.of_partitions)
 
 
 def inverted(one: Condition) -> Condition:
@@ -205,6 +206,14 @@ class Model:
         if key not in self.versions or age >= self.versions[key][0]:
             self.versions[key] = (age, None if deletes else dict(row))
 
+    def drop(self, partitions: Condition) -> None:
+        """Forget partitions whole, with the deletions in them."""
+        self.versions = {
+            (part, *key): version
+            for (part, *key), version in self.versions.items()
+            if not partitions.of({"p": part})
+        }
+
     def compact(self) -> None:
         """Forget deletions."""
         self.versions = {key: version for key, version in self.versions.items() if version[1] is not None}
@@ -229,7 +238,7 @@ class Changes:
         self, lake: Lake, name: str, *, buckets: int, sequence: str = "", partitioned: bool = False, seed: int
     ) -> None:
         self.lake, self.name, self.pick = lake, name, random.Random(seed)
-        self.sequence = sequence
+        self.sequence, self.partitioned = sequence, partitioned
         self.model = Model(SEQUENCES[sequence])
         self.made = f"seed {seed}, {buckets} buckets, sequence {sequence!r}, partitioned: {partitioned}"
         options = {"primary-key": "p,id", "bucket": str(buckets), "target-file-size": "2 kb"}
@@ -314,7 +323,7 @@ class Changes:
                 ),
                 Condition("{t}st IS NULL", lambda row: row["st"] is None),
                 Condition(f"{{t}}n > {limit}", lambda row: None if row["n"] is None else row["n"] > limit),
-                Condition(f"{{t}}p = '{part}'", lambda row: row["p"] == part),
+                Condition(f"{{t}}p = '{part}'", lambda row: row["p"] == part, self.partitioned),
                 Condition(
                     f"{{t}}id IN (SELECT id FROM changes WHERE st = '{text}')", lambda row: row["id"] in named
                 ),
@@ -350,7 +359,9 @@ class Changes:
         gone = [row for row in self.model.rows if condition.of(row)]
         statement = f"DELETE FROM {self.name} t WHERE {condition.sql.format(t='t.')}"
         self.lake.sql(statement)
-        for row in gone:
+        if condition.of_partitions:
+            self.model.drop(condition)
+        for row in () if condition.of_partitions else gone:
             self.model.write(row, deletes=True)
         return statement
 
