@@ -36,8 +36,7 @@ final class Indexes {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (FileIndexFormat.Writer container = FileIndexFormat.createWriter(bytes)) {
       container.writeColumnIndexes(
-          Collections.singletonMap(
-              "c", Collections.singletonMap(kind, writer.serializedBytes())));
+          Collections.singletonMap("c", Collections.singletonMap(kind, writer.serializedBytes())));
     }
     return Base64.getEncoder().encodeToString(bytes.toByteArray());
   }
