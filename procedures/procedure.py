@@ -10,6 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from lockgate.errors import InputError, ProcedureError
+from lockgate.framework.access import Action
+from lockgate.framework.plugins import plugins
+from lockgate.framework.store.grants import grant
 from lockgate.procedures.values import ValueType, value_type
 
 if TYPE_CHECKING:
@@ -81,6 +84,11 @@ class ProcedureContext:
         """Return the table `db.table` or `catalog.db.table`; TableNotFoundError offers the nearest names."""
         return self.catalog.load_table(self.identifier(name))
 
+    def require(self, right: Action, name: str) -> None:
+        """Check that the caller has a right to the table `db.table`; AccessDeniedError, also of a dry run."""
+        if plugins().decides_access():
+            grant(self.table(name), right)
+
     def require_spark(self, why: str) -> Any:
         """Return the Spark session; ProcedureError when there is none."""
         if self.spark is None:
@@ -93,13 +101,15 @@ class Procedure(ABC):
 
     `parameters` are in the order of positional arguments. `result` names and types the columns of the rows
     that `call` returns: counts of what was done. A procedure that deletes or rewrites takes a parameter
-    `dry_run`.
+    `dry_run`. `right` is what a caller needs on the table that the parameter `table` names, in addition to
+    the right to call; None where the procedure asks by itself.
     """
 
     name: ClassVar[str]
     description: ClassVar[str]
     parameters: ClassVar[Sequence[Parameter]] = ()
     result: ClassVar[Sequence[tuple[str, str]]]
+    right: ClassVar[Action | None] = Action.ALTER
 
     @abstractmethod
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:

@@ -130,6 +130,9 @@ def call(context: ProcedureContext, name: str, /, *positional: Any, **named: Any
     procedure = find(name)
     arguments = bind(procedure, positional, named)
     authorize(Action.CALL, Target("procedure", procedure.name))
+    table = arguments.get("table")
+    if procedure.right is not None and isinstance(table, str):
+        context.require(procedure.right, table)
     rows = _observed(procedure, context, arguments)
     width = len(procedure.result)
     for row in rows:

@@ -1,15 +1,18 @@
-"""Governance as a plugin: the command `lockgate policy`."""
+"""Governance as a plugin: the command `lockgate policy`, `lake.check`, and procedures about rights."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
-from lockgate.framework.plugins import CommandMaker, hookimpl
+from lockgate.framework.plugins import CommandMaker, LakeMethod, hookimpl
+
+if TYPE_CHECKING:
+    from lockgate.procedures import Procedure
 
 _EXAMPLE = """a file has what Ranger's admin gives (serviceDef, policies, ...) and tests:
   {"serviceDef": {...}, "policies": [...], "tests": [{"name": "ann reads", "request": {"resource":
@@ -22,6 +25,27 @@ dataMaskResult and rowFilterResult have additionalInfo, as in Ranger's own cases
 def lockgate_cli_commands() -> Mapping[str, CommandMaker]:
     """Return the command that tries policies."""
     return {"policy": add_policy}
+
+
+@hookimpl
+def lockgate_lake_methods() -> Mapping[str, LakeMethod]:
+    """Offer `lake.check`."""
+    return {"check": _check}
+
+
+def _check(lake: Any, sql: str, user: str | None = None) -> Any:
+    """Say what a statement needs and what `user` lacks for it; see `lockgate.governance.Check`."""
+    from lockgate.framework.governance.checks import check
+
+    return check(lake.spark, {lake.name: lake.catalog}, sql, user)
+
+
+@hookimpl
+def lockgate_procedures() -> Sequence[Procedure]:
+    """Offer `check_access` and `show_grants`."""
+    from lockgate.framework.governance.procedures import PROCEDURES
+
+    return PROCEDURES
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

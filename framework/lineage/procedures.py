@@ -57,6 +57,7 @@ class Trace(Procedure):
 class Impact(Procedure):
     """`impact`: everything that reads a table or a column."""
 
+    right = None  # tables that its caller may not read are left out
     name: ClassVar[str] = "impact"
     description: ClassVar[str] = "Name everything that reads a table or a column, directly or through others."
     parameters = (

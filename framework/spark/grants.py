@@ -22,7 +22,7 @@ class Grant:
     """A right to read stored rows of the table at `location`: the columns `readable`, of these `types`.
 
     `session` names the one that plans by it. `policy_names` maps columns to the names that policies know them
-    by, where they had others in the past.
+    by, where they had others in the past. `of_policy`: a row filter reads the table, and no query.
     """
 
     principal: Principal
@@ -34,6 +34,7 @@ class Grant:
     decision: SqlDecision
     readable: frozenset[str]
     session: str | None = None
+    of_policy: bool = False
 
 
 class Grants:

@@ -8,6 +8,7 @@ from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
     from lockgate.framework.governance import AuditLog, PolicyFiles, RangerAuthorizer, Record
+    from lockgate.framework.governance.checks import Check
     from lockgate.framework.governance.points import Point, covers, missing
     from lockgate.framework.governance.ranger.protocol import AdminPolicies, AdminSettings
 
@@ -15,6 +16,7 @@ __all__ = [
     "AdminPolicies",
     "AdminSettings",
     "AuditLog",
+    "Check",
     "Point",
     "PolicyFiles",
     "RangerAuthorizer",
@@ -29,6 +31,7 @@ __getattr__ = lazy_attributes(
         "AdminPolicies": "lockgate.framework.governance.ranger.protocol",
         "AdminSettings": "lockgate.framework.governance.ranger.protocol",
         "AuditLog": "lockgate.framework.governance",
+        "Check": "lockgate.framework.governance.checks",
         "Point": "lockgate.framework.governance.points",
         "PolicyFiles": "lockgate.framework.governance",
         "RangerAuthorizer": "lockgate.framework.governance",

@@ -31,6 +31,7 @@ BESIDE = {
     ("framework.plugins", "framework.options"),
     ("framework.orc", "framework.keys"),
     ("framework.index", "procedures"),
+    ("framework.governance", "procedures"),
     ("framework.lineage", "procedures"),
     ("cli", ""),
 }

@@ -21,6 +21,7 @@ from lockgate.framework.spark.operations.messages.governance import (
     DecideAnswer,
     DecideRequest,
     OurRelation,
+    PolicyRequest,
     RefuseRequest,
     RelationAnswer,
     RelationJson,
@@ -50,7 +51,7 @@ def refuse(context: Context, request: RefuseRequest) -> bool:
     names: list[str] = []
     for used in request["used"]:
         relation, columns = used["relation"], sorted(used["columns"])
-        target = _target(context, relation)
+        target = target_of(context, relation)
         found = _decided(context, relation, records=True)
         lacks = _lacks(target, used, found)
         if lacks:
@@ -71,6 +72,8 @@ def refuse(context: Context, request: RefuseRequest) -> bool:
 def _lacks(target: Target, used: UsedColumns, found: SqlDecision) -> list[str]:
     """Return what would have to be granted for a relation, of which some columns are used."""
     lacks = [*found.apply_for]
+    if used["whole"] and found.is_restricted:
+        lacks.append(f"SELECT on {target} without row filter, masks and denied columns, as a stream needs")
     columns = {column["name"] for column in used["relation"]["columns"]}
     for column in used["columns"]:
         lacks += found.denied.get(column, ())
@@ -110,6 +113,11 @@ def _answer(context: Context, relation: RelationJson) -> RelationAnswer:
     }
 
 
+def decision_about(context: Context, relation: RelationJson) -> SqlDecision:
+    """Return what the one who asks sees of a relation; the question leaves no record."""
+    return _decided(context, relation, records=False)
+
+
 def _decided(context: Context, relation: RelationJson, *, records: bool) -> SqlDecision:
     if not plugins().decides_access():
         return SqlDecision()
@@ -117,7 +125,7 @@ def _decided(context: Context, relation: RelationJson, *, records: bool) -> SqlD
     if relation["kind"] == "lockgate":
         names = _policy_names(context, relation)
         of_today = {names.get(column, column): kind for column, kind in types.items()}
-        return renamed(_asked(context, _target(context, relation), of_today, records=records), names)
+        return renamed(_asked(context, target_of(context, relation), of_today, records=records), names)
     refused = refusal_of_path(relation, context.dispatcher.catalogs.warehouses())
     if refused is not None:
         return refused
@@ -130,7 +138,7 @@ def _asked(context: Context, target: Target, types: Mapping[str, str], *, record
     return plugins().authorize_sql(request, types, records=records)
 
 
-def _target(context: Context, relation: RelationJson) -> Target:
+def target_of(context: Context, relation: RelationJson) -> Target:
     """Return what a relation is called in messages; several paths are one text."""
     if relation["kind"] != "lockgate":
         targets = targets_of(relation)
@@ -214,6 +222,26 @@ def _fingerprint(context: Context, found: SqlDecision) -> str:
     return hashlib.sha256(repr(said).encode()).hexdigest()
 
 
+def of_policy(context: Context, request: PolicyRequest) -> str:
+    """Return a grant for a table that a policy itself looks at, the same for every user of the policy."""
+    table = context.about(request["table"]).table()
+    types = {column["name"]: column["type"] for column in request["columns"]}
+    return context.dispatcher.grants.token(
+        Grant(
+            context.principal,
+            str(table.identifier),
+            table.location,
+            table.table_id,
+            types,
+            {},
+            SqlDecision(),
+            frozenset(types),
+            context.session,
+            of_policy=True,
+        )
+    )
+
+
 # --- scans ---
 
 
@@ -225,7 +253,7 @@ def check_grant(context: Context, table: Table, needed: Iterable[str], token: ob
     names = grant.policy_names
     types = {names.get(column, column): kind for column, kind in grant.types.items()}
     now = renamed(_asked(context, _target_of(table), types, records=False), names)
-    if now != grant.decision:
+    if now != grant.decision and not grant.of_policy:
         raise _no_grant(table, "was planned under policies that have changed")
     more = sorted(set(needed) - grant.readable)
     if more:
@@ -252,4 +280,8 @@ def _no_grant(table: Table, why: str) -> AccessDeniedError:
     )
 
 
-OPERATIONS = {"governance.decide": decide, "governance.refuse": refuse}
+OPERATIONS = {
+    "governance.decide": decide,
+    "governance.refuse": refuse,
+    "governance.of_policy": of_policy,
+}

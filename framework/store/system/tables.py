@@ -62,6 +62,9 @@ _OF_ROWS: dict[str, Callable[[TableHandle, ReadRequest], Iterator[pa.RecordBatch
     "row_tracking": row_tracking,
 }
 
+# These count rows, hidden ones too.
+_COUNTING = frozenset({"snapshots", "tags"})
+
 METADATA = frozenset({*_OF_NOW, *_OF_SNAPSHOTS})
 ROWS = frozenset(_OF_ROWS)
 
@@ -105,6 +108,8 @@ def system_batches(
         raise InputError(f"${name} of table {table.identifier} is read whole: name a snapshot or a tag alone")
     decision = grant(table, Action.SELECT, table.schema.field_names)
     if name in _OF_NOW:
+        if name in _COUNTING:
+            require_unrestricted(table, decision, f"${name}")
         return batches_of(arrow_schema(columns), _OF_NOW[name](table))
     require_unrestricted(table, decision, f"${name}")
     return batches_of(arrow_schema(columns), _OF_SNAPSHOTS[name](table, _snapshot(table, name, request)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockgate.errors import LockgateError
+from lockgate.framework.access import Action
 from lockgate.procedures.arguments import OPTIONS, parse_pattern
 from lockgate.procedures.builtin.compact.compact import Compact
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
@@ -43,6 +44,7 @@ class CompactDatabase(Procedure):
         compacted, rewritten, written, failures = 0, 0, 0, []
         for name in names:
             try:
+                context.require(Action.ALTER, name)
                 row = dict(zip(_COLUMNS, Compact().call(context, table=name, **wishes)[0], strict=True))
             except LockgateError as error:
                 context.report(f"{name} is not compacted: {error}")

@@ -45,6 +45,7 @@ class MigrateTable(Procedure):
     """
 
     name = "migrate_table"
+    right = None
     description = "Make a Lockgate table from a table of Spark's catalog or a folder of files."
     parameters = (
         Parameter(

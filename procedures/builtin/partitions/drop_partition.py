@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from lockgate.errors import InputError
+from lockgate.framework.access import Action
 from lockgate.framework.io import join
 from lockgate.framework.store import Table
 from lockgate.framework.store.schema.schema import load_json, now_millis
@@ -22,6 +23,7 @@ class DropPartition(Procedure):
     """Removes all rows of partitions in one snapshot; no file is read, so no key is needed."""
 
     name = "drop_partition"
+    right = Action.DELETE
     description = "Remove all rows of partitions of a table."
     parameters = (
         _TABLE,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lockgate.errors import InputError
+from lockgate.framework.access import Action
 from lockgate.framework.options.option import parse_duration
 from lockgate.framework.store import Table
 from lockgate.framework.store.system.texts import cast_text
@@ -36,6 +37,7 @@ class ExpirePartitions(Procedure):
     """
 
     name = "expire_partitions"
+    right = Action.DELETE
     description = "Remove partitions of a table that are older than a time."
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),

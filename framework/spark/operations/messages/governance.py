@@ -107,13 +107,24 @@ class DecideAnswer(TypedDict):
 
 
 class UsedColumns(TypedDict):
-    """The columns of a relation that a statement uses and that are denied; empty if the whole relation is."""
+    """The columns of a relation that a statement uses and that are denied; empty if the whole relation is.
+
+    `whole`: a stream takes all that is stored, or nothing.
+    """
 
     relation: RelationJson
     columns: list[str]
+    whole: bool
 
 
 class RefuseRequest(TypedDict):
     """Everything that a statement lacks."""
 
     used: list[UsedColumns]
+
+
+class PolicyRequest(TypedDict):
+    """A table that a row filter or a mask itself looks at."""
+
+    table: TableRequest
+    columns: list[RelationColumn]

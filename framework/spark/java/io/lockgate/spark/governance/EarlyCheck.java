@@ -17,6 +17,10 @@ public final class EarlyCheck extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     if (!(plan instanceof Subquery)) {
+      Needs needs = Needs.active();
+      if (needs != null) {
+        needs.end(plan);
+      }
       LastCheck.check(plan);
     }
     return plan;

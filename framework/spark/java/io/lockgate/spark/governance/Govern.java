@@ -43,6 +43,10 @@ public final class Govern extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
+    Needs needs = Needs.active();
+    if (needs != null && !PolicySession.isInside()) {
+      return needs.marked(session, plan);
+    }
     if (!isGoverned() || PolicySession.isInside()) {
       return plan;
     }

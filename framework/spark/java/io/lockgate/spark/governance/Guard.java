@@ -53,6 +53,9 @@ final class Guard {
   /** The barrier of a relation, whose columns it gives out. */
   Barrier over(
       LogicalPlan relation, List<Attribute> columns, ObjectNode described, JsonNode decided) {
+    if (relation.isStreaming()) {
+      LastCheck.refuse(Map.of(described, Set.of()), true);
+    }
     LogicalPlan raw = granted(((MultiInstanceRelation) relation).newInstance(), decided);
     boolean refused = decided.get("refused").asBoolean();
     Set<String> denied = new HashSet<>();
@@ -68,6 +71,9 @@ final class Guard {
       seen = new Filter(parsed(decided.get("filter").asText()), seen);
     }
     LogicalPlan made = policies.analyzed(new Project(seq(values), seen));
+    if (!refused) {
+      made = new PlanWalk(this::ofPolicy).over(made);
+    }
     return new Barrier(
         withUser(made),
         new Barrier.Guarded(described, user, decided.get("rights").asText(), refused));
@@ -104,32 +110,46 @@ final class Guard {
     }
   }
 
+  /** A table of ours that a row filter itself looks at is read with the rights of the policy. */
+  private LogicalPlan ofPolicy(LogicalPlan plan) {
+    ObjectNode table = isOurs(plan) ? Relations.describe(plan) : null;
+    if (table == null || ((DataSourceV2Relation) plan).options().containsKey(LoadedTable.GRANT)) {
+      return table == null ? null : plan;
+    }
+    return withGrant(plan, Bridge.ask("governance.of_policy", table.without(List.of("kind"))));
+  }
+
+  private static boolean isOurs(LogicalPlan plan) {
+    return plan instanceof DataSourceV2Relation relation
+        && relation.table() instanceof LockgateTable;
+  }
+
   /** A relation of ours reads stored rows by its grant, and without one is asked about again. */
   private LogicalPlan granted(LogicalPlan raw, JsonNode decided) {
-    if (!(raw instanceof DataSourceV2Relation relation)
-        || !(relation.table() instanceof LockgateTable)) {
-      return raw;
-    }
-    Map<String, String> options = new HashMap<>(relation.options().asCaseSensitiveMap());
+    return isOurs(raw) ? withGrant(raw, decided.get("grant")) : raw;
+  }
+
+  private LogicalPlan withGrant(LogicalPlan plan, JsonNode token) {
+    Map<String, String> options =
+        new HashMap<>(((DataSourceV2Relation) plan).options().asCaseSensitiveMap());
     options.keySet().removeIf(LoadedTable.GRANT::equalsIgnoreCase);
-    if (!decided.get("grant").isNull()) {
-      String grant = decided.get("grant").asText();
-      Askers.granted(grant, session);
-      options.put(LoadedTable.GRANT, grant);
+    if (!token.isNull()) {
+      Askers.granted(token.asText(), session);
+      options.put(LoadedTable.GRANT, token.asText());
     }
-    Object[] parts = CollectionConverters.asJava(relation.productIterator().toSeq()).toArray();
+    Object[] parts = CollectionConverters.asJava(plan.productIterator().toSeq()).toArray();
     for (int i = 0; i < parts.length; i++) {
       parts[i] =
           parts[i] instanceof CaseInsensitiveStringMap
               ? new CaseInsensitiveStringMap(options)
               : parts[i];
     }
-    return relation.makeCopy(parts);
+    return plan.makeCopy(parts);
   }
 
   /** The user of a policy is the one who asks, not the one whose process this is. */
   private LogicalPlan withUser(LogicalPlan plan) {
-    return plan.transformAllExpressions(
+    return plan.transformAllExpressionsWithSubqueries(
         new AbstractPartialFunction<Expression, Expression>() {
           @Override
           public boolean isDefinedAt(Expression each) {

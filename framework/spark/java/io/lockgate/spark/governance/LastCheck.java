@@ -50,15 +50,20 @@ public final class LastCheck extends SparkStrategy {
   static void check(LogicalPlan plan) {
     Map<ObjectNode, Set<String>> used = new LinkedHashMap<>();
     collect(plan, null, used);
-    if (used.isEmpty()) {
-      return;
+    if (!used.isEmpty()) {
+      refuse(used, false);
     }
+  }
+
+  /** Ends a statement that uses columns that are denied, or {@code whole} relations. */
+  static void refuse(Map<ObjectNode, Set<String>> used, boolean whole) {
     ObjectNode request = Bridge.object();
     ArrayNode every = request.putArray("used");
     used.forEach(
         (relation, columns) -> {
           ObjectNode each = every.addObject();
           each.set("relation", relation);
+          each.put("whole", whole);
           columns.forEach(each.putArray("columns")::add);
         });
     Bridge.ask("governance.refuse", request);

@@ -1,0 +1,149 @@
+"""Checks: what a statement needs, and what of that lacks. Nothing runs, and no record is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lockgate.errors import AccessDeniedError, InputError, LockgateError
+from lockgate.framework.access import Action, Caller, SqlDecision, Target
+from lockgate.framework.governance.points import Point
+from lockgate.framework.plugins import acting_as, authorize, current_principal
+from lockgate.framework.spark.bridge.dispatcher import dispatcher
+from lockgate.framework.spark.inspect import inspect_sql
+from lockgate.framework.spark.operations.context import Context
+from lockgate.framework.spark.operations.governance import decision_about, target_of
+from lockgate.framework.spark.operations.statements import check_nodes
+from lockgate.framework.spark.plan_nodes import ACTIONS
+from lockgate.framework.store.grants import grant
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockgate.framework.store.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class Check:
+    """An answer about one statement and one user; `allowed` if nothing is missing.
+
+    `points` are what the statement reads, one for each column, or for the table where only its rows count.
+    `missing` says what would have to be granted, and `ask` where. `hidden` maps tables to what their user
+    does not see of them: "rows", or "values of column x".
+    """
+
+    user: str
+    points: tuple[Point, ...] = ()
+    missing: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    hidden: Mapping[str, tuple[str, ...]] | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """Say whether the statement may run."""
+        return not self.missing
+
+    def __str__(self) -> str:
+        lines = [f"user {self.user} {'may' if self.allowed else 'may not'} run this statement"]
+        lines += [f"  reads {point.text()}" for point in self.points]
+        for table, parts in (self.hidden or {}).items():
+            lines.append(f"  does not see {', '.join(parts)} of {table}")
+        lines += [f"  lacks {each}" for each in self.missing]
+        return "\n".join([*lines, *(f"  {each}" for each in self.ask)])
+
+
+def check(spark: SparkSession, catalogs: Mapping[str, Catalog], sql: str, user: str | None = None) -> Check:
+    """Return what the statement `sql` needs and what `user` lacks for it, by default the one who asks.
+
+    `catalogs` are the warehouses by Spark's names of them. Raises InputError for a CALL, which Spark runs
+    while it analyses it, and Spark's own errors for a statement that cannot be analysed.
+    """
+    if inspect_sql(sql, spark=spark).kind == "CALL":
+        raise InputError("a CALL cannot be checked: Spark runs it while it analyses it")
+    jvm: Any = spark.sparkContext._jvm
+    needs = json.loads(jvm.io.lockgate.spark.governance.Needs.of(spark._jsparkSession, sql))
+    with contextlib.nullcontext() if user is None else acting_as(Caller(user)):
+        return _checked(Context(dispatcher(), {}), catalogs, needs)
+
+
+def _checked(context: Context, catalogs: Mapping[str, Catalog], needs: Mapping[str, Any]) -> Check:
+    points: list[Point] = []
+    missing: list[str] = []
+    ask: list[str] = []
+    hidden: dict[str, tuple[str, ...]] = {}
+    for used in needs["used"]:
+        relation = used["relation"]
+        found = decision_about(context, relation)
+        target = target_of(context, relation)
+        points += _points(target, used)
+        missing += found.apply_for
+        missing += [text for column in used["columns"] for text in found.denied.get(column, ())]
+        ask += found.ask
+        if parts := _hidden(found, used["columns"]):
+            hidden[str(target)] = parts
+    missing += _of_statement(context, catalogs, needs["nodes"])
+    return Check(
+        current_principal().user,
+        tuple(dict.fromkeys(points)),
+        tuple(dict.fromkeys(missing)),
+        tuple(dict.fromkeys(ask)) if missing else (),
+        hidden,
+    )
+
+
+def _points(target: Target, used: Mapping[str, Any]) -> list[Point]:
+    if target.kind != "table":
+        return []
+    database, _, table = target.name.rpartition(".")
+    rows = {column: frozenset(values) for column, values in used["rows"].items()}
+    return [Point(database, table, column, rows) for column in used["columns"] or [None]]
+
+
+def _hidden(found: SqlDecision, columns: Iterable[str]) -> tuple[str, ...]:
+    masked = tuple(f"values of column {column}" for column in columns if column in found.masks)
+    return (*(("rows",) if found.row_filter is not None else ()), *masked)
+
+
+def _of_statement(
+    context: Context, catalogs: Mapping[str, Catalog], nodes: Iterable[Mapping[str, Any]]
+) -> Iterator[str]:
+    every: list[Any] = list(nodes)
+    try:
+        check_nodes(context, every)
+    except AccessDeniedError as error:
+        yield from error.apply_for
+    for node in every:
+        action = ACTIONS.get(node["node"])
+        for named in node["targets"]:
+            if named["ours"] and action not in (None, Action.SELECT):
+                yield from _of_table(catalogs, action, named)
+
+
+def _of_table(catalogs: Mapping[str, Catalog], action: Action, named: Mapping[str, Any]) -> tuple[str, ...]:
+    # A table that is written to is named with its catalog, others next to it.
+    names = [str(each) for each in (named["catalog"], *named["name"].split(".")) if each]
+    database, table = (names[-1], "") if named["kind"] == "database" else (names[-2], names[-1])
+    try:
+        _authorize(catalogs.get(names[0]), action, database, table)
+    except AccessDeniedError as error:
+        return error.apply_for
+    return ()
+
+
+def _authorize(catalog: Catalog | None, action: Action, database: str, table: str) -> None:
+    if not table:
+        authorize(action, Target("database", database))
+        return
+    try:
+        found = None if catalog is None else catalog.load_table(f"{database}.{table}")
+    except AccessDeniedError:
+        raise
+    except LockgateError:  # it is to be made, or Spark says better what is wrong
+        found = None
+    if found is None:
+        authorize(action, Target("table", f"{database}.{table}"))
+    else:
+        grant(found, action)

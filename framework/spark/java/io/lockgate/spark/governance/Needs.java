@@ -1,0 +1,114 @@
+package io.lockgate.spark.governance;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Bridge;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+
+/**
+ * The needs of a statement: the columns and rows of each relation that it uses, and its nodes.
+ *
+ * <p>The statement is analysed and optimized with a barrier above every relation, under which every
+ * column is marked as one that may not be used. What is left when its scans would be planned is
+ * what the statement uses. Nothing is read, and nobody is asked about rights.
+ */
+public final class Needs {
+  private static final ThreadLocal<Needs> ACTIVE = new ThreadLocal<>();
+
+  private static final UsedColumns NOTHING = new UsedColumns(Set.of(), Map.of());
+
+  private final Map<ObjectNode, List<UsedColumns>> used = new IdentityHashMap<>();
+  private final List<ObjectNode> relations = new ArrayList<>();
+  private final ArrayNode nodes = Bridge.JSON.createArrayNode();
+
+  private Needs() {}
+
+  /** Ends the optimizer once all that tells is done. */
+  private static final class Done extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    Done() {
+      super(null, null, false, false);
+    }
+  }
+
+  /** The needs of a statement, as the request of {@code governance.check} without its user. */
+  public static String of(SparkSession spark, String sql) throws Exception {
+    Needs needs = new Needs();
+    LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
+    ACTIVE.set(needs);
+    try {
+      var execution = spark.sessionState().executePlan(parsed, CommandExecutionMode.SKIP());
+      try {
+        execution.optimizedPlan();
+      } catch (Done e) {
+        // all is known
+      }
+    } finally {
+      ACTIVE.remove();
+    }
+    return needs.json().toString();
+  }
+
+  /** The needs that this thread collects, or null. */
+  static Needs active() {
+    return ACTIVE.get();
+  }
+
+  /** Notes the columns that an optimized plan uses, and ends the optimizer. */
+  void end(LogicalPlan plan) {
+    new UsedColumns.Walk(
+            (relation, found) ->
+                used.computeIfAbsent(relation, any -> new ArrayList<>()).add(found))
+        .over(plan);
+    throw new Done();
+  }
+
+  /** The plan with a barrier above every relation. */
+  LogicalPlan marked(SparkSession session, LogicalPlan plan) {
+    Guard guard = new Guard(session, "");
+    return new PlanWalk(each -> marked(guard, each)).over(plan);
+  }
+
+  private LogicalPlan marked(Guard guard, LogicalPlan plan) {
+    if (plan instanceof Barrier) {
+      return plan;
+    }
+    ObjectNode found = Relations.describe(plan);
+    if (found == null) {
+      if (!Relations.isOurs(plan)) {
+        nodes.add(Statements.describe(plan));
+      }
+      return null;
+    }
+    relations.add(found);
+    return guard.over(plan, Relations.output(plan), found, allDenied(found));
+  }
+
+  private static ObjectNode allDenied(ObjectNode relation) {
+    ObjectNode decided = Bridge.object().put("restricted", true).put("refused", false);
+    ArrayNode denied = decided.putArray("denied");
+    relation.get("columns").forEach(column -> denied.add(column.get("name").asText()));
+    decided.putObject("masks");
+    return decided.put("rights", "").putNull("filter").putNull("grant");
+  }
+
+  private ObjectNode json() {
+    ObjectNode said = Bridge.object();
+    ArrayNode every = said.putArray("used");
+    for (ObjectNode relation : relations) {
+      for (UsedColumns found : used.getOrDefault(relation, List.of(NOTHING))) {
+        every.add(found.json().set("relation", relation));
+      }
+    }
+    said.set("nodes", nodes);
+    return said;
+  }
+}

@@ -1,0 +1,124 @@
+"""Streams, lookup joins, system tables and caches where somebody decides about access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from governed_world import World, governed, limit, make_people
+from pyspark.errors import AnalysisException
+from ranger_world import allow, deny, mask, row_filter
+
+from lockgate.framework.store.system.tables import METADATA, ROWS
+from lockgate.lookup import lookup_join
+
+if TYPE_CHECKING:
+    from lockgate import Lake
+
+    Named = Callable[[str], str]
+
+pytestmark = pytest.mark.usefixtures("lookups_end")
+
+FORMS = {
+    "in Python": {"lookup.strategy": "lookup", "lookup.in-jvm": "false"},
+    "in the JVM": {"lookup.strategy": "lookup", "lookup.in-jvm": "true"},
+    "by Spark": {"lookup.strategy": "spark"},
+}
+
+
+@pytest.fixture(scope="module")
+def people(lake: Lake, shared_table: Named) -> str:
+    return make_people(lake, shared_table("people"))
+
+
+@pytest.fixture
+def world(lake: Lake, tmp_path: Path) -> Iterator[World]:
+    with governed(lake, tmp_path / "policies.json") as found:
+        yield found
+
+
+# --- lookup joins ---
+
+
+def looked_up(world: World, user: str, people: str, column: str, options: dict[str, str]) -> list[Any]:
+    stream = world.session(user).sql("SELECT id FROM range(1, 4)")
+    found = lookup_join(stream, people, on="id", select=[column], options=options)
+    return sorted(tuple(row) for row in found.collect())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_lookup_join_has_the_rights_of_its_user(
+    world: World, people: str, options: dict[str, str], form: str
+) -> None:
+    said = {**options, **FORMS[form]}
+    names = [(1, "ann"), (2, "bob"), (3, "cal")]
+    assert looked_up(world, "root", people, "name", said) == names  # and so the cache is there
+    world.put(allow(f"{people}.*", users=["ann"]), deny(f"{people}.salary", users=["ann"]))
+    assert looked_up(world, "ann", people, "name", said) == names
+    with pytest.raises(Exception, match=r"column .*people\.salary"):
+        looked_up(world, "ann", people, "salary", said)
+    hidden = {
+        "in Python": mask(f"{people}.name", "MASK_NULL", users=["ann"]),
+        "in the JVM": row_filter(people, "dept = 'x'", users=["ann"]),
+        "by Spark": row_filter(people, "dept = 'x'", users=["ann"]),
+    }
+    world.put(allow(f"{people}.*", users=["ann"]), hidden[form])
+    if form == "by Spark":  # whose scan is one of any query
+        assert looked_up(world, "ann", people, "name", said) == [(1, "ann"), (2, None), (3, "cal")]
+    else:
+        with pytest.raises(Exception, match=r"lookup join of table .* without row filter and masks"):
+            looked_up(world, "ann", people, "name", said)
+    assert looked_up(world, "root", people, "name", said) == names
+
+
+# --- streams ---
+
+
+def test_a_stream_of_what_is_hidden_is_refused_by_name(world: World, people: str) -> None:
+    session = world.session("ann")
+    with pytest.raises(AnalysisException, match="denied to user 'ann'"):
+        session.readStream.table(people)
+    limit(world, people)
+    with pytest.raises(AnalysisException, match="without row filter, masks and denied columns"):
+        session.readStream.table(people)
+    with pytest.raises(AnalysisException, match="SELECT on path Rate"):
+        session.readStream.format("rate").load()
+
+
+# --- system tables ---
+
+
+def test_system_tables_tell_nothing_of_hidden_rows(world: World, people: str) -> None:
+    """Those alone are read that know no row and no value: options, schemas and names."""
+    world.put(allow(f"{people}.*", users=["ann"]), row_filter(people, "dept = 'x'", users=["ann"]))
+    database = people.removesuffix(".people")
+    open_to_all = {"aggregation_fields", "branches", "consumers", "options", "schemas"}
+    for name in open_to_all:
+        world.sql(f"SELECT * FROM {database}.`people${name}`")
+    # It shows rows as any query does, and hides them as one.
+    assert world.sql(f"SELECT id FROM {database}.`people$ro`") == [(1,), (3,)]
+    for name in sorted((METADATA | ROWS) - open_to_all - {"ro"}):
+        with pytest.raises(AnalysisException, match=r"without row filter and masks|row-tracking"):
+            world.sql(f"SELECT * FROM {database}.`people${name}`")
+
+
+def test_row_filters_may_look_at_other_tables(world: World, people: str) -> None:
+    """With the rights of the policy: its user need not be able to read them."""
+    teams = people.replace("people", "teams")
+    root = world.session("root")
+    root.sql(f"CREATE TABLE IF NOT EXISTS {teams} (dept STRING, boss STRING)")
+    root.sql(f"INSERT OVERWRITE {teams} VALUES ('y', 'ann'), ('x', 'zoe')")
+    said = f"dept IN (SELECT dept FROM {teams} WHERE boss = current_user())"
+    world.put(allow(f"{people}.*", users=["ann"]), row_filter(people, said, users=["ann"]))
+    for _ in range(2):
+        assert world.sql(f"SELECT id FROM {people}") == [(2,), (4,)]
+        assert world.sql(f"SELECT count(*) FROM {people} WHERE name <> 'dan'") == [(1,)]
+        assert world.sql(f"SELECT a.id FROM {people} a JOIN {people} b ON a.id = b.id + 2") == [(4,)]
+        root.sql(f"INSERT INTO {teams} VALUES ('q', 'ann')")
+    with pytest.raises(AnalysisException, match=r"denied to user 'ann'"):
+        world.sql(f"SELECT boss FROM {teams}")
+    told = str(world.sql(f"EXPLAIN EXTENDED SELECT id FROM {people}"))
+    assert "teams" not in told
+    assert "boss" not in told

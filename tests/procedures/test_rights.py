@@ -1,0 +1,106 @@
+"""The rights that procedures need: each asks about its table, its database, or its warehouse."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockgate.errors import AccessDeniedError
+from lockgate.framework.access import AccessRequest, Action, Decision
+from lockgate.framework.plugins import hookimpl, plugins
+from lockgate.framework.store import Catalog
+from lockgate.framework.store.schema.schema import Schema
+from lockgate.procedures import ProcedureResult, registry
+
+# Values for arguments that have to be given.
+VALUES = {
+    "table": "db.t",
+    "name": "db.t",
+    "branch": "b",
+    "from_branch": "b",
+    "to_branch": "c",
+    "tag": "x",
+    "target_tag": "y",
+    "consumer_id": "k",
+    "partitions": "p=1",
+    "timestamp": "2020-01-01 00:00:00",
+    "watermark": 1,
+    "source_type": "spark",
+}
+MORE: dict[str, dict[str, Any]] = {
+    "rollback": {"snapshot": 1},
+    "rollback_to_as_latest": {"snapshot": 1},
+    "create_tag_from_timestamp": {"timestamp": 1},
+    "reset_consumer": {"next_snapshot_id": 1},
+}
+# What they tell of is asked about table by table, and tables that may not be read are left out.
+LEAVE_OUT = {"lineage", "impact", "plaintext", "compact_lineage", "compact_database", "show_grants"}
+# These ask Spark, and for what their statement or source needs.
+ELSEWHERE = {"migrate_table", "check_access"}
+
+
+@pytest.fixture
+def only_calls() -> Iterator[None]:
+    """Lets everybody call procedures, and do nothing else."""
+
+    @hookimpl
+    def lockgate_authorize(request: AccessRequest) -> Decision | None:
+        return None if request.action is Action.CALL else Decision.denied(f"{request.action}, really")
+
+    plugins().register(types.SimpleNamespace(lockgate_authorize=lockgate_authorize), "only-calls")
+    yield
+    plugins().unregister("only-calls")
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> str:
+    fields = pa.schema([pa.field("id", pa.int64(), nullable=False), ("p", pa.int32()), ("v", pa.string())])
+    made = catalog.create_table(
+        "db.t",
+        Schema.from_arrow(fields, partition_keys=["p"], options={"file-index.bloom-filter.columns": "v"}),
+    )
+    for number in range(3):
+        made.append(pa.table({"id": [number], "p": [1], "v": ["a"]}, schema=made.schema.arrow_schema))
+    made.create_tag("x", 1)
+    made.create_branch("b")
+    return "db.t"
+
+
+@pytest.mark.parametrize("name", sorted(set(registry.names()) - LEAVE_OUT - ELSEWHERE))
+def test_the_right_to_call_is_no_right_to_a_table(
+    catalog: Catalog,
+    table: str,
+    name: str,
+    only_calls: None,
+    run: Callable[..., ProcedureResult],
+    digest: Callable[..., str],
+) -> None:
+    procedure = registry.find(name)
+    named = {each.name: VALUES[each.name] for each in procedure.parameters if each.required}
+    named.update(MORE.get(name, {}))
+    before = digest(catalog.warehouse)
+    tries = [named]
+    if any(each.name == "dry_run" for each in procedure.parameters):
+        tries.append({**named, "dry_run": True})
+    for arguments in tries:
+        with pytest.raises(AccessDeniedError, match="really"):
+            run(name, **arguments)
+    assert digest(catalog.warehouse) == before
+
+
+def test_compact_database_leaves_tables_without_a_right(
+    catalog: Catalog,
+    table: str,
+    only_calls: None,
+    run: Callable[..., ProcedureResult],
+    digest: Callable[..., str],
+) -> None:
+    before = digest(catalog.warehouse)
+    found = run("compact_database")
+    assert (found["tables"], found["failed_tables"], found["files_rewritten"]) == (1, 1, 0)
+    assert "ALTER, really" in found["failures"]
+    assert digest(catalog.warehouse) == before
