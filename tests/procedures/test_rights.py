@@ -26,6 +26,7 @@ VALUES = {
     "tag": "x",
     "target_tag": "y",
     "consumer_id": "k",
+    "target_table": "db.t2",
     "partitions": "p=1",
     "timestamp": "2020-01-01 00:00:00",
     "watermark": 1,

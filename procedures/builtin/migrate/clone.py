@@ -26,6 +26,7 @@ class Clone(Procedure):
     """
 
     name = "clone"
+    right = None  # its source is read, and its target created
     description = "Make a table with the newest rows of another one, from the same files."
     parameters = (
         Parameter("table", "STRING", doc="the source, 'database.table'"),
