@@ -47,19 +47,19 @@ def policy(rnd: random.Random, number: int) -> dict[str, Any]:
         "users": [f"u{number % 500}"],
         "groups": [f"g{number % 50}", "analysts"],
     }
-    said: dict[str, Any] = {"id": number, "name": f"p{number}", "resources": resources}
+    document: dict[str, Any] = {"id": number, "name": f"p{number}", "resources": resources}
     if kind == 17:
         return {
-            **said,
+            **document,
             "policyType": 1,
             "dataMaskPolicyItems": [{**item, "dataMaskInfo": {"dataMaskType": "MASK"}}],
         }
     if kind == 16:
         del resources["column"]
         row_filter = {**item, "rowFilterInfo": {"filterExpr": "region = 'x'"}}
-        return {**said, "policyType": 2, "rowFilterPolicyItems": [row_filter]}
+        return {**document, "policyType": 2, "rowFilterPolicyItems": [row_filter]}
     denials = [{**item, "groups": []}] if kind == 3 else []
-    return {**said, "policyItems": [item], "denyPolicyItems": denials}
+    return {**document, "policyItems": [item], "denyPolicyItems": denials}
 
 
 def asked(number: int) -> Asked:
@@ -75,12 +75,12 @@ def main() -> int:
     arguments = parser.parse_args()
     describe_machine()
     rnd = random.Random(1)
-    said = {
+    document = {
         "serviceDef": definition(),
         "policies": [policy(rnd, number) for number in range(arguments.policies)],
     }
     start = clock()
-    engine = Engine(said)
+    engine = Engine(document)
     emit("governance", "policy_load_s", clock() - start, "s")
     spent = []
     for number in rnd.sample(range(arguments.policies), arguments.tables):

@@ -29,9 +29,9 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 @hookimpl
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
     """Answer `lookup.said`: messages of cache owners on executors."""
-    from lockgate.lookup.driver.cluster import said
+    from lockgate.lookup.driver.cluster import owner_event
 
-    return {"lookup.said": said}
+    return {"lookup.said": owner_event}
 
 
 @hookimpl

@@ -196,13 +196,37 @@ def test_names_have_no_words_that_are_read_twice(folder: str) -> None:
 
 
 # A gerund says what goes on, not what a thing is. These are nouns of the field.
-NOUNS_IN_ING = frozenset(["numbering", "planning", "pruning", "waiting"])
+NOUNS_IN_ING = frozenset(["numbering", "planning", "pruning"])
 
 
 @pytest.mark.parametrize("folder", [*FOLDERS, "benchmarks"])
 def test_modules_are_named_by_nouns(folder: str) -> None:
     names = [path.stem for path in sources(folder) if path.stem.endswith("ing")]
     assert set(names) <= NOUNS_IN_ING
+
+
+def classes(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)}
+
+
+@pytest.mark.parametrize("word", ["Kind"])
+def test_a_word_that_says_little_names_one_idea(word: str) -> None:
+    """Kinds of data types are `Kind`; those of others say of what: `RowKind`, `EdgeKind`, `CommitKind`."""
+    found = [
+        str(path.relative_to(ROOT)) for each in FOLDERS for path in sources(each) if word in classes(path)
+    ]
+    assert found == ["framework/types/datatype.py"]
+
+
+# Columns of results are read like names of variables.
+def test_results_of_procedures_have_no_such_columns() -> None:
+    from lockgate.framework.plugins import plugins
+
+    found = {name: {column for column, _ in each.result} for name, each in plugins().procedures().items()}
+    assert len(found) > 20
+    assert {
+        name: columns & RENAMED.keys() for name, columns in found.items() if columns & RENAMED.keys()
+    } == {}
 
 
 def types_called_kinds(path: Path) -> list[str]:

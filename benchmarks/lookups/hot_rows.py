@@ -76,8 +76,8 @@ def hot_rows(catalog: Catalog, table: Table, count: int, label: str, folder: Pat
                 layered._store = reader
                 speed = _compare(plain, layered, distribution, count, size, repetitions)
                 share = reader.hits / reader.asked
-                said = f"a bound: {capacity:,} hot rows, {share:.0%} of a batch's keys among them"
-                emit(BENCH, f"hot_rows_{label}_{distribution}_{size}_{capacity}", speed, "speed", said)
+                remark = f"a bound: {capacity:,} hot rows, {share:.0%} of a batch's keys among them"
+                emit(BENCH, f"hot_rows_{label}_{distribution}_{size}_{capacity}", speed, "speed", remark)
                 layered.close()
     plain.close()
 

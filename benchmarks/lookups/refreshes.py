@@ -33,8 +33,8 @@ def refresh_times(lake: Lake, table: str, count: int, label: str, folder: Path, 
     for cache, prefix in (("auto", ""), ("full", "full_")):
         dimension = _start(lake, table, folder / f"cache-{label}", cache)
         seconds = [_seen_after(table, _commit(dimension, count, salt)) for salt in range(repetitions + 1)][1:]
-        said = f"worst {max(seconds):.2f} s; the goal: 1"
-        emit(BENCH, f"{prefix}refresh_visible_s{suffix}", median(seconds), "s", said)
+        remark = f"worst {max(seconds):.2f} s; the goal: 1"
+        emit(BENCH, f"{prefix}refresh_visible_s{suffix}", median(seconds), "s", remark)
         close_all()
 
 
@@ -57,8 +57,8 @@ def disturbance(lake: Lake, table: str, count: int, folder: Path) -> None:
             calm += _ask_while(lookup, count, partial(_is_before, 2 * time.monotonic() - started))
     close_all()
     p99 = {name: float(np.percentile(times, 99)) for name, times in (("busy", busy), ("calm", calm))}
-    said = f"{p99['calm'] * 1000:.1f} ms between refreshes, batches of {PROBE_ROWS:,}; the goal: 1.2"
-    emit(BENCH, "p99_during_refresh_ratio", p99["busy"] / p99["calm"], "ratio", said)
+    remark = f"{p99['calm'] * 1000:.1f} ms between refreshes, batches of {PROBE_ROWS:,}; the goal: 1.2"
+    emit(BENCH, "p99_during_refresh_ratio", p99["busy"] / p99["calm"], "ratio", remark)
 
 
 def _start(lake: Lake, table: str, folder: Path, cache: str = "auto") -> Table:

@@ -202,15 +202,15 @@ def _start_stream(lake: Lake, folder: Path, output: Path) -> Any:
 
 
 def _wait(query: Any, writer: subprocess.Popen[bytes], seconds: float) -> None:
-    started, said = time.monotonic(), 0
+    started, minutes = time.monotonic(), 0
     while time.monotonic() - started < seconds:
         if query.awaitTermination(1):
             raise AssertionError("the stream ended by itself")
         if writer.poll() is not None:
             raise AssertionError(f"the writer ended with {writer.returncode}")
-        if (passed := int(time.monotonic() - started) // 60) > said:
-            said = passed
-            note(f"soak: {said} minutes, {status(TABLE)}")
+        if (passed := int(time.monotonic() - started) // 60) > minutes:
+            minutes = passed
+            note(f"soak: {minutes} minutes, {status(TABLE)}")
 
 
 def _wrong_rows(output: Path, log: Path) -> tuple[int, int, int]:
@@ -254,8 +254,8 @@ def _report(watch: Watch, wrong: int, rows: int, snapshots: int) -> int:
     for name, samples in (("owner", watch.owner_mb), ("workers", watch.workers_mb), ("disk", watch.disk_mb)):
         quarter = max(1, len(samples) // 4)
         before, after = median(samples[quarter : 2 * quarter + 1]), median(samples[-quarter:])
-        said = f"last quarter's median over the second's; {after:.0f} MB at the end"
-        emit(BENCH, f"soak_{name}_growth", after / max(before, 1.0), "ratio", said)
+        remark = f"last quarter's median over the second's; {after:.0f} MB at the end"
+        emit(BENCH, f"soak_{name}_growth", after / max(before, 1.0), "ratio", remark)
     emit(
         BENCH,
         "soak_lag_p99_s",

@@ -103,11 +103,11 @@ def versus_spark(
             metric, goal = AIMS.get((label, size), (f"vs_spark_{label}_{size}", None))
             if distribution != "uniform":
                 metric, goal = f"{metric}_{distribution}", None
-            said = f"Spark's best, {best}: {took[best].work:.3f} s a batch"
-            said += "" if goal is None else f"; the goal: {goal}"
-            emit(BENCH, metric, took[best].work / took["lookup"].work, "speed", said)
-            said = f"with the stream's log; Spark's best: {took[best].whole:.3f} s a batch"
-            emit(BENCH, f"{metric}_whole", took[best].whole / took["lookup"].whole, "speed", said)
+            remark = f"Spark's best, {best}: {took[best].work:.3f} s a batch"
+            remark += "" if goal is None else f"; the goal: {goal}"
+            emit(BENCH, metric, took[best].work / took["lookup"].work, "speed", remark)
+            remark = f"with the stream's log; Spark's best: {took[best].whole:.3f} s a batch"
+            emit(BENCH, f"{metric}_whole", took[best].whole / took["lookup"].whole, "speed", remark)
             worst.append((took[best].work / took["auto"].work, f"{label}, {size:,} {distribution} keys"))
             shutil.rmtree(scratch, ignore_errors=True)
     speed, case = min(worst)
@@ -132,8 +132,10 @@ def versus_cached(
         cached.unpersist()
         shutil.rmtree(scratch, ignore_errors=True)
     best = _best_of_spark(took)
-    said = f"cached ({'stays' if fresh else 'does not stay'} fresh), {best}: {took[best].work:.3f} s a batch"
-    emit(BENCH, f"vs_spark_cached_{label}_{size}", took[best].work / took["lookup"].work, "speed", said)
+    remark = (
+        f"cached ({'stays' if fresh else 'does not stay'} fresh), {best}: {took[best].work:.3f} s a batch"
+    )
+    emit(BENCH, f"vs_spark_cached_{label}_{size}", took[best].work / took["lookup"].work, "speed", remark)
 
 
 def follows_commits_when_cached(lake: Lake, table: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from flights.wording import said
+from flights.wording import in_words
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Story:
     def check_equal(self, name: str, actual: object, expected: object, found: str | None = None) -> bool:
         """Check that two values are equal; the detail is `found`, or both values when they are not."""
         same = actual == expected
-        right = said(actual) if found is None else found
+        right = in_words(actual) if found is None else found
         return self.check(name, same, right if same else f"{actual!r}, expected {expected!r}")
 
     @property

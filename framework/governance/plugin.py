@@ -64,29 +64,29 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
 
 def run_tests(options: argparse.Namespace) -> int:
     """Print a line for each case that is decided otherwise than expected; 0 if there is none."""
-    said = _read(options.file)
-    wrong = list(_differences(said))
+    document = _read(options.file)
+    wrong = list(_differences(document))
     for line in wrong:
         print(line)
-    count = len(said.get("tests") or ())
+    count = len(document.get("tests") or ())
     print(f"{count} cases, {len({line.split(':')[0] for line in wrong})} decided otherwise")
     return 1 if wrong else 0
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(path.read_text())
+        document = json.loads(path.read_text())
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
-    if not isinstance(said, dict) or not said.get("tests"):
+    if not isinstance(document, dict) or not document.get("tests"):
         raise InputError(f"{path} has no `tests`: give at least one case")
-    return said
+    return document
 
 
-def _differences(said: Mapping[str, Any]) -> Iterator[str]:
+def _differences(document: Mapping[str, Any]) -> Iterator[str]:
     from lockgate.framework.governance.ranger.cases import differences, engine_of
 
-    engine = engine_of(said)
-    for number, case in enumerate(said["tests"], 1):
+    engine = engine_of(document)
+    for number, case in enumerate(document["tests"], 1):
         for difference in differences(engine, case):
             yield f"case {number} ({case.get('name', 'no name')}): {difference}"

@@ -20,13 +20,15 @@ POLICIES, ROLES, TAGS, USERS = "policies.json", "roles.json", "tags.json", "user
 Stamp = tuple[tuple[int, int] | None, ...]
 
 
-def engine_of(said: Mapping[str, Any], settings: Settings | None = None, *, strict: bool = True) -> Engine:
+def engine_of(
+    document: Mapping[str, Any], settings: Settings | None = None, *, strict: bool = True
+) -> Engine:
     """Return the engine of what a folder says, by the names of its files."""
     return Engine(
-        said[POLICIES],
-        roles=(said.get(ROLES) or {}).get("rangerRoles") or (),
-        tags=said.get(TAGS),
-        users=said.get(USERS),
+        document[POLICIES],
+        roles=(document.get(ROLES) or {}).get("rangerRoles") or (),
+        tags=document.get(TAGS),
+        users=document.get(USERS),
         settings=settings,
         strict=strict,
     )
@@ -68,10 +70,10 @@ class PolicyFiles:
 
     def _load(self) -> Engine:
         stamp = self._stamps()
-        said = {
+        document = {
             name: _read(path) for name, path in self._files().items() if name == POLICIES or path.exists()
         }
-        engine = engine_of(said, self._settings, strict=self._strict)
+        engine = engine_of(document, self._settings, strict=self._strict)
         self._stamp, self._looked = stamp, time.monotonic()
         return engine
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.lineage.answer import Lineage, answer
 from lockgate.framework.lineage.capture import counts
+from lockgate.framework.lineage.pending_statements import wait_for_records
 from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.sinks import process_sinks
-from lockgate.framework.lineage.waiting import wait_for_records
 from lockgate.framework.lineage.warehouse import lineage_of
 
 if TYPE_CHECKING:

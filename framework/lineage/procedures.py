@@ -99,7 +99,7 @@ class Plaintext(Procedure):
         "Name everything with values of encrypted columns that is not encrypted alike."
     )
     parameters = (Parameter("key", "STRING", None, "the key of the columns; default: all keys"),)
-    result = (("key", "STRING"), ("place", "STRING"), ("how", "STRING"), ("written_by", "STRING"))
+    result = (("key", "STRING"), ("target", "STRING"), ("how", "STRING"), ("written_by", "STRING"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> Rows:
         """Return the places, those in the clear before those of which only hashes and counts are left."""
@@ -158,7 +158,7 @@ class CompactLineage(Procedure):
 def _lineage(context: ProcedureContext) -> WarehouseLineage:
     """Return the lineage of the warehouse; of statements that have ended by now, where Spark is there."""
     if context.spark is not None:
-        from lockgate.framework.lineage.waiting import wait_for_records
+        from lockgate.framework.lineage.pending_statements import wait_for_records
 
         wait_for_records(context.spark)
     return lineage_of(context.catalog)

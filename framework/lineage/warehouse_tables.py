@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.lineage.model.kinds import kind_names
 from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.pending_statements import wait_for_this_process
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.lineage.readable import Readable
-from lockgate.framework.lineage.waiting import wait_for_this_process
 from lockgate.framework.lineage.warehouse import lineage_of
 from lockgate.framework.store.system.batches import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type

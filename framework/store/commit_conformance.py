@@ -49,7 +49,7 @@ class CommitParticipantConformance:
         with self._taking_part() as asked:
             snapshot = table.append(self.rows())
         assert table.read().num_rows == self.rows().num_rows
-        assert [each.heard for each in asked] == [["prepare", f"committed {snapshot.id}"]]
+        assert [each.calls for each in asked] == [["prepare", f"committed {snapshot.id}"]]
 
     def test_commits_follow_each_other(self) -> None:
         """Each commit has a participant of its own, and what the first stored does not stop the second."""
@@ -57,7 +57,7 @@ class CommitParticipantConformance:
         with self._taking_part() as asked:
             table.append(self.rows())
             table.overwrite(self.rows())
-        assert [each.heard[0] for each in asked] == ["prepare", "prepare"]
+        assert [each.calls[0] for each in asked] == ["prepare", "prepare"]
         assert table.read().num_rows == self.rows().num_rows
 
     def test_a_commit_that_fails_leaves_nothing(self) -> None:
@@ -69,7 +69,7 @@ class CommitParticipantConformance:
             with contextlib.suppress(ValueError, PluginError):
                 table.append(self.rows())
             assert table.latest_snapshot() is None
-        assert [each.heard for each in asked] == [["prepare", "aborted"]]
+        assert [each.calls for each in asked] == [["prepare", "aborted"]]
         assert self.traces(table) == before, "what a failed commit has stored is still there"
 
     def test_the_next_commit_passes_after_one_that_failed(self) -> None:
@@ -83,7 +83,7 @@ class CommitParticipantConformance:
             table.append(self.rows())
         with self._taking_part() as asked:
             snapshot = table.append(self.rows())
-        assert asked[0].heard[-1] == f"committed {snapshot.id}"
+        assert asked[0].calls[-1] == f"committed {snapshot.id}"
 
     def test_a_batch_of_a_stream_is_told_once_more(self) -> None:
         """A commit of a stream that was made before is no error, and stores nothing a second time."""
@@ -93,7 +93,7 @@ class CommitParticipantConformance:
             stored = self.traces(table)
             again = table.commit(table.write(self.rows()), user="stream", identifier=1)
         assert again == first
-        assert [each.heard[-1] for each in asked] == [f"committed {first.id}"] * 2
+        assert [each.calls[-1] for each in asked] == [f"committed {first.id}"] * 2
         assert self.traces(table) == stored, "the second try of a commit has stored something more"
 
     @contextlib.contextmanager
@@ -197,19 +197,19 @@ class _Recorder:
 
     def __init__(self, participant: CommitParticipant) -> None:
         self.participant = participant
-        self.heard: list[str] = []
+        self.calls: list[str] = []
         self.errors: list[Exception] = []
 
     def prepare(self, request: CommitRequest) -> None:
-        self.heard.append("prepare")
+        self.calls.append("prepare")
         self.participant.prepare(request)
 
     def committed(self, snapshot: Snapshot) -> None:
-        self.heard.append(f"committed {snapshot.id}")
+        self.calls.append(f"committed {snapshot.id}")
         self._noted(lambda: self.participant.committed(snapshot))
 
     def aborted(self) -> None:
-        self.heard.append("aborted")
+        self.calls.append("aborted")
         self._noted(self.participant.aborted)
 
     def _noted(self, tell: Callable[[], None]) -> None:

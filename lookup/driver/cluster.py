@@ -232,7 +232,7 @@ class OwnerMessage(TypedDict):
     event: dict[str, Any]
 
 
-def said(context: BridgeContext, request: OwnerMessage) -> list[dict[str, Any]]:
+def owner_event(context: BridgeContext, request: OwnerMessage) -> list[dict[str, Any]]:
     """Process a message from a process of an executor: the operation `lookup.said`."""
     with _running_lock:
         owners = _running.get(request["name"])

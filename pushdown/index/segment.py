@@ -171,16 +171,16 @@ class Segment:
 
     def _load(self, directory: bytes) -> None:
         try:
-            said = json.loads(zlib.decompress(directory))
-            rows, block_rows = (np.array(said[key], np.int64) for key in ("rows", "block_rows"))
-            self.files = Files(tuple(said["names"]), rows, block_rows)
-            found = {PartName(each["kind"], each["field"], each["type"]): each for each in said["parts"]}
+            listing = json.loads(zlib.decompress(directory))
+            rows, block_rows = (np.array(listing[key], np.int64) for key in ("rows", "block_rows"))
+            self.files = Files(tuple(listing["names"]), rows, block_rows)
+            found = {PartName(each["kind"], each["field"], each["type"]): each for each in listing["parts"]}
             sound = len(rows) == len(block_rows) == len(self.files.names) and bool(np.all(block_rows > 0))
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise CorruptFileError(f"{self.name} is damaged: {error}") from None
         if not sound:
             raise CorruptFileError(f"{self.name} is damaged: its directory contradicts itself")
-        self._said = list(found.values())
+        self._entries = list(found.values())
         self.parts = {name: Part(self, each) for name, each in found.items()}
 
     def rename(self, names: tuple[str, ...]) -> None:
@@ -189,7 +189,7 @@ class Segment:
 
     def copied(self) -> bytes:
         """Return the segment's bytes with the names that its files have by now; no part is decoded."""
-        return self._read(0, self._end) + _closing(self._end, self.files, self._said)
+        return self._read(0, self._end) + _closing(self._end, self.files, self._entries)
 
     def _read(self, at: int, length: int) -> bytes:
         data = self._read_range(at, length)
@@ -208,21 +208,21 @@ class Segment:
 class Part:
     """A part of a segment, whose head is read when it is asked first."""
 
-    def __init__(self, segment: Segment, said: dict[str, Any]) -> None:
+    def __init__(self, segment: Segment, entry: dict[str, Any]) -> None:
         self._segment = segment
-        self._said = said
-        self.chosen = bool(said["chosen"])
-        self.pairs = int(said["pairs"])
+        self._entry = entry
+        self.chosen = bool(entry["chosen"])
+        self.pairs = int(entry["pairs"])
 
     @property
     def size(self) -> int:
         """The bytes of the part."""
-        return int(self._said["head"] - self._said["body"] + self._said["length"])
+        return int(self._entry["head"] - self._entry["body"] + self._entry["length"])
 
     @cached_property
     def _head(self) -> tuple[npt.NDArray[np.uint64], list[BitMap]]:
-        said = self._said
-        data = self._segment._checked(said["head"], said["length"], said["sum"])
+        entry = self._entry
+        data = self._segment._checked(entry["head"], entry["length"], entry["sum"])
         blocks, *sizes = _PART_HEAD.unpack_from(data)
         table = np.frombuffer(data, "<u8", blocks * 3, _PART_HEAD.size).reshape(blocks, 3)
         at, sets = _PART_HEAD.size + blocks * _ENTRY, []
@@ -268,7 +268,7 @@ class Part:
 
     def _blocks(self, numbers: npt.NDArray[np.int64]) -> dict[int, Block]:
         """Read blocks, neighbours at once."""
-        table, start = self._head[0], int(self._said["body"])
+        table, start = self._head[0], int(self._entry["body"])
         ends = table[:, 1].astype(np.int64)
         starts = np.append(0, ends)
         found, total = {}, self._segment.files.places

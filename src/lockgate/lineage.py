@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
-    from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape, declare
+    from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape, declare
     from lockgate.framework.lineage.answer import Lineage
 
-__all__ = ["Dataset", "Kind", "Lineage", "Record", "Run", "Shape", "declare"]
+__all__ = ["Dataset", "EdgeKind", "Lineage", "Record", "Run", "Shape", "declare"]
 
 __getattr__ = lazy_attributes(
     __name__,
     {
         "Dataset": "lockgate.framework.lineage",
-        "Kind": "lockgate.framework.lineage",
+        "EdgeKind": "lockgate.framework.lineage",
         "Lineage": "lockgate.framework.lineage.answer",
         "Record": "lockgate.framework.lineage",
         "Run": "lockgate.framework.lineage",

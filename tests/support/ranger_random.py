@@ -7,7 +7,7 @@ from typing import Any
 
 from ranger_world import ACCESSES, LEVELS, definition
 
-from lockgate.framework.governance.ranger.engine import ANY, Asked, Engine, Kind
+from lockgate.framework.governance.ranger.engine import ANY, Asked, Engine, PolicyType
 
 VALUES = {
     "catalog": ["lake", "l*", "*"],
@@ -42,7 +42,7 @@ def generate(seed: int, policies: int = 40, requests: int = 400) -> Said:
     }
 
 
-def _items(rnd: random.Random, count: int, kind: Kind) -> list[Said]:
+def _items(rnd: random.Random, count: int, kind: PolicyType) -> list[Said]:
     found = []
     for _ in range(count):
         types = ["select"] if kind else rnd.sample([*ACCESSES, "all"], rnd.randint(1, 3))
@@ -54,18 +54,18 @@ def _items(rnd: random.Random, count: int, kind: Kind) -> list[Said]:
             "conditions": [],
             "delegateAdmin": rnd.random() < 0.2,
         }
-        if kind is Kind.MASK:
+        if kind is PolicyType.MASK:
             one["dataMaskInfo"] = {"dataMaskType": rnd.choice(MASKS)}
-        if kind is Kind.FILTER:
+        if kind is PolicyType.FILTER:
             one["rowFilterInfo"] = {"filterExpr": f"x={rnd.randint(0, 9)}"}
         found.append(one)
     return found
 
 
 def _policy(rnd: random.Random, number: int) -> Said:
-    kind = rnd.choice([Kind.ACCESS] * 4 + [Kind.MASK, Kind.FILTER])
-    depth = {Kind.MASK: 4, Kind.FILTER: 3}.get(kind) or rnd.randint(1, 4)
-    excludes = [kind is Kind.ACCESS and rnd.random() < 0.12 for _ in range(depth)]
+    kind = rnd.choice([PolicyType.ACCESS] * 4 + [PolicyType.MASK, PolicyType.FILTER])
+    depth = {PolicyType.MASK: 4, PolicyType.FILTER: 3}.get(kind) or rnd.randint(1, 4)
+    excludes = [kind is PolicyType.ACCESS and rnd.random() < 0.12 for _ in range(depth)]
     resources = {
         level: {
             "values": rnd.sample(VALUES[level], rnd.randint(1, 2)),
@@ -75,14 +75,14 @@ def _policy(rnd: random.Random, number: int) -> Said:
         for level, excluded in zip(LEVELS, excludes, strict=False)
     }
     lists = {
-        Kind.ACCESS: {
+        PolicyType.ACCESS: {
             "policyItems": rnd.randint(1, 3),
             "denyPolicyItems": rnd.choice([0, 0, 1]),
             "allowExceptions": rnd.choice([0, 0, 1]),
             "denyExceptions": rnd.choice([0, 1]),
         },
-        Kind.MASK: {"dataMaskPolicyItems": 2},
-        Kind.FILTER: {"rowFilterPolicyItems": 2},
+        PolicyType.MASK: {"dataMaskPolicyItems": 2},
+        PolicyType.FILTER: {"rowFilterPolicyItems": 2},
     }[kind]
     return {
         "id": number,
@@ -93,14 +93,14 @@ def _policy(rnd: random.Random, number: int) -> Said:
         "policyType": int(kind),
         "policyPriority": rnd.choice([0, 0, 0, 1]),
         "resources": resources,
-        "isDenyAllElse": kind is Kind.ACCESS and rnd.random() < 0.05,
+        "isDenyAllElse": kind is PolicyType.ACCESS and rnd.random() < 0.05,
         **{name: _items(rnd, count, kind) for name, count in lists.items()},
     }
 
 
 def _request(rnd: random.Random) -> Said:
-    kind = rnd.choice([Kind.ACCESS] * 3 + [Kind.MASK, Kind.FILTER])
-    depth = {Kind.MASK: 4, Kind.FILTER: 3}.get(kind) or rnd.randint(1, 4)
+    kind = rnd.choice([PolicyType.ACCESS] * 3 + [PolicyType.MASK, PolicyType.FILTER])
+    depth = {PolicyType.MASK: 4, PolicyType.FILTER: 3}.get(kind) or rnd.randint(1, 4)
     elements = {level: rnd.choice(ASKED[level]) for level in LEVELS[:depth]}
     said: Said = {
         "kind": int(kind),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lockgate.framework.governance.ranger.engine import Asked, Engine, Kind, Result
+from lockgate.framework.governance.ranger.engine import Asked, Engine, PolicyType, Result
 
 LEVELS = ("catalog", "database", "table", "column")
 ACCESSES = ("show", "select", "insert", "alter", "create", "drop")
@@ -115,7 +115,7 @@ def asked(path: str, access: str = "select", user: str | None = "ann", **more: A
 
 
 def answer(
-    engine: Engine, path: str, access: str = "select", kind: Kind = Kind.ACCESS, **more: Any
+    engine: Engine, path: str, access: str = "select", kind: PolicyType = PolicyType.ACCESS, **more: Any
 ) -> Result:
     return engine.evaluate(asked(path, access, **more), kind)
 

@@ -8,9 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.governance.ranger.engine import ANY, Asked, Engine, Kind, Result, Settings
+from lockgate.framework.governance.ranger.engine import ANY, Asked, Engine, PolicyType, Result, Settings
 
-_RESULTS = {"result": Kind.ACCESS, "dataMaskResult": Kind.MASK, "rowFilterResult": Kind.FILTER}
+_RESULTS = {
+    "result": PolicyType.ACCESS,
+    "dataMaskResult": PolicyType.MASK,
+    "rowFilterResult": PolicyType.FILTER,
+}
 _SETTINGS = {
     "super_users": "superUsers",
     "super_groups": "superGroups",
@@ -19,30 +23,30 @@ _SETTINGS = {
     "unaudited_roles": "auditExcludedRoles",
 }
 _TIME = "%Y%m%d-%H:%M:%S.%f%z"
-Said = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
-def engine_of(said: Said) -> Engine:
+def engine_of(document: Document) -> Engine:
     """Return the engine of a file's policies; raises PolicyError and InputError."""
     return Engine(
-        said.get("servicePolicies") or said,
-        roles=(said.get("roles") or {}).get("rangerRoles") or roles_of(said),
-        tags=said.get("serviceTags"),
-        users=said.get("userStore"),
-        settings=settings_of(said),
+        document.get("servicePolicies") or document,
+        roles=(document.get("roles") or {}).get("rangerRoles") or roles_of(document),
+        tags=document.get("serviceTags"),
+        users=document.get("userStore"),
+        settings=settings_of(document),
     )
 
 
-def settings_of(said: Said) -> Settings:
+def settings_of(document: Document) -> Settings:
     """Return a file's super users and those who leave no records."""
-    return Settings(**{name: frozenset(said.get(key) or ()) for name, key in _SETTINGS.items()})
+    return Settings(**{name: frozenset(document.get(key) or ()) for name, key in _SETTINGS.items()})
 
 
-def roles_of(said: Said) -> list[dict[str, Any]]:
+def roles_of(document: Document) -> list[dict[str, Any]]:
     """Return the roles of a file that maps users, groups and roles to the roles they have."""
     found = []
     for key, kind in (("userRoles", "users"), ("groupRoles", "groups"), ("roleRoles", "roles")):
-        for member, roles in (said.get(key) or {}).items():
+        for member, roles in (document.get(key) or {}).items():
             found += [{"name": role, kind: [{"name": member}]} for role in roles]
     return found
 
@@ -55,29 +59,31 @@ def instant(text: str | None) -> datetime | None:
         raise InputError(f"{text!r} is no time: write it as 20260131-23:59:59.000+0000") from None
 
 
-def asked_of(said: Said, case: Said) -> Asked:
+def asked_of(document: Document, case: Document) -> Asked:
     """Return the request of a case, which may hold attributes of users and groups."""
-    context = dict(said.get("context") or {})
+    context = dict(document.get("context") or {})
     tags = context.pop("TAGS", None)
     requested = context.get("REQUESTED_RESOURCES")
     if isinstance(requested, str):
         context["REQUESTED_RESOURCES"] = json.loads(requested)
-    resource = said.get("resource") or {}
+    resource = document.get("resource") or {}
     return Asked(
         resource=resource.get("elements") or {},
-        access=said.get("accessType") or ANY,
-        user=said.get("user"),
-        groups=frozenset(said.get("userGroups") or ()),
-        roles=frozenset(said.get("userRoles") or ()),
+        access=document.get("accessType") or ANY,
+        user=document.get("user"),
+        groups=frozenset(document.get("userGroups") or ()),
+        roles=frozenset(document.get("userRoles") or ()),
         owner=resource.get("ownerUser"),
-        action=said.get("action"),
-        at=instant(said.get("accessTime")),
-        client_ip=said.get("clientIPAddress") or said.get("remoteIPAddress"),
-        cluster_name=said.get("clusterName"),
-        cluster_type=said.get("clusterType"),
-        scope=said.get("resourceMatchingScope") or "SELF",
-        scopes=said.get("resourceElementMatchingScopes") or {},
-        ignores_descendant_deny=said.get("isDescendantDenyIgnored", said.get("ignoreDescendantDeny", True)),
+        action=document.get("action"),
+        at=instant(document.get("accessTime")),
+        client_ip=document.get("clientIPAddress") or document.get("remoteIPAddress"),
+        cluster_name=document.get("clusterName"),
+        cluster_type=document.get("clusterType"),
+        scope=document.get("resourceMatchingScope") or "SELF",
+        scopes=document.get("resourceElementMatchingScopes") or {},
+        ignores_descendant_deny=document.get(
+            "isDescendantDenyIgnored", document.get("ignoreDescendantDeny", True)
+        ),
         all_accesses=tuple(context.pop("ALLACCESSTYPES", None) or ()),
         access_groups=tuple(tuple(each) for each in context.pop("ALLACCESSTYPEGROUPS", None) or ()),
         if_not_denied=frozenset(context.pop("IGNOREIFNOTDENIEDACCESSTYPES", None) or ()),
@@ -85,7 +91,7 @@ def asked_of(said: Said, case: Said) -> Asked:
         tags=_lenient(tags) if tags and isinstance(tags, str) else tags or (),
         users=case.get("userAttributes") or {},
         groups_known=case.get("groupAttributes") or {},
-        inline=said.get("inlinePolicy"),
+        inline=document.get("inlinePolicy"),
     )
 
 
@@ -96,7 +102,7 @@ def _lenient(text: str) -> Any:
         return json.loads(text.replace("'", '"'))
 
 
-def differences(engine: Engine, case: Said) -> list[str]:
+def differences(engine: Engine, case: Document) -> list[str]:
     """Return in what the answers to a case differ from what it expects."""
     if "request" not in case:
         raise InputError("a case has a `request` and a `result`")
@@ -108,15 +114,19 @@ def differences(engine: Engine, case: Said) -> list[str]:
     return found
 
 
-def _compared(got: Result, want: Said) -> Iterator[str]:
+def _compared(got: Result, want: Document) -> Iterator[str]:
     info = want.get("additionalInfo") or {}
     pairs: list[tuple[str, object, object]] = []
-    if got.kind is Kind.ACCESS:
+    if got.policy_type is PolicyType.ACCESS:
         pairs = [("allowed", got.allowed, want.get("isAllowed", False))]
         if "isAudited" in want:
             pairs.append(("audited", got.audited, want["isAudited"]))
     else:
-        names = ("maskType", "maskCondition", "maskedValue") if got.kind is Kind.MASK else ("filterExpr",)
+        names = (
+            ("maskType", "maskCondition", "maskedValue")
+            if got.policy_type is PolicyType.MASK
+            else ("filterExpr",)
+        )
         pairs = [(name, got.info.get(name), info.get(name)) for name in names]
         pairs.append(("policy", got.policy, want.get("policyId", -1)))
     return (f"{name} is {ours!r}, not {theirs!r}" for name, ours, theirs in pairs if ours != theirs)

@@ -295,9 +295,9 @@ class HadoopKmsKeyProvider(KeyProvider):
             )
         if answer.status not in (200, 201):
             exception = _exception(answer)
-            said = f" ({exception})" if exception else ""
+            reason = f" ({exception})" if exception else ""
             raise KeyServiceError(
-                f"{self._holder} answered with status {answer.status}{said} when asked for {what}"
+                f"{self._holder} answered with status {answer.status}{reason} when asked for {what}"
             )
         try:
             return json.loads(answer.content)

@@ -116,8 +116,8 @@ class HttpClient:
         raise self._failure(failures)
 
     def _failure(self, failures: Mapping[Host, str]) -> KeyServiceError:
-        said = "; ".join(f"{host} {failure}" for host, failure in failures.items())
-        return KeyServiceError(f"the key service did not answer properly: {said}")
+        reasons = "; ".join(f"{host} {failure}" for host, failure in failures.items())
+        return KeyServiceError(f"the key service did not answer properly: {reasons}")
 
     def _try(
         self,

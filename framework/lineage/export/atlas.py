@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from lockgate.framework.lineage.model.kinds import Kind
+from lockgate.framework.lineage.model.kinds import EdgeKind
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 
 
@@ -100,7 +100,7 @@ class _Message:
         target: int,
         sources: list[tuple[int, int]],
     ) -> dict[str, Any]:
-        simple = all(kinds == Kind.IDENTITY for _, kinds in sources)
+        simple = all(kinds == EdgeKind.IDENTITY for _, kinds in sources)
         name = f"{process['hash']}:{names[target].column}@{self._warehouse}"
         return {
             "typeName": "lockgate_column_lineage",

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lockgate.framework.lineage.export.openlineage_names import file_name
-from lockgate.framework.lineage.model.kinds import MASKED, Kind
+from lockgate.framework.lineage.model.kinds import MASKED, EdgeKind
 from lockgate.framework.lineage.model.records import WHOLE
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.version import VERSION
@@ -24,11 +24,18 @@ _SPEC = "https://openlineage.io/spec"
 SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = f"{_SPEC}/facets"
 _DIRECT = (
-    (Kind.IDENTITY | Kind.MASKED_IDENTITY, "IDENTITY"),
-    (Kind.TRANSFORMATION | Kind.MASKED_TRANSFORMATION, "TRANSFORMATION"),
-    (Kind.AGGREGATION | Kind.MASKED_AGGREGATION, "AGGREGATION"),
+    (EdgeKind.IDENTITY | EdgeKind.MASKED_IDENTITY, "IDENTITY"),
+    (EdgeKind.TRANSFORMATION | EdgeKind.MASKED_TRANSFORMATION, "TRANSFORMATION"),
+    (EdgeKind.AGGREGATION | EdgeKind.MASKED_AGGREGATION, "AGGREGATION"),
 )
-_INDIRECT = (Kind.CONDITIONAL, Kind.WINDOW, Kind.FILTER, Kind.JOIN, Kind.GROUP_BY, Kind.SORT)
+_INDIRECT = (
+    EdgeKind.CONDITIONAL,
+    EdgeKind.WINDOW,
+    EdgeKind.FILTER,
+    EdgeKind.JOIN,
+    EdgeKind.GROUP_BY,
+    EdgeKind.SORT,
+)
 
 
 def events(database: sqlite3.Connection, warehouse: str) -> Iterator[dict[str, Any]]:
@@ -144,7 +151,7 @@ def transformations(kinds: int) -> list[dict[str, Any]]:
     """Return what OpenLineage calls the kinds of an edge."""
     found = []
     for group, name in _DIRECT:
-        for kind in Kind:
+        for kind in EdgeKind:
             if kind & group & kinds:
                 masked = bool(kind & MASKED)
                 found.append({"type": "DIRECT", "subtype": name, "description": "", "masking": masked})

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from lockgate.framework.lineage.export.openlineage_names import path_of
-from lockgate.framework.lineage.model.kinds import OF_ROWS, Kind
+from lockgate.framework.lineage.model.kinds import OF_ROWS, EdgeKind
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
 
 _MASKED = {"IDENTITY": 8, "TRANSFORMATION": 16, "AGGREGATION": 32}
@@ -62,18 +62,18 @@ def _edges(
     return {(*key, kinds) for key, kinds in edges.items()}, {(*key, kinds) for key, kinds in rows.items()}
 
 
-def _kinds(transformations: Iterable[Mapping[str, Any]]) -> Kind:
-    found = Kind(0)
+def _kinds(transformations: Iterable[Mapping[str, Any]]) -> EdgeKind:
+    found = EdgeKind(0)
     for each in transformations:
         name = str(each.get("subtype") or "").upper()
         if each.get("masking") and name in _MASKED:
-            found |= Kind(_MASKED[name])
-        elif name in Kind.__members__:
-            found |= Kind[name]
+            found |= EdgeKind(_MASKED[name])
+        elif name in EdgeKind.__members__:
+            found |= EdgeKind[name]
         else:
-            found |= Kind.OPAQUE | Kind.TRANSFORMATION
+            found |= EdgeKind.OPAQUE | EdgeKind.TRANSFORMATION
     # Without any, the spec says only that the one comes from the other.
-    return found or Kind.TRANSFORMATION
+    return found or EdgeKind.TRANSFORMATION
 
 
 def _dataset(found: Mapping[str, Any], warehouse: str) -> Dataset:

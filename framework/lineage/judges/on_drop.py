@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from lockgate.errors import LineageError, LineageWarning, LockgateError, NotFoundError, warn_user
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.options import ON_DROP, choice_of
+from lockgate.framework.lineage.pending_statements import wait_for_this_process
 from lockgate.framework.lineage.questions.impact import Reader, readers
 from lockgate.framework.lineage.questions.vertices import find
 from lockgate.framework.lineage.readable import Readable
-from lockgate.framework.lineage.waiting import wait_for_this_process
 from lockgate.framework.lineage.warehouse import WarehouseLineage, lineage_of
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from lockgate.framework.lineage.capture import Named, named
 from lockgate.framework.lineage.messages import FilesFlowRequest, FlowRequest
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.options import ON_PLAINTEXT, choice_of
+from lockgate.framework.lineage.pending_statements import wait_for_this_process
 from lockgate.framework.lineage.questions.origins import origins
 from lockgate.framework.lineage.questions.secrets import keys_in
 from lockgate.framework.lineage.questions.sensitivity import key_of
 from lockgate.framework.lineage.readable import Readable
-from lockgate.framework.lineage.waiting import wait_for_this_process
 from lockgate.framework.lineage.warehouse import lineage_of
 
 if TYPE_CHECKING:

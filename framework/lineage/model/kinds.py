@@ -7,7 +7,7 @@ from enum import IntFlag
 from lockgate.errors import InputError, nearest
 
 
-class Kind(IntFlag):
+class EdgeKind(IntFlag):
     """A set of kinds, as the connector sends it: its numbers are in `tests/fixtures/lineage_kinds.json`.
 
     A value depends directly on a column (identity, transformation, aggregation) or indirectly (all others).
@@ -29,23 +29,23 @@ class Kind(IntFlag):
     OPAQUE = 4096
 
 
-PLAIN = Kind.IDENTITY | Kind.TRANSFORMATION | Kind.AGGREGATION
-MASKED = Kind.MASKED_IDENTITY | Kind.MASKED_TRANSFORMATION | Kind.MASKED_AGGREGATION
+PLAIN = EdgeKind.IDENTITY | EdgeKind.TRANSFORMATION | EdgeKind.AGGREGATION
+MASKED = EdgeKind.MASKED_IDENTITY | EdgeKind.MASKED_TRANSFORMATION | EdgeKind.MASKED_AGGREGATION
 DIRECT = PLAIN | MASKED
-OF_ROWS = Kind.FILTER | Kind.JOIN | Kind.GROUP_BY | Kind.SORT
-INDIRECT = OF_ROWS | Kind.CONDITIONAL | Kind.WINDOW
-EVERY = DIRECT | INDIRECT | Kind.OPAQUE
+OF_ROWS = EdgeKind.FILTER | EdgeKind.JOIN | EdgeKind.GROUP_BY | EdgeKind.SORT
+INDIRECT = OF_ROWS | EdgeKind.CONDITIONAL | EdgeKind.WINDOW
+EVERY = DIRECT | INDIRECT | EdgeKind.OPAQUE
 
 _GROUPS = {"direct": DIRECT, "plain": PLAIN, "masked": MASKED, "indirect": INDIRECT, "all": EVERY}
 
 
-def parse_kinds(text: str) -> Kind:
+def parse_kinds(text: str) -> EdgeKind:
     """Return the kinds that a comma-separated list names: groups (`direct`, `all`) or single kinds.
 
     Raises InputError, with the nearest names, for an unknown one.
     """
-    names = {**_GROUPS, **{each.name.lower(): each for each in Kind if each.name}}
-    found = Kind(0)
+    names = {**_GROUPS, **{each.name.lower(): each for each in EdgeKind if each.name}}
+    found = EdgeKind(0)
     for name in (part.strip().lower() for part in text.split(",")):
         if name not in names:
             raise InputError(f"there is no kind of edge {name!r}{nearest(name, names)}")
@@ -55,4 +55,4 @@ def parse_kinds(text: str) -> Kind:
 
 def kind_names(kinds: int) -> list[str]:
     """Return the names of the kinds in a set, in lower case."""
-    return [each.name.lower() for each in Kind if each & kinds and each.name]
+    return [each.name.lower() for each in EdgeKind if each & kinds and each.name]

@@ -80,7 +80,7 @@ class Dictionaries:
         for child in children:
             by_column.setdefault(_column_of(child), []).append(child)
         by_column.pop(None, None)
-        found = (all_of(*said) for said in by_column.values() if len(said) > 1)
+        found = (all_of(*conditions) for conditions in by_column.values() if len(conditions) > 1)
         return [AlwaysFalse()] if any(self._is_ruled_out(whole) for whole in found) else []
 
     def _is_ruled_out(self, predicate: Predicate) -> bool:

@@ -96,8 +96,8 @@ class ReadRequest:
         if not self.names_a_snapshot and self.between is None:
             selected = table_selection(table)
             if selected != Selection():
-                said = replace(self, snapshot_id=selected.snapshot_id, between=selected.between)
-                return said.resolve(table, also)
+                exact = replace(self, snapshot_id=selected.snapshot_id, between=selected.between)
+                return exact.resolve(table, also)
         snapshot = self.snapshot(table)
         schema = table.schema
         if self.own_schema and self.names_a_snapshot and snapshot is not None:

@@ -82,9 +82,9 @@ class Progress:
 class WatchedSource(Source):
     """A source that reports how many of its bytes were read, and how many there are."""
 
-    def __init__(self, source: Source, heard: Callable[[int, int], object]) -> None:
+    def __init__(self, source: Source, listener: Callable[[int, int], object]) -> None:
         self._source = source
-        self._heard = heard
+        self._listener = listener
         self._done = 0
         self._lock = threading.Lock()
         self.name = source.name
@@ -113,7 +113,7 @@ class WatchedSource(Source):
     def _count(self, length: int) -> None:
         with self._lock:
             self._done += length
-        self._heard(self._done, self.size)
+        self._listener(self._done, self.size)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pytest
 from lockgate import procedures
 from lockgate.cli.main import main
 from lockgate.errors import InputError
-from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape
+from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape
 from lockgate.framework.lineage.answer import Lineage, answer
 from lockgate.framework.lineage.export import atlas, openlineage
 from lockgate.framework.lineage.export.openlineage_import import record_of
@@ -36,8 +36,12 @@ SHAPES = [
         "MERGE",
         Dataset.table("hr", "b"),
         (Dataset.table("hr", "a"),),
-        (("x", 0, "x", 1), ("n", 0, "x", int(Kind.MASKED_AGGREGATION)), ("c", 0, ODD, int(Kind.CONDITIONAL))),
-        rows=((0, "x", int(Kind.JOIN | Kind.FILTER)),),
+        (
+            ("x", 0, "x", 1),
+            ("n", 0, "x", int(EdgeKind.MASKED_AGGREGATION)),
+            ("c", 0, ODD, int(EdgeKind.CONDITIONAL)),
+        ),
+        rows=((0, "x", int(EdgeKind.JOIN | EdgeKind.FILTER)),),
     ),
 ]
 

@@ -17,7 +17,7 @@ from referencing import Registry, Resource
 
 from lockgate.cli.main import main
 from lockgate.errors import InputError, LineageError
-from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape
+from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape
 from lockgate.framework.lineage.export import openlineage
 from lockgate.framework.lineage.export.delivery import Delivery
 from lockgate.framework.lineage.export.openlineage_names import file_name, path_of
@@ -42,8 +42,11 @@ SHAPES = [
         "MERGE",
         Dataset.table("h`r", "b.c"),
         (Dataset.table("hr", "a"), Dataset("t", "table", "file:/elsewhere")),
-        tuple((f"c{kind.value}", 0, "x", int(kind)) for kind in Kind),
-        rows=((0, "x", int(Kind.JOIN | Kind.FILTER)), (1, "y", int(Kind.SORT | Kind.GROUP_BY))),
+        tuple((f"c{kind.value}", 0, "x", int(kind)) for kind in EdgeKind),
+        rows=(
+            (0, "x", int(EdgeKind.JOIN | EdgeKind.FILTER)),
+            (1, "y", int(EdgeKind.SORT | EdgeKind.GROUP_BY)),
+        ),
     ),
     Shape("STREAM", Dataset("sink", "sink"), (Dataset.table("hr", "a"),), cut=True, name="orders"),
     Shape("CALL", None, name="compact"),

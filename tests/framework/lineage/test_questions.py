@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lockgate.errors import ColumnNotFoundError, InputError, NotFoundError
 from lockgate.framework.io import LocalFileSystem
-from lockgate.framework.lineage import Dataset, Kind, Run, Shape
+from lockgate.framework.lineage import Dataset, EdgeKind, Run, Shape
 from lockgate.framework.lineage.model.kinds import DIRECT, EVERY, PLAIN, kind_names, parse_kinds
 from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.model.names import joined, split_name
@@ -28,7 +28,7 @@ from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import lines_of
 from lockgate.framework.lineage.store.segments import Segments
 
-IS, T, A = int(Kind.IDENTITY), int(Kind.TRANSFORMATION), int(Kind.AGGREGATION)
+IS, T, A = int(EdgeKind.IDENTITY), int(EdgeKind.TRANSFORMATION), int(EdgeKind.AGGREGATION)
 Built = Callable[..., sqlite3.Connection]
 
 
@@ -53,14 +53,14 @@ COMPANY = [
         table("employee"),
         (table("empinfo"), table("department")),
         (("name", 0, "name", IS), ("salary", 0, "salary", T), ("dname", 1, "dname", IS)),
-        rows=((0, "deptno", int(Kind.JOIN)), (1, "deptno", int(Kind.JOIN))),
+        rows=((0, "deptno", int(EdgeKind.JOIN)), (1, "deptno", int(EdgeKind.JOIN))),
     ),
     Shape(
         "INSERT",
         table("avgsalary"),
         (table("employee"),),
         (("dname", 0, "dname", IS), ("avgsalary", 0, "salary", A)),
-        rows=((0, "dname", int(Kind.GROUP_BY)),),
+        rows=((0, "dname", int(EdgeKind.GROUP_BY)),),
     ),
     Shape(
         "EXPORT",
@@ -190,7 +190,7 @@ def test_readers_are_named_with_the_nearest_first(built: Built) -> None:
 
 
 def test_plaintext_is_told_apart_from_hashes(built: Built) -> None:
-    masked = int(Kind.MASKED_TRANSFORMATION)
+    masked = int(EdgeKind.MASKED_TRANSFORMATION)
     database = built(
         Shape("INSERT", table("same"), (table("people"),), (("ssn", 0, "ssn", IS), ("n", 0, "name", IS))),
         Shape("INSERT", table("hashes"), (table("same"),), (("h", 0, "ssn", masked),)),
@@ -199,7 +199,7 @@ def test_plaintext_is_told_apart_from_hashes(built: Built) -> None:
         Shape("INSERT", table("of_hash"), (table("hashes"),), (("h2", 0, "h", IS),)),
         Shape("SELECT", RESULT, (table("people"),), (("ssn", 0, "ssn", IS),)),
         Shape("INSERT", table("both"), (table("people"),), (("b", 0, "ssn", IS | masked),)),
-        Shape("INSERT", table("filtered"), (table("people"),), (("x", 0, "ssn", int(Kind.CONDITIONAL)),)),
+        Shape("INSERT", table("filtered"), (table("people"),), (("x", 0, "ssn", int(EdgeKind.CONDITIONAL)),)),
     )
     secrets = {"hr.people": {"ssn": "pii"}, "hr.same": {"ssn": "pii"}, "hr.other": {"ssn": "other"}}
     assert [(each.how, each.vertex.qualified) for each in plaintext(database, secrets, "pii")] == [
@@ -246,8 +246,8 @@ def test_names_are_read_back(parts: list[str]) -> None:
 
 
 def test_kinds_are_named() -> None:
-    assert parse_kinds("plain, JOIN") == PLAIN | Kind.JOIN
-    assert kind_names(Kind.IDENTITY | Kind.SORT) == ["identity", "sort"]
+    assert parse_kinds("plain, JOIN") == PLAIN | EdgeKind.JOIN
+    assert kind_names(EdgeKind.IDENTITY | EdgeKind.SORT) == ["identity", "sort"]
     with pytest.raises(InputError, match="identity"):
         parse_kinds("identty")
 
@@ -297,4 +297,4 @@ def test_no_string_is_shown(before: str, secret: str) -> None:
 
 def test_the_connector_numbers_kinds_alike() -> None:
     vectors = json.loads((Path(__file__).parents[2] / "fixtures" / "lineage_kinds.json").read_text())
-    assert vectors == {kind.name: int(kind) for kind in Kind}
+    assert vectors == {kind.name: int(kind) for kind in EdgeKind}

@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.errors import NotFoundError, PluginError
 from lockgate.framework.access import AccessRequest, Decision
-from lockgate.framework.lineage import Dataset, Kind, Record, Run, Shape
+from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape
 from lockgate.framework.lineage.warehouse import lineage_of
 from lockgate.framework.plugins import PluginManager, hookimpl, plugins
 from lockgate.framework.store import Catalog
@@ -20,8 +20,8 @@ COPY = Shape(
     "INSERT",
     Dataset.table("hr", "copy"),
     (Dataset.table("hr", "people"),),
-    (("name", 0, "name", int(Kind.IDENTITY)),),
-    rows=((0, "id", int(Kind.FILTER)),),
+    (("name", 0, "name", int(EdgeKind.IDENTITY)),),
+    rows=((0, "id", int(EdgeKind.FILTER)),),
 )
 OUT = Shape("EXPORT", Dataset("file:/out", "file"), (Dataset.table("hr", "copy"),), (("n", 0, "name", 2),))
 RUN = Run(1000, 2000, how="INSERT ?", who={"user": "ann"}, why={"reason": "audit"}, written=4, reads={0: 7})

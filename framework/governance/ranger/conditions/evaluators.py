@@ -49,15 +49,15 @@ class Defined(Protocol):
         """The levels of resources."""
 
 
-def condition_of(said: Mapping[str, Any], service: Defined) -> Condition | None:
+def condition_of(document: Mapping[str, Any], service: Defined) -> Condition | None:
     """Return a condition of a policy; None if Ranger skips it, as one that the service does not define."""
-    definition = service.conditions.get(said.get("type") or "")
+    definition = service.conditions.get(document.get("type") or "")
     if definition is None:
-        if said.get("type") != "_expression":
+        if document.get("type") != "_expression":
             return None
         definition = {"evaluator": "RangerScriptConditionEvaluator"}
     kind = str(definition.get("evaluator") or "").rpartition(".")[2]
-    values = [str(value) for value in said.get("values") or ()]
+    values = [str(value) for value in document.get("values") or ()]
     make = _EVALUATORS.get(kind)
     if make is None:
         return _unreadable(f"its evaluator {kind!r} is not known")

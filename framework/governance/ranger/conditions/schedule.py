@@ -64,15 +64,15 @@ def _recurs(recurrence: Mapping[str, Any], now: datetime) -> bool:
     return start is not None and now <= start + length
 
 
-def _interval(said: Mapping[str, Any]) -> timedelta:
-    days, hours, minutes = (int(said.get(name) or 0) for name in ("days", "hours", "minutes"))
+def _interval(document: Mapping[str, Any]) -> timedelta:
+    days, hours, minutes = (int(document.get(name) or 0) for name in ("days", "hours", "minutes"))
     return timedelta(days=days, hours=hours, minutes=minutes)
 
 
-def _latest(said: Mapping[str, Any], now: datetime, days_back: int) -> datetime | None:
+def _latest(document: Mapping[str, Any], now: datetime, days_back: int) -> datetime | None:
     """Return the last time of a schedule that is not after `now`, None if none is so near."""
-    tests = {name: _test(said.get(name)) for name in ("minute", "hour", "month", "year")}
-    days = [_days(said, name) for name in ("dayOfMonth", "dayOfWeek") if said.get(name)]
+    tests = {name: _test(document.get(name)) for name in ("minute", "hour", "month", "year")}
+    days = [_days(document, name) for name in ("dayOfMonth", "dayOfWeek") if document.get(name)]
     for day in _backwards(now.date(), days_back):
         if not tests["year"](day.year) or not tests["month"](day.month):
             continue
@@ -99,8 +99,8 @@ def _time(hours: Test, minutes: Test, latest: time) -> time | None:
     return None
 
 
-def _days(said: Mapping[str, Any], name: str) -> Callable[[date], bool]:
-    test = _test(said[name])
+def _days(document: Mapping[str, Any], name: str) -> Callable[[date], bool]:
+    test = _test(document[name])
     if name == "dayOfMonth":
         return lambda day: test(day.day)
     return lambda day: test(day.isoweekday() % 7 + 1)

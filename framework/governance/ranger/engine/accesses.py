@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.engine.result import Result
-from lockgate.framework.governance.ranger.policies.definition import Kind
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.policy import Policy
 
 
@@ -37,18 +37,18 @@ class SeveralAccesses:
 
     def _counts(self, policy: Policy, previous: Result, one: Result) -> bool:
         if previous.allowed:
-            equal = not one.allowed or policy.kind is not Kind.ACCESS
+            equal = not one.allowed or policy.policy_type is not PolicyType.ACCESS
             return policy.priority >= previous.priority if equal else policy.priority > previous.priority
         if one.allowed and self._any and policy.priority >= previous.priority:
             return True
         return policy.priority > previous.priority
 
-    def composed(self, kind: Kind) -> Result | None:
+    def composed(self, policy_type: PolicyType) -> Result | None:
         """Return the answer to the whole, None while it is open."""
         if not self._groups:
             found = self._of_group(self.accesses)
             lenient = bool(self._lenient) and self._lenient.issuperset(self.accesses)
-            return Result(kind, allowed=True) if found is None and lenient else found
+            return Result(policy_type, allowed=True) if found is None and lenient else found
         answers = [(group, self._of_group(group)) for group in self._groups]
         refused = next((found for _, found in answers if found is not None and not found.allowed), None)
         if refused is not None:
@@ -56,7 +56,7 @@ class SeveralAccesses:
         open_ones = [group for group, found in answers if found is None]
         if any(not self._lenient or not self._lenient.issuperset(group) for group in open_ones):
             return None
-        return next((found for _, found in answers if found is not None), Result(kind, allowed=True))
+        return next((found for _, found in answers if found is not None), Result(policy_type, allowed=True))
 
     def _of_group(self, group: Iterable[str]) -> Result | None:
         answers = [self._found.get(access) for access in group]

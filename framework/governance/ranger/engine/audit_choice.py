@@ -23,15 +23,18 @@ _log = logging.getLogger("lockgate.governance")
 class AuditFilter:
     """One rule."""
 
-    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
-        resources = said.get("resources")
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
+        resources = document.get("resources")
         self._resource = PolicyResource(service.resources, resources) if resources else None
-        self._wanted = said.get("accessResult")
-        self._accesses, self._actions = set(said.get("accessTypes") or ()), set(said.get("actions") or ())
-        self._users, self._groups, self._roles = (
-            set(said.get(key) or ()) for key in ("users", "groups", "roles")
+        self._wanted = document.get("accessResult")
+        self._accesses, self._actions = (
+            set(document.get("accessTypes") or ()),
+            set(document.get("actions") or ()),
         )
-        self.is_audited = said.get("isAudited")
+        self._users, self._groups, self._roles = (
+            set(document.get(key) or ()) for key in ("users", "groups", "roles")
+        )
+        self.is_audited = document.get("isAudited")
 
     def matches(self, asked: Asked, result: Result, names: Names) -> bool:
         """Say whether the rule is about a request and its result."""

@@ -17,13 +17,13 @@ from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
 from lockgate.framework.governance.ranger.engine.search import Search, names_of
 from lockgate.framework.governance.ranger.engine.tag_search import TagPolicies
 from lockgate.framework.governance.ranger.engine.zones import UNZONED, Zone, Zones
-from lockgate.framework.governance.ranger.policies.definition import Kind, ServiceDefinition
+from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.index import Policies
 from lockgate.framework.governance.ranger.policies.roles import Roles
 from lockgate.framework.governance.ranger.policies.strictness import check_understood
 from lockgate.framework.governance.ranger.policies.tags import TagMap
 
-Said = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Settings:
     unaudited_groups: frozenset[str] = frozenset()
     unaudited_roles: frozenset[str] = frozenset()
 
-    def with_service(self, config: Said) -> Settings:
+    def with_service(self, config: Document) -> Settings:
         """Return both together."""
         return Settings(
             self.super_users | _names(config.get("ranger.plugin.super.users")),
@@ -56,11 +56,11 @@ class Engine:
 
     def __init__(
         self,
-        policies: Said,
+        policies: Document,
         *,
-        roles: Iterable[Said] = (),
-        tags: Said | None = None,
-        users: Said | None = None,
+        roles: Iterable[Document] = (),
+        tags: Document | None = None,
+        users: Document | None = None,
         settings: Settings | None = None,
         strict: bool = True,
     ) -> None:
@@ -95,16 +95,16 @@ class Engine:
             self._check()
 
     def _check(self) -> None:
-        check_understood((each.said for each in self.policies.all), self.service)
+        check_understood((each.document for each in self.policies.all), self.service)
         for zone in self.zones.by_name.values():
-            check_understood((each.said for each in zone.policies.all), self.service)
+            check_understood((each.document for each in zone.policies.all), self.service)
         if self.tag_policies is not None:
-            check_understood(self.tag_policies.said, self.tag_policies.service)
+            check_understood(self.tag_policies.document, self.tag_policies.service)
 
-    def evaluate(self, asked: Asked, kind: Kind = Kind.ACCESS) -> Result:
+    def evaluate(self, asked: Asked, policy_type: PolicyType = PolicyType.ACCESS) -> Result:
         """Return the answer to a request, and whether it leaves a record."""
         asked = self.prepared(asked)
-        result = self._in_zones(asked, kind)
+        result = self._in_zones(asked, policy_type)
         if asked.inline:
             inline.decide(asked, self.service, self.evaluate, result)
         self._choose_audit(asked, result)
@@ -124,36 +124,36 @@ class Engine:
             asked = replace(asked, zones=self.zones.of(asked.resource, names_of(asked)))
         return asked
 
-    def _in_zones(self, asked: Asked, kind: Kind) -> Result:
+    def _in_zones(self, asked: Asked, policy_type: PolicyType) -> Result:
         if not asked.zones or (len(asked.zones) > 1 and not asked.is_any):
-            result = self._in_zone(asked, kind, UNZONED)
+            result = self._in_zone(asked, policy_type, UNZONED)
         else:
-            result = self._first_allowed(asked, kind, sorted(asked.zones))
+            result = self._first_allowed(asked, policy_type, sorted(asked.zones))
         if asked.is_any and not asked.resource and not result.allowed and self.zones.by_name:
-            other = self._first_allowed(asked, kind, self.zones.by_name)
+            other = self._first_allowed(asked, policy_type, self.zones.by_name)
             result = other if other.allowed else result
         return result
 
-    def _first_allowed(self, asked: Asked, kind: Kind, zones: Iterable[str]) -> Result:
-        result = Result(kind)
+    def _first_allowed(self, asked: Asked, policy_type: PolicyType, zones: Iterable[str]) -> Result:
+        result = Result(policy_type)
         for name in zones:
-            result = self._in_zone(asked, kind, name)
+            result = self._in_zone(asked, policy_type, name)
             if result.allowed:
                 break
         return result
 
-    def _in_zone(self, asked: Asked, kind: Kind, name: str) -> Result:
+    def _in_zone(self, asked: Asked, policy_type: PolicyType, name: str) -> Result:
         zone = self.zones.by_name.get(name)
-        result = self.fresh(asked, kind)
+        result = self.fresh(asked, policy_type)
         result.zone = name or None
         if self.is_super(asked) or asked.access == SUPER_USER:
             result.allowed, result.determined = self.is_super(asked), True
             result.priority, result.reason = HIGHEST, "superuser"
-        search = Search(asked, kind, self.service.accesses)
+        search = Search(asked, policy_type, self.service.accesses)
         self._ask_tags(search, zone, name, result)
         by_tags = result.allowed if result.determined else None
         result.determined = False
-        policies = (self.policies if zone is None else zone.policies).index(kind)
+        policies = (self.policies if zone is None else zone.policies).index(policy_type)
         search.walk(policies.likely(asked), result, by_tags is False)
         if not result.determined and by_tags is not None:
             result.allowed = by_tags
@@ -163,7 +163,7 @@ class Engine:
     def _ask_tags(self, search: Search, zone: Zone | None, name: str, result: Result) -> None:
         if self.tag_policies is not None and search.asked.tags:
             own_tags = zone is not None and zone.has_own_tags
-            fresh = lambda: self.fresh(search.asked, search.kind)  # noqa: E731 - shorter than a function
+            fresh = lambda: self.fresh(search.asked, search.policy_type)  # noqa: E731 - shorter than a function
             self.tag_policies.walk(search, fresh, name, own_tags, result)
 
     def groups_of(self, user: str) -> frozenset[str] | None:
@@ -183,14 +183,16 @@ class Engine:
             asked.groups
         )
 
-    def fresh(self, asked: Asked, kind: Kind) -> Result:
+    def fresh(self, asked: Asked, policy_type: PolicyType) -> Result:
         """Return an open result, with what is known of its record beforehand."""
         if self._is_unaudited(asked):
-            return Result(kind, audited=False, audit_determined=True)
+            return Result(policy_type, audited=False, audit_determined=True)
         settled = self._audit_mode in ("audit-all", "audit-none")
         nothing = not settled and not self.policies.all and self.tag_policies is None
         return Result(
-            kind, audited=self._audit_mode == "audit-all" or nothing, audit_determined=settled or nothing
+            policy_type,
+            audited=self._audit_mode == "audit-all" or nothing,
+            audit_determined=settled or nothing,
         )
 
     def _is_unaudited(self, asked: Asked) -> bool:

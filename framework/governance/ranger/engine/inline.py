@@ -17,22 +17,22 @@ _EVERYBODY = "g:public"
 
 def decide(asked: Asked, service: ServiceDefinition, ask: Callable[[Asked], Result], result: Result) -> None:
     """Put a request's inline policy upon the result; `ask` decides for the one who grants it."""
-    said = asked.inline or {}
-    mode = said.get("mode") or "INLINE"
+    document = asked.inline or {}
+    mode = document.get("mode") or "INLINE"
     allowed = result.determined and result.allowed
     if (mode == "RANGER_AND_INLINE" and not allowed) or (mode == "RANGER_OR_INLINE" and allowed):
         return
-    result.allowed = _permits(said, asked, service, ask)
+    result.allowed = _permits(document, asked, service, ask)
     result.determined, result.policy, result.reason = True, NO_POLICY, "inline-policy"
 
 
 def _permits(
-    said: Mapping[str, Any], asked: Asked, service: ServiceDefinition, ask: Callable[[Asked], Result]
+    document: Mapping[str, Any], asked: Asked, service: ServiceDefinition, ask: Callable[[Asked], Result]
 ) -> bool:
-    grantor = said.get("grantor")
+    grantor = document.get("grantor")
     if grantor and not ask(_as_grantor(asked, grantor)).allowed:
         return False
-    grants = said.get("grants") or ()
+    grants = document.get("grants") or ()
     return not grants or any(_covers(grant, asked, service) for grant in grants)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lockgate.framework.governance.ranger.policies.definition import Kind
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.policy import Policy
 
 NO_POLICY = -1
@@ -19,7 +19,7 @@ class Result:
     mask, filterExpr of a row filter.
     """
 
-    kind: Kind
+    policy_type: PolicyType
     allowed: bool = False
     determined: bool = False
     audited: bool = False
@@ -33,7 +33,7 @@ class Result:
 
     def allow(self, policy: Policy) -> None:
         """Let a policy allow, unless one did; a mask or filter takes the place of one of lower priority."""
-        if not self.allowed or self.kind is not Kind.ACCESS:
+        if not self.allowed or self.policy_type is not PolicyType.ACCESS:
             self.allowed, self.priority, self.policy, self.reason = True, policy.priority, policy.id, None
 
     def deny(self, policy: Policy, reason: str | None) -> None:

@@ -13,7 +13,7 @@ from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.engine.accesses import SeveralAccesses
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.matching import Match, Names
-from lockgate.framework.governance.ranger.policies.definition import Kind
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.item import Item
 from lockgate.framework.governance.ranger.policies.policy import Policy
 
@@ -35,9 +35,9 @@ def names_of(asked: Asked) -> Names:
 class Search:
     """One request and kind, over the tag policies and those of one zone."""
 
-    def __init__(self, asked: Asked, kind: Kind, accesses: tuple[str, ...]) -> None:
+    def __init__(self, asked: Asked, policy_type: PolicyType, accesses: tuple[str, ...]) -> None:
         several = asked.all_accesses or (accesses if asked.is_any else ())
-        self.asked, self.kind = asked, kind
+        self.asked, self.policy_type = asked, policy_type
         self.names = names_of(asked)
         self._several = SeveralAccesses(asked, several) if several else None
 
@@ -64,7 +64,7 @@ class Search:
         if not result.allowed:
             return False
         later = result.priority > policy.priority
-        return later or (self.kind is not Kind.ACCESS and result.priority == policy.priority)
+        return later or (self.policy_type is not PolicyType.ACCESS and result.priority == policy.priority)
 
     def ask(self, policy: Policy, asked: Asked, result: Result) -> None:
         """Ask one policy, by each of its resources."""
@@ -83,11 +83,11 @@ class Search:
             self._decide_one(policy, asked, asked.access, match, result)
             return
         for access in self._several.accesses:
-            one = Result(self.kind)
+            one = Result(self.policy_type)
             self._decide_one(policy, asked, access, match, one)
             if self._several.add(access, policy, one):
                 break
-        found = self._several.composed(self.kind)
+        found = self._several.composed(self.policy_type)
         if found is not None:
             result.decide_as(found)
 
@@ -108,11 +108,11 @@ class Search:
 
     def _transform(self, item: Item, asked: Asked, result: Result) -> bool:
         """Note the mask or the row filter of an item; say whether there is what its kind needs."""
-        if self.kind is Kind.MASK:
+        if self.policy_type is PolicyType.MASK:
             for key, name in _MASK.items():
                 if item.mask.get(name) is not None:
                     result.info[key] = resolved(str(item.mask[name]), asked)
-        elif self.kind is Kind.FILTER:
+        elif self.policy_type is PolicyType.FILTER:
             if item.row_filter is None:
                 return False
             result.info["filterExpr"] = resolved(item.row_filter, asked)

@@ -15,7 +15,7 @@ from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
 from lockgate.framework.governance.ranger.engine.search import Search
 from lockgate.framework.governance.ranger.matching import PolicyResource
 from lockgate.framework.governance.ranger.matching.element import Element
-from lockgate.framework.governance.ranger.policies.definition import Kind
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.policy import Policy
 
 COLUMN = "column"
@@ -36,20 +36,22 @@ def decide_table(engine: Engine, asked: Asked, columns: Sequence[str]) -> TableA
     """Return the answers to a request whose resource is a table, for some of its columns."""
     asked = engine.prepared(asked)
     return TableAnswer(
-        _columns(engine, asked, columns, Kind.ACCESS),
-        _columns(engine, asked, columns, Kind.MASK),
-        engine.evaluate(asked, Kind.FILTER),
+        _columns(engine, asked, columns, PolicyType.ACCESS),
+        _columns(engine, asked, columns, PolicyType.MASK),
+        engine.evaluate(asked, PolicyType.FILTER),
     )
 
 
-def _columns(engine: Engine, asked: Asked, columns: Sequence[str], kind: Kind) -> dict[str, Result]:
-    index = engine.policies.index(kind)
+def _columns(
+    engine: Engine, asked: Asked, columns: Sequence[str], policy_type: PolicyType
+) -> dict[str, Result]:
+    index = engine.policies.index(policy_type)
     likely = [index.policies[rank] for rank in index.ranks(asked.resource)]
     if engine.decides_simply and not asked.inline and not asked.is_wide and not asked.all_accesses:
-        walk = _Walk(engine, asked, columns, kind)
+        walk = _Walk(engine, asked, columns, policy_type)
         if walk.run(likely):
             return walk.results
-    return {column: engine.evaluate(_of_column(asked, column), kind) for column in columns}
+    return {column: engine.evaluate(_of_column(asked, column), policy_type) for column in columns}
 
 
 def _of_column(asked: Asked, column: str) -> Asked:
@@ -59,24 +61,24 @@ def _of_column(asked: Asked, column: str) -> Asked:
 
 def is_conditional(policy: Policy) -> bool:
     """Say whether more than its resource and people decide what a policy says."""
-    said = policy.said
-    if said.get("conditions") or said.get("validitySchedules"):
+    document = policy.document
+    if document.get("conditions") or document.get("validitySchedules"):
         return True
     return any(
-        item.get("conditions") for name in (*_CONDITIONAL, *_TRANSFORMS) for item in said.get(name) or ()
+        item.get("conditions") for name in (*_CONDITIONAL, *_TRANSFORMS) for item in document.get(name) or ()
     )
 
 
 class _Walk:
     """One walk over the policies of a table, for all of its columns."""
 
-    def __init__(self, engine: Engine, asked: Asked, columns: Sequence[str], kind: Kind) -> None:
-        self._asked, self._kind = asked, kind
-        self._search = Search(asked, kind, ())
+    def __init__(self, engine: Engine, asked: Asked, columns: Sequence[str], policy_type: PolicyType) -> None:
+        self._asked, self._policy_type = asked, policy_type
+        self._search = Search(asked, policy_type, ())
         self._columns = frozenset(columns)
         self._above: dict[Element, bool] = {}
         self._matching: dict[Element, frozenset[str]] = {}
-        self.results = {column: engine.fresh(asked, kind) for column in columns}
+        self.results = {column: engine.fresh(asked, policy_type) for column in columns}
         self._open = set(columns)
         if engine.is_super(asked):
             for result in self.results.values():

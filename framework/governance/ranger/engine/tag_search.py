@@ -14,7 +14,7 @@ from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.engine.search import Search, names_of
 from lockgate.framework.governance.ranger.matching import Match
 from lockgate.framework.governance.ranger.policies.definition import (
-    Kind,
+    PolicyType,
     ServiceDefinition,
     of_component,
     with_component,
@@ -27,10 +27,10 @@ from lockgate.framework.governance.ranger.policies.tags import is_valid
 class TagPolicies:
     """The policies of a tag service, in the words of the service whose resources carry the tags."""
 
-    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
-        self.service = with_component(ServiceDefinition(said["serviceDef"]), service)
-        self.said = [of_component(each, service.name) for each in said.get("policies") or ()]
-        self._policies = Policies(self.said, self.service)
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
+        self.service = with_component(ServiceDefinition(document["serviceDef"]), service)
+        self.document = [of_component(each, service.name) for each in document.get("policies") or ()]
+        self._policies = Policies(self.document, self.service)
 
     def walk(
         self, search: Search, fresh: Callable[[], Result], zone: str | None, own_tags: bool, result: Result
@@ -58,20 +58,20 @@ class TagPolicies:
             result.decide_as(own)
 
     def _sorted(self, search: Search) -> list[tuple[Policy, Tag]]:
-        found = list(self._matching(search.asked, search.kind))
-        if search.kind is Kind.ACCESS:
+        found = list(self._matching(search.asked, search.policy_type))
+        if search.policy_type is PolicyType.ACCESS:
             return sorted(found, key=lambda pair: pair[0].order)
-        if search.kind is Kind.MASK:
+        if search.policy_type is PolicyType.MASK:
             return sorted(found, key=lambda pair: (_rank(pair[1]), pair[0].order_by_name))
         return sorted(found, key=lambda pair: pair[0].order_by_name)
 
-    def _matching(self, asked: Asked, kind: Kind) -> Iterator[tuple[Policy, Tag]]:
+    def _matching(self, asked: Asked, policy_type: PolicyType) -> Iterator[tuple[Policy, Tag]]:
         for tag in asked.tags:
             if not is_valid(tag, asked):
                 continue
             of_tag = asked.of_tag(tag)
             names = names_of(of_tag)
-            for policy in self._policies.index(kind).likely(of_tag):
+            for policy in self._policies.index(policy_type).likely(of_tag):
                 matches = (each.match(of_tag.resource, None, names) for each in policy.resources)
                 if policy.is_valid(of_tag) and any(match is not Match.NONE for match in matches):
                     yield policy, tag

@@ -15,13 +15,13 @@ UNZONED = ""
 class Zone:
     """One zone: its resources, its policies, and whether it has a tag service of its own."""
 
-    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
         self.resources = [
             PolicyResource(service.resources, _as_policy(each, service))
-            for each in said.get("resources") or ()
+            for each in document.get("resources") or ()
         ]
-        self.policies = Policies(said.get("policies") or (), service)
-        self.has_own_tags = bool(said.get("containsAssociatedTagService"))
+        self.policies = Policies(document.get("policies") or (), service)
+        self.has_own_tags = bool(document.get("containsAssociatedTagService"))
 
 
 def _as_policy(resource: Mapping[str, Any], service: ServiceDefinition) -> dict[str, dict[str, Any]]:
@@ -34,8 +34,8 @@ def _as_policy(resource: Mapping[str, Any], service: ServiceDefinition) -> dict[
 class Zones:
     """All zones of a service."""
 
-    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
-        self.by_name = {name: Zone(each, service) for name, each in said.items()}
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
+        self.by_name = {name: Zone(each, service) for name, each in document.items()}
 
     def of(self, resource: Mapping[str, Any], names: Names) -> frozenset[str]:
         """Return the zones that a resource is in; UNZONED among them if only a part of it is in one."""

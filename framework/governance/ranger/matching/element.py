@@ -26,7 +26,7 @@ def flag(options: Mapping[str, Any], name: str, default: bool) -> bool:
 class Element:
     """One level of a policy's resource; `is_any` if it says nothing, `is_dynamic` if it has tokens."""
 
-    def __init__(self, definition: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+    def __init__(self, definition: Mapping[str, Any], document: Mapping[str, Any]) -> None:
         """Read what a policy says of a level, by the level's definition in the service definition."""
         options = definition.get("matcherOptions") or {}
         matcher = str(definition.get("matcher") or "").rpartition(".")[2]
@@ -38,9 +38,9 @@ class Element:
         self._separator = str(options.get("pathSeparatorChar") or "/")[0]
         self._tokens = Delimiters.of(options)
         self._expressions = flag(options, "replaceReqExpressions", True)
-        self.excludes = bool(said.get("isExcludes"))
-        self._recursive = bool(said.get("isRecursive")) and (self._is_path or self._is_url)
-        self._values = [self._read(value) for value in said.get("values") or () if value]
+        self.excludes = bool(document.get("isExcludes"))
+        self._recursive = bool(document.get("isRecursive")) and (self._is_path or self._is_url)
+        self._values = [self._read(value) for value in document.get("values") or () if value]
         self.is_any = not self._values or any(map(self._says_nothing, self._values))
         self.is_dynamic = not self.is_any and any(map(self._has_tokens, self._values))
         self._plain = (

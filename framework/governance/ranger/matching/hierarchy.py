@@ -46,10 +46,10 @@ class Hierarchies:
         """Return the shortest chain that has all these levels, None if there is none."""
         return min(self.having(names), key=len, default=None)
 
-    def element(self, level: str, said: Mapping[str, Any]) -> Element:
+    def element(self, level: str, document: Mapping[str, Any]) -> Element:
         """Return what a policy says of a level: one element for all policies that say the same."""
-        values = tuple(said.get("values") or ())
-        key = (level, values, bool(said.get("isExcludes")), bool(said.get("isRecursive")))
+        values = tuple(document.get("values") or ())
+        key = (level, values, bool(document.get("isExcludes")), bool(document.get("isRecursive")))
         if key not in self._elements:
-            self._elements[key] = Element(self.definitions[level], said)
+            self._elements[key] = Element(self.definitions[level], document)
         return self._elements[key]

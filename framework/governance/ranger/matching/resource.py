@@ -38,7 +38,9 @@ class PolicyResource:
         chains = [chain for chain in hierarchies.having(self.values) if is_contiguous(chain, self.values)]
         self._only = chains[0] if len(chains) == 1 else None
         self.elements = (
-            {level: hierarchies.element(level, said) for level, said in self.values.items()} if chains else {}
+            {level: hierarchies.element(level, document) for level, document in self.values.items()}
+            if chains
+            else {}
         )
         self.is_dynamic = any(element.is_dynamic for element in self.elements.values())
 

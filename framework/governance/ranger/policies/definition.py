@@ -11,7 +11,7 @@ from lockgate.framework.governance.ranger.matching import Hierarchies
 from lockgate.framework.governance.ranger.matching.element import EXPRESSION
 
 
-class Kind(IntEnum):
+class PolicyType(IntEnum):
     """A kind of policy, by its number in `policyType`."""
 
     ACCESS = 0
@@ -19,7 +19,7 @@ class Kind(IntEnum):
     FILTER = 2
 
 
-_SECTIONS = {Kind.MASK: "dataMaskDef", Kind.FILTER: "rowFilterDef"}
+_SECTIONS = {PolicyType.MASK: "dataMaskDef", PolicyType.FILTER: "rowFilterDef"}
 # Access types that stand for every access type of a category.
 _MARKERS = {
     "_CREATE": "CREATE",
@@ -34,34 +34,34 @@ _MARKERS = {
 class ServiceDefinition:
     """A service's resources and accesses; raises InputError if it is no service definition."""
 
-    def __init__(self, said: Mapping[str, Any]) -> None:
-        if not isinstance(said, Mapping) or not said.get("resources"):
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        if not isinstance(document, Mapping) or not document.get("resources"):
             raise InputError(
                 "a service definition has `resources`: download the policies with their serviceDef"
             )
-        self.name = str(said.get("name") or "")
-        types = said.get("accessTypes") or ()
+        self.name = str(document.get("name") or "")
+        types = document.get("accessTypes") or ()
         self.accesses = tuple(each["name"] for each in types)
         self.implied = {each["name"]: set(each.get("impliedGrants") or ()) for each in types}
         self._imply_markers(types)
-        self.conditions = {each["name"]: each for each in said.get("policyConditions") or ()}
-        self.levels = {each["name"]: int(each.get("level") or 0) for each in said["resources"]}
-        self.recursive = {each["name"] for each in said["resources"] if each.get("recursiveSupported")}
-        self.resources = Hierarchies(said["resources"])
+        self.conditions = {each["name"]: each for each in document.get("policyConditions") or ()}
+        self.levels = {each["name"]: int(each.get("level") or 0) for each in document["resources"]}
+        self.recursive = {each["name"] for each in document["resources"] if each.get("recursiveSupported")}
+        self.resources = Hierarchies(document["resources"])
         self._granted: dict[frozenset[str], frozenset[str]] = {}
         # Levels where a token may begin with something else than a brace.
         self._odd_tokens = {
             each["name"]
-            for each in said["resources"]
+            for each in document["resources"]
             if {"tokenDelimiterStart", "tokenDelimiterEscape"} & set(each.get("matcherOptions") or ())
         }
-        self.hierarchies = {Kind.ACCESS: self.resources}
-        for kind, section in _SECTIONS.items():
-            self._read_section(kind, said, said.get(section) or {})
-        options = {key: str(value).lower() for key, value in (said.get("options") or {}).items()}
+        self.hierarchies = {PolicyType.ACCESS: self.resources}
+        for policy_type, section in _SECTIONS.items():
+            self._read_section(policy_type, document, document.get(section) or {})
+        options = {key: str(value).lower() for key, value in (document.get("options") or {}).items()}
         self.has_denies = options.get("enableDenyAndExceptionsInPolicies", "true") == "true"
         self.mask_types = {
-            each["name"]: each for each in (said.get("dataMaskDef") or {}).get("maskTypes") or ()
+            each["name"]: each for each in (document.get("dataMaskDef") or {}).get("maskTypes") or ()
         }
 
     def _imply_markers(self, types: Any) -> None:
@@ -71,10 +71,12 @@ class ServiceDefinition:
                 if each["name"] not in _MARKERS and category in (None, each.get("category")):
                     implied |= {each["name"], *(each.get("impliedGrants") or ())}
 
-    def _read_section(self, kind: Kind, said: Mapping[str, Any], section: Mapping[str, Any]) -> None:
+    def _read_section(
+        self, policy_type: PolicyType, document: Mapping[str, Any], section: Mapping[str, Any]
+    ) -> None:
         own = {each["name"]: each for each in section.get("resources") or ()}
-        levels = [_overlaid(each, own[each["name"]]) for each in said["resources"] if each["name"] in own]
-        self.hierarchies[kind] = Hierarchies(levels) if levels else self.resources
+        levels = [_overlaid(each, own[each["name"]]) for each in document["resources"] if each["name"] in own]
+        self.hierarchies[policy_type] = Hierarchies(levels) if levels else self.resources
         for each in section.get("accessTypes") or ():
             self.implied.setdefault(each["name"], set()).update(each.get("impliedGrants") or ())
 
@@ -95,12 +97,12 @@ class ServiceDefinition:
         """Compute what accesses imply again, after `implied` was changed."""
         self._granted.clear()
 
-    def may_be_dynamic(self, level: str, said: Mapping[str, Any]) -> bool:
+    def may_be_dynamic(self, level: str, document: Mapping[str, Any]) -> bool:
         """Say whether what a policy says of a level has tokens or expressions."""
-        values = said.get("values") or ()
+        values = document.get("values") or ()
         if not any(EXPRESSION in value or "{" in value or level in self._odd_tokens for value in values):
             return False
-        return level in self.resources.definitions and self.resources.element(level, said).is_dynamic
+        return level in self.resources.definitions and self.resources.element(level, document).is_dynamic
 
 
 def _overlaid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

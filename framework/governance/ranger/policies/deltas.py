@@ -8,10 +8,10 @@ from typing import Any
 from lockgate.errors import PolicyError
 
 CREATE, UPDATE, DELETE = 0, 1, 2
-Said = Mapping[str, Any]
+Document = Mapping[str, Any]
 
 
-def with_deltas(policies: Iterable[Said], deltas: Iterable[Said]) -> list[Said]:
+def with_deltas(policies: Iterable[Document], deltas: Iterable[Document]) -> list[Document]:
     """Return policies with created, changed and deleted ones, told apart by their ids."""
     by_id = {policy["id"]: policy for policy in policies}
     for delta in deltas:
@@ -23,7 +23,7 @@ def with_deltas(policies: Iterable[Said], deltas: Iterable[Said]) -> list[Said]:
     return list(by_id.values())
 
 
-def updated(base: Said, change: Said) -> dict[str, Any]:
+def updated(base: Document, change: Document) -> dict[str, Any]:
     """Return a service's policies with a later download put upon them; one without deltas replaces all.
 
     Deltas of tag policies have the tag service's type; those of zones are in the zones. Raises PolicyError
@@ -56,16 +56,16 @@ def updated(base: Said, change: Said) -> dict[str, Any]:
     return result
 
 
-def _zone_of(delta: Said) -> str | None:
+def _zone_of(delta: Document) -> str | None:
     return (delta.get("policy") or {}).get("zoneName")
 
 
-def _zones(base: Said, changes: Said) -> dict[str, Any]:
+def _zones(base: Document, changes: Document) -> dict[str, Any]:
     """Return the zones of a download: a zone that it does not name is gone."""
     return {name: _zone(base.get(name) or {}, change) for name, change in changes.items()}
 
 
-def _zone(base: Said, change: Said) -> dict[str, Any]:
+def _zone(base: Document, change: Document) -> dict[str, Any]:
     values = {key: value for key, value in change.items() if value is not None and key != "policyDeltas"}
     if change.get("policies") is not None and change.get("policyDeltas") is None:
         return {**base, **values}

@@ -13,7 +13,7 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.matching.element import flag
-from lockgate.framework.governance.ranger.policies.definition import Kind, ServiceDefinition
+from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.policy import Policy
 
 _SPECIAL = "*?{$\\"
@@ -66,10 +66,12 @@ class LevelTable:
 class PolicyIndex:
     """Policies of one kind, sorted, with a table a level."""
 
-    def __init__(self, policies: Iterable[Policy], service: ServiceDefinition, kind: Kind) -> None:
+    def __init__(
+        self, policies: Iterable[Policy], service: ServiceDefinition, policy_type: PolicyType
+    ) -> None:
         self.policies = sorted(policies, key=lambda policy: policy.order)
         self._tables = {level: LevelTable() for level in service.levels}
-        definitions = service.hierarchies[kind].definitions
+        definitions = service.hierarchies[policy_type].definitions
         self._plain = {level for level, each in definitions.items() if _is_plain(each)}
         for rank, policy in enumerate(self.policies):
             for resource in policy.raw_resources:
@@ -79,8 +81,8 @@ class PolicyIndex:
 
     def _add(self, resource: Mapping[str, Mapping[str, Any]], rank: int) -> None:
         for level, table in self._tables.items():
-            said = resource.get(level)
-            values = None if said is None or said.get("isExcludes") else said.get("values")
+            document = resource.get(level)
+            values = None if document is None or document.get("isExcludes") else document.get("values")
             table.add(values if values and level in self._plain else None, rank)
 
     def likely(self, asked: Asked) -> list[Policy]:
@@ -118,14 +120,16 @@ def _is_plain(definition: Mapping[str, Any]) -> bool:
 class Policies:
     """The policies of one zone, by kind; disabled ones are left out."""
 
-    def __init__(self, said: Iterable[Mapping[str, Any]], service: ServiceDefinition) -> None:
-        enabled = (each for each in said if each.get("isEnabled", True) is not False)
+    def __init__(self, document: Iterable[Mapping[str, Any]], service: ServiceDefinition) -> None:
+        enabled = (each for each in document if each.get("isEnabled", True) is not False)
         self.all = [Policy(each, service) for each in enabled]
-        self._by_kind = {
-            kind: PolicyIndex((each for each in self.all if each.kind is kind), service, kind)
-            for kind in Kind
+        self._by_type = {
+            policy_type: PolicyIndex(
+                (each for each in self.all if each.policy_type is policy_type), service, policy_type
+            )
+            for policy_type in PolicyType
         }
 
-    def index(self, kind: Kind) -> PolicyIndex:
+    def index(self, policy_type: PolicyType) -> PolicyIndex:
         """Return the policies of one kind."""
-        return self._by_kind[kind]
+        return self._by_type[policy_type]

@@ -12,25 +12,25 @@ from lockgate.framework.governance.ranger.policies.definition import ServiceDefi
 PUBLIC, EVERY_USER, OWNER = "public", "{USER}", "{OWNER}"
 
 
-def conditions_of(said: Any, service: ServiceDefinition) -> list[Condition]:
+def conditions_of(document: Any, service: ServiceDefinition) -> list[Condition]:
     """Return the conditions of a policy or an item, without those that Ranger skips."""
-    made = (condition_of(each, service) for each in said or ())
+    made = (condition_of(each, service) for each in document or ())
     return [each for each in made if each is not None]
 
 
 class Item:
     """One item of a policy; `mask` and `row_filter` are what it puts on what is read, if anything."""
 
-    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
         self.users, self.groups, self.roles = (
-            frozenset(said.get(name) or ()) for name in ("users", "groups", "roles")
+            frozenset(document.get(name) or ()) for name in ("users", "groups", "roles")
         )
         self.is_for_everybody = PUBLIC in self.groups or EVERY_USER in self.users
-        self._is_admin = bool(said.get("delegateAdmin"))
-        self.accesses = service.granted_by(said)
-        self.conditions = conditions_of(said.get("conditions"), service)
-        self.mask: Mapping[str, Any] = said.get("dataMaskInfo") or {}
-        self.row_filter: str | None = (said.get("rowFilterInfo") or {}).get("filterExpr")
+        self._is_admin = bool(document.get("delegateAdmin"))
+        self.accesses = service.granted_by(document)
+        self.conditions = conditions_of(document.get("conditions"), service)
+        self.mask: Mapping[str, Any] = document.get("dataMaskInfo") or {}
+        self.row_filter: str | None = (document.get("rowFilterInfo") or {}).get("filterExpr")
 
     def is_for(self, asked: Asked) -> bool:
         """Say whether the item is about the one who asks."""

@@ -14,7 +14,7 @@ from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.conditions.schedule import applies
 from lockgate.framework.governance.ranger.matching import Names, PolicyResource
 from lockgate.framework.governance.ranger.matching.resource import Match
-from lockgate.framework.governance.ranger.policies.definition import Kind, ServiceDefinition
+from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.item import Item, conditions_of
 from lockgate.framework.governance.ranger.policies.score import score
 
@@ -24,40 +24,50 @@ Order = tuple[int, bool, int, str]
 class Policy:
     """One policy of a service, or of its tags."""
 
-    __slots__ = ("__dict__", "has_deny", "id", "is_audited", "kind", "name", "priority", "said", "service")
+    __slots__ = (
+        "__dict__",
+        "document",
+        "has_deny",
+        "id",
+        "is_audited",
+        "name",
+        "policy_type",
+        "priority",
+        "service",
+    )
 
-    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
-        self.said, self.service = said, service
-        self.id = -1 if said.get("id") is None else int(said["id"])
-        self.name = str(said.get("name") or "")
-        self.kind = Kind(said.get("policyType") or 0)
-        self.priority = int(said.get("policyPriority") or 0)
-        self.is_audited = said.get("isAuditEnabled", True) is not False
-        self.has_deny = self.denies_all_else or bool(said.get("denyPolicyItems"))
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
+        self.document, self.service = document, service
+        self.id = -1 if document.get("id") is None else int(document["id"])
+        self.name = str(document.get("name") or "")
+        self.policy_type = PolicyType(document.get("policyType") or 0)
+        self.priority = int(document.get("policyPriority") or 0)
+        self.is_audited = document.get("isAuditEnabled", True) is not False
+        self.has_deny = self.denies_all_else or bool(document.get("denyPolicyItems"))
 
     @property
     def denies_all_else(self) -> bool:
         """Say whether whatever the policy does not allow is denied."""
-        return bool(self.said.get("isDenyAllElse"))
+        return bool(self.document.get("isDenyAllElse"))
 
     @property
     def zone(self) -> str:
         """The zone of the policy, empty outside zones."""
-        return self.said.get("zoneName") or ""
+        return self.document.get("zoneName") or ""
 
     @property
     def raw_resources(self) -> list[Mapping[str, Mapping[str, Any]]]:
         """The resources as they are written, one or more."""
-        return [self.said.get("resources") or {}, *(self.said.get("additionalResources") or ())]
+        return [self.document.get("resources") or {}, *(self.document.get("additionalResources") or ())]
 
     @cached_property
     def resources(self) -> list[PolicyResource]:
         """The resources, ready to match."""
-        hierarchies = self.service.hierarchies[self.kind]
+        hierarchies = self.service.hierarchies[self.policy_type]
         return [PolicyResource(hierarchies, each) for each in self.raw_resources]
 
     def _items(self, name: str, wanted: bool = True) -> list[Item]:
-        return [Item(each, self.service) for each in self.said.get(name) or ()] if wanted else []
+        return [Item(each, self.service) for each in self.document.get(name) or ()] if wanted else []
 
     @cached_property
     def allows(self) -> list[Item]:
@@ -82,17 +92,19 @@ class Policy:
     @cached_property
     def transforms(self) -> list[Item]:
         """Items with a mask or a row filter."""
-        return self._items("dataMaskPolicyItems" if self.kind is Kind.MASK else "rowFilterPolicyItems")
+        return self._items(
+            "dataMaskPolicyItems" if self.policy_type is PolicyType.MASK else "rowFilterPolicyItems"
+        )
 
     @cached_property
     def conditions(self) -> list[Condition]:
         """Conditions of the policy as a whole."""
-        return conditions_of(self.said.get("conditions"), self.service)
+        return conditions_of(self.document.get("conditions"), self.service)
 
     @property
     def order(self) -> Order:
         """The place among others: higher priority first, then policies that deny, then broad ones."""
-        return (-self.priority, not self.has_deny, score(self.said, self.service), self.name)
+        return (-self.priority, not self.has_deny, score(self.document, self.service), self.name)
 
     @property
     def order_by_name(self) -> tuple[int, bool, str]:
@@ -101,7 +113,7 @@ class Policy:
 
     def is_valid(self, asked: Asked) -> bool:
         """Say whether the policy is valid at the time of a request."""
-        schedules = self.said.get("validitySchedules") or ()
+        schedules = self.document.get("validitySchedules") or ()
         return not schedules or any(applies(each, asked.now) for each in schedules)
 
     def match(self, resource: PolicyResource, asked: Asked, names: Names) -> Match:
@@ -116,7 +128,7 @@ class Policy:
         Deny items come before allow items, each with their exceptions. The item is None where all else is
         denied.
         """
-        if self.kind is not Kind.ACCESS:
+        if self.policy_type is not PolicyType.ACCESS:
             found = _first(self.transforms, asked, access)
             return None if found is None else (found, True)
         denied = _first(self.denies, asked, access)

@@ -19,7 +19,11 @@ _MOST_NAMED = 5
 
 def check_understood(policies: Iterable[Mapping[str, Any]], service: ServiceDefinition) -> None:
     """Raise PolicyError for policies whose protection would be lost, with the reason for each."""
-    refused = [f"policy {said.get('name')!r}: {why}" for said in policies for why in _reasons(said, service)]
+    refused = [
+        f"policy {document.get('name')!r}: {why}"
+        for document in policies
+        for why in _reasons(document, service)
+    ]
     if refused:
         more = "" if len(refused) <= _MOST_NAMED else f" and {len(refused) - _MOST_NAMED} more"
         raise PolicyError(
@@ -29,15 +33,15 @@ def check_understood(policies: Iterable[Mapping[str, Any]], service: ServiceDefi
         )
 
 
-def _reasons(said: Mapping[str, Any], service: ServiceDefinition) -> Iterator[str]:
-    protects = bool(said.get("isDenyAllElse")) or any(said.get(name) for name in _CLOSING)
-    if said.get("conditions") and protects:
-        yield from _unread(said, service)
+def _reasons(document: Mapping[str, Any], service: ServiceDefinition) -> Iterator[str]:
+    protects = bool(document.get("isDenyAllElse")) or any(document.get(name) for name in _CLOSING)
+    if document.get("conditions") and protects:
+        yield from _unread(document, service)
     for name in _CLOSING:
-        for item in said.get(name) or ():
+        for item in document.get(name) or ():
             if item.get("conditions"):
                 yield from _unread(item, service)
 
 
-def _unread(said: Mapping[str, Any], service: ServiceDefinition) -> Iterator[str]:
-    return (each.unreadable for each in conditions_of(said["conditions"], service) if each.unreadable)
+def _unread(document: Mapping[str, Any], service: ServiceDefinition) -> Iterator[str]:
+    return (each.unreadable for each in conditions_of(document["conditions"], service) if each.unreadable)

@@ -15,12 +15,12 @@ from lockgate.framework.governance.ranger.policies.definition import ServiceDefi
 class TagMap:
     """The tags of a service's resources, as Ranger's admin gives them (ServiceTags)."""
 
-    def __init__(self, said: Mapping[str, Any], service: ServiceDefinition) -> None:
-        tags = {int(number): tag for number, tag in (said.get("tags") or {}).items()}
-        links = {int(number): own for number, own in (said.get("resourceToTagIds") or {}).items()}
+    def __init__(self, document: Mapping[str, Any], service: ServiceDefinition) -> None:
+        tags = {int(number): tag for number, tag in (document.get("tags") or {}).items()}
+        links = {int(number): own for number, own in (document.get("resourceToTagIds") or {}).items()}
         self._entries = [
             (PolicyResource(service.resources, each.get("resourceElements")), own)
-            for each in said.get("serviceResources") or ()
+            for each in document.get("serviceResources") or ()
             if (own := [tags[number] for number in links.get(each["id"], ()) if number in tags])
         ]
 

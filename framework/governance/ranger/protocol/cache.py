@@ -41,23 +41,23 @@ class PolicyCache:
             path = self._path(content, suffix)
             try:
                 with os.fdopen(open_private_file(path), "rb") as file:
-                    said = json.load(file)
-                    if isinstance(said, dict):
-                        return said, os.fstat(file.fileno()).st_mtime
+                    document = json.load(file)
+                    if isinstance(document, dict):
+                        return document, os.fstat(file.fileno()).st_mtime
             except FileNotFoundError:
                 continue
             except ValueError:
                 _log.warning("%s holds an incomplete download: Lockgate uses the previous one", path)
         return None
 
-    def save(self, content: Content, said: dict[str, Any]) -> None:
+    def save(self, content: Content, document: dict[str, Any]) -> None:
         """Keep a download in the place of the last one."""
         check_private_folder(self._folder)
         path, new = self._path(content), self._path(content, f".new-{os.getpid()}")
         with contextlib.suppress(FileNotFoundError):
             new.unlink()
         with os.fdopen(open_private_file(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
-            json.dump(said, file)
+            json.dump(document, file)
             file.flush()
             os.fsync(file.fileno())
         with contextlib.suppress(FileNotFoundError):

@@ -68,9 +68,9 @@ _ROUTES = {
 
 @dataclass(frozen=True)
 class Download:
-    """What a download came to: a content, nothing new (`said` is None), or a service that is not there."""
+    """Outcome of a download: a content, nothing new (`document` is None), or a service that is not there."""
 
-    said: dict[str, Any] | None = None
+    document: dict[str, Any] | None = None
     is_gone: bool = False
 
 
@@ -78,9 +78,9 @@ class AdminError(StorageError):
     """Raised when Ranger's admin does not answer, or not as it should."""
 
 
-def version_of(content: Content, said: dict[str, Any] | None) -> int:
+def version_of(content: Content, document: dict[str, Any] | None) -> int:
     """Return the version of a download, -1 for none."""
-    version = (said or {}).get(_ROUTES[content].version)
+    version = (document or {}).get(_ROUTES[content].version)
     return -1 if version is None else int(version)
 
 
@@ -126,8 +126,8 @@ class AdminClient:
         request = urllib.request.Request(self._address(url, content, known_version, activated))
         request.add_header("Accept", "application/json")
         if self._settings.user is not None:
-            said = f"{self._settings.user}:{self._settings.password or ''}".encode()
-            request.add_header("Authorization", f"Basic {base64.b64encode(said).decode()}")
+            credentials = f"{self._settings.user}:{self._settings.password or ''}".encode()
+            request.add_header("Authorization", f"Basic {base64.b64encode(credentials).decode()}")
         try:
             with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
                 if answer.status == http.HTTPStatus.NO_CONTENT:
@@ -154,10 +154,10 @@ class AdminClient:
 def _parsed(body: bytes) -> dict[str, Any]:
     if len(body) > LARGEST_ANSWER:
         raise ValueError("the answer is too long")
-    said = json.loads(body)
-    if not isinstance(said, dict):
+    document = json.loads(body)
+    if not isinstance(document, dict):
         raise ValueError("the answer is no JSON object")
-    return said
+    return document
 
 
 def _of_status(error: urllib.error.HTTPError) -> Download:

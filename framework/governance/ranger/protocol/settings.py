@@ -57,20 +57,20 @@ class AdminSettings:
     def from_options(cls, options: Mapping[str, str], kind: str = "paimon") -> AdminSettings:
         """Return the settings that options have; raises OptionError for missing and malformed ones."""
         prefix = f"ranger.plugin.{kind}."
-        said = {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
-        tls = {**options, **read_xml([said["policy.rest.ssl.config.file"]])} if _has_tls(said) else options
+        given = {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
+        tls = {**options, **read_xml([given["policy.rest.ssl.config.file"]])} if _has_tls(given) else options
         return cls(
             urls=tuple(
                 url
-                for each in said.get("policy.rest.url", "").split(",")
+                for each in given.get("policy.rest.url", "").split(",")
                 if (url := each.strip().rstrip("/"))
             ),
-            service=said.get("service.name", ""),
-            cache_folder=Path(said.get("policy.cache.dir") or _missing(prefix + "policy.cache.dir")),
-            user=said.get("policy.rest.client.username"),
-            password=said.get("policy.rest.client.password"),
-            poll_seconds=_milliseconds(said, "policy.pollIntervalMs", 30_000),
-            timeout_seconds=_milliseconds(said, "policy.rest.client.connection.timeoutMs", 30_000),
+            service=given.get("service.name", ""),
+            cache_folder=Path(given.get("policy.cache.dir") or _missing(prefix + "policy.cache.dir")),
+            user=given.get("policy.rest.client.username"),
+            password=given.get("policy.rest.client.password"),
+            poll_seconds=_milliseconds(given, "policy.pollIntervalMs", 30_000),
+            timeout_seconds=_milliseconds(given, "policy.rest.client.connection.timeoutMs", 30_000),
             ca=_pem(tls, "truststore"),
             certificate=_pem(tls, "keystore"),
         )
@@ -103,9 +103,9 @@ def read_xml(paths: Iterable[str | Path]) -> dict[str, str]:
     return found
 
 
-def _has_tls(said: Mapping[str, str]) -> bool:
-    urls = said.get("policy.rest.url", "")
-    return bool(said.get("policy.rest.ssl.config.file")) and "https://" in urls
+def _has_tls(given: Mapping[str, str]) -> bool:
+    urls = given.get("policy.rest.url", "")
+    return bool(given.get("policy.rest.ssl.config.file")) and "https://" in urls
 
 
 def _is_local(url: str) -> bool:
@@ -116,8 +116,8 @@ def _missing(name: str) -> str:
     raise OptionError(f"{name} is missing: name a folder that only this user can enter")
 
 
-def _milliseconds(said: Mapping[str, str], name: str, default: int) -> float:
-    text = said.get(name) or str(default)
+def _milliseconds(given: Mapping[str, str], name: str, default: int) -> float:
+    text = given.get(name) or str(default)
     if not text.isdigit() or int(text) == 0:
         raise OptionError(f"{name} is {text!r}, but must be a number of milliseconds above 0")
     return int(text) / 1000

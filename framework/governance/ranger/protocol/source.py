@@ -37,7 +37,7 @@ class AdminPolicies:
         self._client, self._cache = AdminClient(settings), PolicyCache(settings)
         self._lock, self._refreshing, self._stop = threading.Lock(), threading.Lock(), threading.Event()
         self._first = threading.Event()
-        self._said: dict[Content, dict[str, Any]] = {}
+        self._downloads: dict[Content, dict[str, Any]] = {}
         self._engine: Engine | None = None
         self._confirmed: float | None = None
         self.last_error: str | None = None
@@ -52,13 +52,13 @@ class AdminPolicies:
         kept = {content: found for content in Content if (found := self._cache.load(content))}
         if Content.POLICIES not in kept:
             return
-        said = {content: each for content, (each, _) in kept.items()}
+        downloads = {content: each for content, (each, _) in kept.items()}
         try:
-            self._engine = self._engine_of(said)
+            self._engine = self._engine_of(downloads)
         except LockgateError as error:
             self.last_error = str(error)
             return
-        self._said, self._confirmed = said, kept[Content.POLICIES][1]
+        self._downloads, self._confirmed = downloads, kept[Content.POLICIES][1]
 
     def engine(self) -> Engine:
         """Return the engine of the newest policies, waiting for the first ones as long as an answer may take.
@@ -87,7 +87,7 @@ class AdminPolicies:
     @property
     def version(self) -> int:
         """The version of the policies in use, -1 for none."""
-        return version_of(Content.POLICIES, self._said.get(Content.POLICIES))
+        return version_of(Content.POLICIES, self._downloads.get(Content.POLICIES))
 
     def refresh(self) -> None:
         """Download what is new, now; raises AdminError and PolicyError, and leaves the last good policies."""
@@ -102,14 +102,14 @@ class AdminPolicies:
                 self._first.set()
 
     def _refresh(self) -> None:
-        said, new = dict(self._said), set[Content]()
+        downloads, new = dict(self._downloads), set[Content]()
         for content in Content:
-            version = version_of(content, said.get(content))
+            version = version_of(content, downloads.get(content))
             try:
                 found = self._client.download(content, version, self._confirmed or 0)
             except AdminError:
                 # Old admins have no tags, users or roles to download, but without policies there is nothing.
-                if content is Content.POLICIES or content in said:
+                if content is Content.POLICIES or content in downloads:
                     raise
                 continue
             if found.is_gone:
@@ -117,35 +117,35 @@ class AdminPolicies:
                     self._forget()
                     return
                 continue
-            if found.said is not None:
-                said[content] = _merged(content, said.get(content, {}), found.said)
+            if found.document is not None:
+                downloads[content] = _merged(content, downloads.get(content, {}), found.document)
                 new.add(content)
-        self._take(said, new)
+        self._take(downloads, new)
 
-    def _take(self, said: dict[Content, dict[str, Any]], new: set[Content]) -> None:
-        if Content.POLICIES not in said:
+    def _take(self, downloads: dict[Content, dict[str, Any]], new: set[Content]) -> None:
+        if Content.POLICIES not in downloads:
             raise PolicyError("Ranger's admin sent no policies")
-        engine = self._engine_of(said) if new or self._engine is None else self._engine
+        engine = self._engine_of(downloads) if new or self._engine is None else self._engine
         with self._lock:
-            self._engine, self._said, self._confirmed = engine, said, time.time()
-        for content in said:
+            self._engine, self._downloads, self._confirmed = engine, downloads, time.time()
+        for content in downloads:
             if content in new:
-                self._cache.save(content, said[content])
+                self._cache.save(content, downloads[content])
             else:
                 self._cache.touch(content)
 
     def _forget(self) -> None:
         with self._lock:
-            self._engine, self._said, self._confirmed = None, {}, None
+            self._engine, self._downloads, self._confirmed = None, {}, None
         self._cache.forget()
         raise PolicyError(f"Ranger's admin knows no service {self._settings.service!r}")
 
-    def _engine_of(self, said: dict[Content, dict[str, Any]]) -> Engine:
+    def _engine_of(self, downloads: dict[Content, dict[str, Any]]) -> Engine:
         return Engine(
-            said[Content.POLICIES],
-            roles=said.get(Content.ROLES, {}).get("rangerRoles") or (),
-            tags=said.get(Content.TAGS),
-            users=said.get(Content.USERS),
+            downloads[Content.POLICIES],
+            roles=downloads.get(Content.ROLES, {}).get("rangerRoles") or (),
+            tags=downloads.get(Content.TAGS),
+            users=downloads.get(Content.USERS),
             settings=self._engine_settings,
             strict=self._strict,
         )
@@ -165,7 +165,7 @@ class AdminPolicies:
             self._thread.join(self._settings.timeout_seconds)
 
 
-def _merged(content: Content, base: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _merged(content: Content, base: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
     if content is Content.POLICIES:
-        return updated(base, said)
-    return with_changes(base, said) if content is Content.TAGS else said
+        return updated(base, document)
+    return with_changes(base, document) if content is Content.TAGS else document

@@ -22,7 +22,7 @@ from ranger_world import (
 )
 
 from lockgate.errors import InputError, PolicyError
-from lockgate.framework.governance.ranger.engine import ADMIN, ANY, Engine, Kind, Settings
+from lockgate.framework.governance.ranger.engine import ADMIN, ANY, Engine, PolicyType, Settings
 from lockgate.framework.governance.ranger.policies.deltas import updated
 
 ANN = {"users": ["ann"]}
@@ -65,14 +65,14 @@ def test_a_denial_beats_what_is_allowed() -> None:
 
 
 def test_exceptions_take_back() -> None:
-    said = policy(
+    document = policy(
         "lake.db.t.*",
         policyItems=[item(groups=["staff"])],
         allowExceptions=[item(users=["bob"])],
         denyPolicyItems=[item(groups=["guests"])],
         denyExceptions=[item(users=["ann"])],
     )
-    found, both = engine(said), frozenset({"staff", "guests"})
+    found, both = engine(document), frozenset({"staff", "guests"})
     assert allowed(found, "lake.db.t.c", groups=both)
     assert not allowed(found, "lake.db.t.c", user="bob", groups=frozenset({"staff"}))
     assert not allowed(found, "lake.db.t.c", user="cal", groups=both)
@@ -106,12 +106,12 @@ def test_any_access_counts_parts_of_the_resource() -> None:
 
 
 def test_accesses_imply_others_once() -> None:
-    said = definition()
-    said["accessTypes"][0]["impliedGrants"] = ["drop"]
-    found = Engine({"serviceDef": said, "policies": [allow("lake.db", "all", **ANN)]})
+    document = definition()
+    document["accessTypes"][0]["impliedGrants"] = ["drop"]
+    found = Engine({"serviceDef": document, "policies": [allow("lake.db", "all", **ANN)]})
     assert allowed(found, "lake.db", "select")
-    said["accessTypes"][-1]["impliedGrants"] = ["show"]
-    found = Engine({"serviceDef": said, "policies": [allow("lake.db", "all", **ANN)]})
+    document["accessTypes"][-1]["impliedGrants"] = ["show"]
+    found = Engine({"serviceDef": document, "policies": [allow("lake.db", "all", **ANN)]})
     assert not allowed(found, "lake.db", "drop"), (
         "all implies show, and show drop, but that is a second round"
     )
@@ -130,9 +130,9 @@ def test_super_users_may_do_everything() -> None:
 
 
 def test_excluded_values_and_globs() -> None:
-    said = allow("lake.db.t.*", **ANN)
-    said["resources"]["table"] = {"values": ["secret_*", "t?"], "isExcludes": True}
-    found = engine(said)
+    document = allow("lake.db.t.*", **ANN)
+    document["resources"]["table"] = {"values": ["secret_*", "t?"], "isExcludes": True}
+    found = engine(document)
     assert allowed(found, "lake.db.orders.c")
     assert not allowed(found, "lake.db.SECRET_plans.c")
     assert not allowed(found, "lake.db.t1.c")
@@ -146,9 +146,9 @@ def test_names_of_users_in_resources() -> None:
 
 def test_the_first_mask_of_the_highest_priority_wins() -> None:
     found = engine(mask("lake.db.t.ssn", "MASK_NULL", **ANN), mask("lake.db.t.*", "MASK_HASH", 1, **ANN))
-    assert answer(found, "lake.db.t.ssn", kind=Kind.MASK).info == {"maskType": "MASK_HASH"}
+    assert answer(found, "lake.db.t.ssn", kind=PolicyType.MASK).info == {"maskType": "MASK_HASH"}
     broad = engine(mask("lake.db.t.ssn", "MASK_NULL", **ANN), mask("lake.db.t.*", "MASK_HASH", **ANN))
-    assert answer(broad, "lake.db.t.ssn", kind=Kind.MASK).info == {"maskType": "MASK_HASH"}, (
+    assert answer(broad, "lake.db.t.ssn", kind=PolicyType.MASK).info == {"maskType": "MASK_HASH"}, (
         "broad ones come first"
     )
 
@@ -159,8 +159,8 @@ def test_row_filters_with_attributes_of_the_user() -> None:
         row_filter("lake.db.t", text, groups=["public"]),
         users={"userAttrMapping": {"ann": {"country": "CH"}, "eve": {"country": "CH') or ('1'='1"}}},
     )
-    assert answer(found, "lake.db.t", kind=Kind.FILTER).info == {"filterExpr": "country in ('CH')"}
-    forged = answer(found, "lake.db.t", kind=Kind.FILTER, user="eve").info["filterExpr"]
+    assert answer(found, "lake.db.t", kind=PolicyType.FILTER).info == {"filterExpr": "country in ('CH')"}
+    forged = answer(found, "lake.db.t", kind=PolicyType.FILTER, user="eve").info["filterExpr"]
     assert forged == "country in ('CH'') or (''1''=''1')", "a quote in an attribute ends no text"
 
 
@@ -180,9 +180,9 @@ def test_row_filters_with_attributes_of_the_user() -> None:
     ],
 )
 def test_conditions_are_scripts(script: str, holds: bool | None) -> None:
-    said = allow("lake.db.t.*", conditions=[{"type": "script", "values": [script]}], **ANN)
+    document = allow("lake.db.t.*", conditions=[{"type": "script", "values": [script]}], **ANN)
     groups = {"staff": {"site": "ZH"}, "office": {"site": "BS"}}
-    found = engine(said, users={"userAttrMapping": {"ann": {"level": "3"}}, "groupAttrMapping": groups})
+    found = engine(document, users={"userAttrMapping": {"ann": {"level": "3"}}, "groupAttrMapping": groups})
     context = {"context": {"c": "x"}, "groups": frozenset(groups)}
     assert allowed(found, "lake.db.t.c", **context) == bool(holds), "what is not understood never holds"
 
@@ -193,26 +193,26 @@ def test_conditions_are_scripts(script: str, holds: bool | None) -> None:
 )
 def test_protection_that_is_not_understood_is_refused(kind: str, condition: dict[str, object]) -> None:
     own = {"conditions": [condition], **ANN}
-    said = {
+    document = {
         "deny": deny("lake.db.t.*", **own),
         "mask": mask("lake.db.t.*", "MASK", **own),
         "filter": row_filter("lake.db.t", "x = 1", **own),
         "exception": policy("lake.db.t.*", policyItems=[item(**ANN)], allowExceptions=[item(**own)]),
         "policy": {**deny("lake.db.t.*", **ANN), "conditions": [condition]},
     }[kind]
-    with pytest.raises(PolicyError, match=said["name"]):
-        engine(said)
-    engine(said, strict=False)
+    with pytest.raises(PolicyError, match=document["name"]):
+        engine(document)
+    engine(document, strict=False)
 
 
 def test_conditions_that_only_allow_are_not_refused() -> None:
-    said = allow("lake.db.t.*", conditions=[{"type": "moon", "values": ["full"]}], **ANN)
-    assert not allowed(engine(said), "lake.db.t.c")
+    document = allow("lake.db.t.*", conditions=[{"type": "moon", "values": ["full"]}], **ANN)
+    assert not allowed(engine(document), "lake.db.t.c")
 
 
 def test_validity_and_recurrence() -> None:
-    said = allow("lake.db.t.*", **ANN)
-    said["validitySchedules"] = [
+    document = allow("lake.db.t.*", **ANN)
+    document["validitySchedules"] = [
         {
             "startTime": "2026/01/01 00:00:00",
             "endTime": "2026/12/31 23:59:59",
@@ -225,7 +225,7 @@ def test_validity_and_recurrence() -> None:
             ],
         }
     ]
-    found = engine(said)
+    found = engine(document)
     # 2026-05-04 is a Monday.
     assert allowed(found, "lake.db.t.c", at=datetime(2026, 5, 4, 8, 0, tzinfo=UTC))
     assert allowed(found, "lake.db.t.c", at=datetime(2026, 5, 4, 18, 0, tzinfo=UTC))
@@ -241,7 +241,7 @@ def tagged(*policies: dict[str, object]) -> Engine:
         "accessTypes": [{"name": "paimon:select"}, {"name": "hive:select"}],
         "dataMaskDef": {"resources": [{"name": "tag"}], "accessTypes": [{"name": "paimon:select"}]},
     }
-    said = service(
+    document = service(
         allow("lake.db.*.*", **ANN), tagPolicies={"serviceDef": tag_definition, "policies": [*policies]}
     )
     tags = {
@@ -249,12 +249,12 @@ def tagged(*policies: dict[str, object]) -> Engine:
         "serviceResources": [{"id": 7, "resourceElements": allow("lake.db.people.ssn")["resources"]}],
         "resourceToTagIds": {"7": [1]},
     }
-    return Engine(said, tags=tags)
+    return Engine(document, tags=tags)
 
 
 def on_tag(key: str, access: str = "paimon:select", **more: object) -> dict[str, object]:
-    said = policy("", **{key: [item(access, groups=["public"], **more)]})
-    return {**said, "resources": {"tag": {"values": ["PII"]}}}
+    document = policy("", **{key: [item(access, groups=["public"], **more)]})
+    return {**document, "resources": {"tag": {"values": ["PII"]}}}
 
 
 def test_tags_deny_before_resources_allow() -> None:
@@ -291,7 +291,7 @@ def test_deltas_create_change_and_remove() -> None:
     first, second = allow("lake.db.t.*", **ANN), allow("lake.db.u.*", **ANN)
     third = allow("lake.db.v.*", **ANN)
     changed = {**second, "resources": allow("lake.db.w.*")["resources"]}
-    said = updated(
+    document = updated(
         service(first, second),
         {
             "policyVersion": 2,
@@ -302,7 +302,7 @@ def test_deltas_create_change_and_remove() -> None:
             ],
         },
     )
-    found = Engine(said)
+    found = Engine(document)
     assert [allowed(found, f"lake.db.{name}.c") for name in "tuvw"] == [False, False, True, True]
     assert found.version == 2
     with pytest.raises(PolicyError, match="before the policies"):
@@ -339,17 +339,17 @@ def test_the_index_offers_no_less_than_all_policies(monkeypatch: pytest.MonkeyPa
     for place in range(len(paths)):
         for path in ("lake.db.t.c", "LAKE.DB.T.D", "lake.db.t", "lake", f"lake.u{place}.t.c"):
             request = asked(path, user=f"u{place}")
-            index = found.policies.index(Kind.ACCESS)
+            index = found.policies.index(PolicyType.ACCESS)
             exact = [each for each in index.policies if _is_about(each, request)]
             assert [each for each in index.likely(request) if each in exact] == exact
 
 
-def _is_about(said: object, request: object) -> bool:
+def _is_about(document: object, request: object) -> bool:
     from lockgate.framework.governance.ranger.engine.search import names_of
 
     return any(
         each.match(request.resource, None, names_of(request)).is_whole  # type: ignore[attr-defined]  # of the engine's own class
-        for each in said.resources  # type: ignore[attr-defined]  # as above
+        for each in document.resources  # type: ignore[attr-defined]  # as above
     )
 
 

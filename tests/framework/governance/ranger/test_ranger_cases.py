@@ -9,7 +9,7 @@ import ranger_cases
 from ranger_cases import ROOT, asked_of, differences, load
 
 from lockgate.framework.governance.ranger.conditions.schedule import applies, zone_of
-from lockgate.framework.governance.ranger.engine import Engine, Kind
+from lockgate.framework.governance.ranger.engine import Engine, PolicyType
 from lockgate.framework.governance.ranger.engine.search import names_of
 from lockgate.framework.governance.ranger.matching import Hierarchies, Match, Names, PolicyResource
 from lockgate.framework.governance.ranger.matching.element import Element
@@ -45,9 +45,9 @@ def names(case: object) -> Names:
 def needs_places(engine: Engine, case: ranger_cases.Said) -> bool:
     """Say whether a policy about the resource of a case asks where an address is."""
     asked = engine.prepared(asked_of(case["request"], case))
-    likely = engine.policies.index(Kind.ACCESS).likely(asked)
+    likely = engine.policies.index(PolicyType.ACCESS).likely(asked)
     about = [each for each in likely if any(one.match(asked.resource).is_whole for one in each.resources)]
-    return any(PLACES in json.dumps(each.said) for each in about)
+    return any(PLACES in json.dumps(each.document) for each in about)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_elements_match_as_by_ranger(name: str) -> None:
 
 @pytest.mark.parametrize("name", files("resourcematcher/test_default*.json"))
 def test_resources_match_as_by_ranger(name: str) -> None:
-    said = load(ROOT / name)
-    hierarchies = Hierarchies(said["serviceDef"]["resources"])
+    document = load(ROOT / name)
+    hierarchies = Hierarchies(document["serviceDef"]["resources"])
     wrong = []
-    for case in said["testCases"]:
+    for case in document["testCases"]:
         resource = PolicyResource(hierarchies, case["policyResources"])
         for test in filter(None, case["tests"]):
             wanted = MATCHES.get((test.get("type") or "").lower())
@@ -112,9 +112,9 @@ def test_a_plugin_decides_as_rangers(name: str) -> None:
 
 @pytest.mark.parametrize("name", files("contextenricher/test_tagenricher_hive.json"))
 def test_tags_are_found_as_by_ranger(name: str) -> None:
-    said = load(ROOT / name)
-    tags = TagMap(said, ServiceDefinition(said["serviceDef"]))
-    for case in said["tests"]:
+    document = load(ROOT / name)
+    tags = TagMap(document, ServiceDefinition(document["serviceDef"]))
+    for case in document["tests"]:
         asked = asked_of(case, {})
         found = sorted(tag["type"] for tag in tags.of(asked, names_of(asked)))
         assert found == sorted(tag["type"] for tag in case.get("result") or ()), case["name"]

@@ -9,7 +9,7 @@ import pytest
 from ranger_random import ASKED, asked_of, engine_of, generate
 from ranger_world import allow, asked, deny, engine, mask
 
-from lockgate.framework.governance.ranger.engine import Asked, Engine, Kind, Result
+from lockgate.framework.governance.ranger.engine import Asked, Engine, PolicyType, Result
 from lockgate.framework.governance.ranger.engine.table import COLUMN, decide_table
 
 COLUMNS = [*ASKED["column"], "other"]
@@ -19,7 +19,7 @@ def facts(result: Result) -> tuple[object, ...]:
     return result.allowed, result.audited, result.policy, result.info
 
 
-def one_by_one(engine: Engine, asked: Asked, kind: Kind) -> dict[str, Result]:
+def one_by_one(engine: Engine, asked: Asked, kind: PolicyType) -> dict[str, Result]:
     return {
         column: engine.evaluate(replace(asked, resource={**asked.resource, COLUMN: column}), kind)
         for column in COLUMNS
@@ -28,18 +28,18 @@ def one_by_one(engine: Engine, asked: Asked, kind: Kind) -> dict[str, Result]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_tables_are_decided_as_their_columns(seed: int) -> None:
-    said = generate(seed, policies=60)
-    engine, rnd = engine_of(said), random.Random(seed)
-    for request in said["requests"][:60]:
+    document = generate(seed, policies=60)
+    engine, rnd = engine_of(document), random.Random(seed)
+    for request in document["requests"][:60]:
         elements = {level: rnd.choice(ASKED[level]) for level in ("catalog", "database", "table")}
         asked = replace(asked_of(request), resource=elements, access="select", scope="SELF")
         found = decide_table(engine, asked, COLUMNS)
-        for kind, answers in ((Kind.ACCESS, found.access), (Kind.MASK, found.masks)):
+        for kind, answers in ((PolicyType.ACCESS, found.access), (PolicyType.MASK, found.masks)):
             wanted = one_by_one(engine, asked, kind)
             assert {name: facts(each) for name, each in answers.items()} == {
                 name: facts(each) for name, each in wanted.items()
             }
-        assert facts(found.row_filter) == facts(engine.evaluate(asked, Kind.FILTER))
+        assert facts(found.row_filter) == facts(engine.evaluate(asked, PolicyType.FILTER))
 
 
 def test_conditions_are_asked_for_each_column() -> None:
