@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ranger_random import asked_of, engine_of, generate
 
-from lockgate.framework.governance.ranger.engine import Kind
+from lockgate.framework.governance.ranger.engine import PolicyType
 
 pytestmark = pytest.mark.interop
 
@@ -58,7 +58,7 @@ def test_random_policies_are_decided_as_by_ranger(class_path: str, tmp_path: Pat
         answers = [json.loads(line) for line in Path(f"{path}.out").read_text().splitlines()]
         assert len(answers) == len(said["requests"])
         for request, theirs in zip(said["requests"], answers, strict=True):
-            found = engine.evaluate(asked_of(request), Kind(request["kind"]))
+            found = engine.evaluate(asked_of(request), PolicyType(request["kind"]))
             ours = {
                 "allowed": found.allowed,
                 "audited": found.audited,
