@@ -230,7 +230,7 @@ def first_line(error: object) -> str:
     return str(error).partition("\n")[0]
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("adaptive", ["true", pytest.param("false", marks=pytest.mark.long)])
 def test_a_lookup_says_why_it_ends(
     spark: SparkSession,
     table: Named,
