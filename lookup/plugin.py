@@ -28,10 +28,10 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 
 @hookimpl
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
-    """Answer `lookup.said`: messages of cache owners on executors."""
+    """Answer `lookup.event`: messages of cache owners on executors."""
     from lockgate.lookup.driver.cluster import owner_event
 
-    return {"lookup.said": owner_event}
+    return {"lookup.event": owner_event}
 
 
 @hookimpl

@@ -46,6 +46,11 @@ RENAMED = {
     "told": "message, counts, or what else is said",
     "hear": "receive, listener",
     "_hear": "_receive, _listener",
+    "heard": "listener, calls, last_poll",
+    "_heard": "_listener",
+    "said": "document, event, remark, reason, or what else is said",
+    "_said": "_document",
+    "Said": "Document",
 }
 # A function's docstring begins with a verb. A property's may begin with a noun, as an attribute's does.
 QUESTIONS = frozenset(["Whether", "What", "How", "Where", "Which", "Why", "Who", "Whom", "Whose", "When"])

@@ -2,7 +2,7 @@
 
 The connector's plugin has each executor ask the driver what to do (`io.lockgate.spark.lookup`). Here is what
 the driver wants: a `standby` process in each executor for each lookup, of which one in each cache's folder
-becomes the owner. Their messages arrive as the operation `lookup.said`. An owner requests keys the same way,
+becomes the owner. Their messages arrive as the operation `lookup.event`. An owner requests keys the same way,
 from the executor to the driver, so no key is in a conf, an argument or a file.
 """
 
@@ -233,7 +233,7 @@ class OwnerMessage(TypedDict):
 
 
 def owner_event(context: BridgeContext, request: OwnerMessage) -> list[dict[str, Any]]:
-    """Process a message from a process of an executor: the operation `lookup.said`."""
+    """Process a message from a process of an executor: the operation `lookup.event`."""
     with _running_lock:
         owners = _running.get(request["name"])
     # One that was told to end may still have something to say.

@@ -67,7 +67,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("question", [*QUESTIONS, "lookup.poll", "lookup.said"])
+@pytest.mark.parametrize("question", [*QUESTIONS, "lookup.poll", "lookup.event"])
 def test_no_path_in_a_question_is_opened_or_removed(
     told: Callable[[bytes], str], tmp_path: Path, question: str
 ) -> None:
@@ -121,7 +121,7 @@ ODD = [
     b'{"question": "keys.unwrap"}',
     b'{"question": "keys.unwrap", "fields": {"scope": {"a": 1}}}',
     b"[" * 5_000 + b"]" * 5_000,
-    b'{"question": "lookup.said", "fields": {"executor": "../..", "name": "/etc/passwd", "event": {}}}',
+    b'{"question": "lookup.event", "fields": {"executor": "../..", "name": "/etc/passwd", "event": {}}}',
 ]
 
 

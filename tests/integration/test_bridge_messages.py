@@ -23,7 +23,7 @@ Named = Callable[[str], str]
 
 # Asked by its own process, by clusters, after failures, for keys that this JVM did not make, or where
 # somebody decides about access.
-NOT_ASKED = {"bridge.hello", "keys.names", "lookup.said", "write.abort", "table.abort_staged", "keys.unwrap"}
+NOT_ASKED = {"bridge.hello", "keys.names", "lookup.event", "write.abort", "table.abort_staged", "keys.unwrap"}
 NOT_ASKED |= {"governance.decide", "governance.refuse"}
 
 

@@ -225,8 +225,8 @@ def test_a_lying_executor_gets_nothing_else(
         {"question": "keys.names", "fields": {"scope": scope}},
         {"question": "catalog.open", "fields": {"catalog": "x", "options": {"warehouse": "/"}}},
         {"question": ["keys.unwrap"], "fields": good},
-        {"question": "lookup.said", "fields": {"executor": "1", "name": "n", "event": "ask"}},
-        {"question": "lookup.said", "fields": {"executor": "1", "name": "n", "event": {"event": "gone"}}},
+        {"question": "lookup.event", "fields": {"executor": "1", "name": "n", "event": "ask"}},
+        {"question": "lookup.event", "fields": {"executor": "1", "name": "n", "event": {"event": "gone"}}},
         {"question": "lookup.poll", "fields": {"executor": {"x": 1}}},
         {"question": "lookup.poll", "fields": {"executor": "../1"}},
     ]

@@ -218,8 +218,8 @@ def _grant(context: Context, relation: OurRelation, found: SqlDecision) -> str:
 
 def _fingerprint(context: Context, found: SqlDecision) -> str:
     """Return what tells plans of different rights apart, so that none is used in the place of another."""
-    said = [context.principal.user, sorted(found.denied), sorted(found.masks.items()), found.row_filter]
-    return hashlib.sha256(repr(said).encode()).hexdigest()
+    parts = [context.principal.user, sorted(found.denied), sorted(found.masks.items()), found.row_filter]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def of_policy(context: Context, request: PolicyRequest) -> str:

@@ -38,7 +38,7 @@ def test_the_jar_knows_what_operations_declare() -> None:
 def test_every_operation_of_the_connector_declares_its_messages() -> None:
     added = plugins().bridge_operations()
     own = {name for name, operation in added.items() if operation.__module__.startswith("lockgate.")}
-    assert {"lineage.record", "lookup.said", "procedure.call"} <= own
+    assert {"lineage.record", "lookup.event", "procedure.call"} <= own
     assert {*dispatcher_module._OWN, *own} - set(declared_operations()) == set()
 
 

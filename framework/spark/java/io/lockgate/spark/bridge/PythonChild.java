@@ -191,16 +191,16 @@ final class PythonChild {
   }
 
   private void awaitReady(long seconds) throws InterruptedException {
-    String said;
+    String answer;
     try {
-      said = ready.get(seconds, TimeUnit.SECONDS);
+      answer = ready.get(seconds, TimeUnit.SECONDS);
     } catch (TimeoutException e) {
       process.destroyForcibly();
       throw failure("did not answer within " + seconds + " s (" + SECONDS + ")");
     } catch (ExecutionException e) {
       throw failure("cannot be read from: " + e.getCause().getMessage());
     }
-    if (!"ready".equals(said)) {
+    if (!"ready".equals(answer)) {
       process.waitFor(5, TimeUnit.SECONDS);
       throw failure("ended before it answered");
     }

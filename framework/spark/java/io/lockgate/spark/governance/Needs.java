@@ -126,15 +126,15 @@ public final class Needs {
   }
 
   private ObjectNode json() {
-    ObjectNode said = Bridge.object();
-    ArrayNode every = said.putArray("used");
+    ObjectNode message = Bridge.object();
+    ArrayNode every = message.putArray("used");
     for (ObjectNode relation : relations) {
       for (UsedColumns found : used.getOrDefault(relation, List.of(NOTHING))) {
         every.add(found.json().set("relation", relation));
       }
     }
-    said.set("nodes", nodes);
-    return said;
+    message.set("nodes", nodes);
+    return message;
   }
 
   /**
@@ -146,11 +146,11 @@ public final class Needs {
    */
   private record UsedColumns(Set<String> columns, Map<String, Set<Object>> rows) {
     ObjectNode json() {
-      ObjectNode said = Bridge.object();
-      columns.forEach(said.putArray("columns")::add);
-      ObjectNode limits = said.putObject("rows");
+      ObjectNode message = Bridge.object();
+      columns.forEach(message.putArray("columns")::add);
+      ObjectNode limits = message.putObject("rows");
       rows.forEach((name, values) -> limits.set(name, Bridge.JSON.valueToTree(values)));
-      return said;
+      return message;
     }
 
     /** A walk over an optimized plan, whose relations are below barriers. */

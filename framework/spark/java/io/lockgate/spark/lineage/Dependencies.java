@@ -6,7 +6,7 @@ import java.util.Map;
 /**
  * The sources of a value: the number of each source column, with a set of kinds.
  *
- * <p>The bits of the kinds are those of Python's {@code Kind}; both read {@code
+ * <p>The bits of the kinds are those of Python's {@code EdgeKind}; both read {@code
  * lineage_kinds.json}.
  */
 final class Dependencies {

@@ -234,7 +234,7 @@ final class States {
     }
   }
 
-  // --- states that are not there yet; the Python module `waiting` does the same for its workers
+  // --- states that are not there yet; the Python module `state_wait` does the same for its workers
   // ---
 
   private static void await(Path cache, Path folder, long snapshot, long mark, double seconds) {

@@ -45,8 +45,8 @@ public final class Executors {
 
   private static final class Box {
     private final Queue<String> commands = new ConcurrentLinkedQueue<>();
-    private volatile long heard = System.nanoTime();
-    private volatile long busy = heard;
+    private volatile long lastPoll = System.nanoTime();
+    private volatile long busy = lastPoll;
 
     private long pause() {
       boolean often = lookupsRun && System.nanoTime() - busy < BUSY_NANOS;
@@ -69,7 +69,7 @@ public final class Executors {
   }
 
   /** Notes that a process of an executor has something to say. */
-  public static void heard(String executor) {
+  public static void noteEvent(String executor) {
     Box speaker = BOXES.get(executor);
     if (speaker != null) {
       speaker.busy = System.nanoTime();
@@ -82,7 +82,7 @@ public final class Executors {
     ArrayNode commands = reply.putArray("commands");
     if (!REMOVED.contains(executor)) {
       Box box = BOXES.computeIfAbsent(executor, id -> new Box());
-      box.heard = System.nanoTime();
+      box.lastPoll = System.nanoTime();
       for (String command = box.commands.poll(); command != null; command = box.commands.poll()) {
         commands.add(command(command));
         box.busy = System.nanoTime();
@@ -106,11 +106,11 @@ public final class Executors {
     return box != null && box.commands.add(command);
   }
 
-  /** The executors, and for how many milliseconds each was not heard of, as a JSON object. */
+  /** The executors, and the milliseconds since each asked last, as a JSON object. */
   public static String census() {
     ObjectNode found = Bridge.object();
     BOXES.forEach(
-        (executor, box) -> found.put(executor, (System.nanoTime() - box.heard) / 1_000_000));
+        (executor, box) -> found.put(executor, (System.nanoTime() - box.lastPoll) / 1_000_000));
     return found.toString();
   }
 

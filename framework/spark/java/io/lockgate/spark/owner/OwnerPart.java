@@ -49,7 +49,7 @@ public final class OwnerPart implements Part {
     return Map.of(
         "lookup.poll",
         fields -> Executors.poll(fields.text("executor", EXECUTOR)),
-        "lookup.said",
+        "lookup.event",
         OwnerPart::pass);
   }
 
@@ -62,10 +62,10 @@ public final class OwnerPart implements Part {
         || !EVENTS.contains(event.get("event").asText())) {
       throw new IllegalArgumentException("a process of an executor sent an invalid message");
     }
-    Executors.heard(executor);
+    Executors.noteEvent(executor);
     ObjectNode request =
         Bridge.object().put("executor", executor).put("name", fields.text("name", Fields.NAME));
     request.set("event", event);
-    return Bridge.ask("lookup.said", request);
+    return Bridge.ask("lookup.event", request);
   }
 }

@@ -29,7 +29,7 @@ final class OwnerProcess implements Runnable {
 
   /** Hears what the process says. */
   interface Listener {
-    void said(String line) throws InterruptedException;
+    void receive(String line) throws InterruptedException;
   }
 
   private final List<String> command = new ArrayList<>();
@@ -91,7 +91,7 @@ final class OwnerProcess implements Runnable {
         new BufferedReader(
             new InputStreamReader(started.getInputStream(), StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        listener.said(line);
+        listener.receive(line);
       }
     } catch (IOException e) {
       lastError = e.getMessage();
@@ -118,7 +118,7 @@ final class OwnerProcess implements Runnable {
   }
 
   private void ended(long pid, int code, String error) throws InterruptedException {
-    listener.said(
+    listener.receive(
         Bridge.object()
             .put("event", "ended")
             .put("pid", pid)

@@ -60,7 +60,7 @@ public final class OwnerProcesses implements Runnable {
         OwnerProcess before =
             closed
                 ? null
-                : processes.put(name, new OwnerProcess(command, line -> said(name, line)));
+                : processes.put(name, new OwnerProcess(command, line -> receive(name, line)));
         if (before != null) {
           before.stop(false);
         }
@@ -86,7 +86,7 @@ public final class OwnerProcesses implements Runnable {
     }
   }
 
-  private void said(String name, String line) throws InterruptedException {
+  private void receive(String name, String line) throws InterruptedException {
     JsonNode event;
     try {
       event = Bridge.JSON.readTree(line);
@@ -102,11 +102,11 @@ public final class OwnerProcesses implements Runnable {
     request.set("event", event);
     while (!closed) {
       try {
-        driver.ask("lookup.said", request).forEach(answer -> say(name, answer));
+        driver.ask("lookup.event", request).forEach(answer -> say(name, answer));
         return;
       } catch (DriverLink.RefusedException e) {
         System.err.println(
-            "lockgate lookup: the driver did not take in what an owner said: " + e.getMessage());
+            "lockgate lookup: the driver refused a message of an owner: " + e.getMessage());
         return;
       } catch (InterruptedException e) {
         throw e;
