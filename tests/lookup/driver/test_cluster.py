@@ -26,7 +26,7 @@ from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
 from lockgate.lookup.cache.caches import find_caches, remove_cache
 from lockgate.lookup.cache.directory import CacheDirectory
-from lockgate.lookup.driver.cluster import DriverSite, ExecutorOwners, said
+from lockgate.lookup.driver.cluster import DriverSite, ExecutorOwners, owner_event
 from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
 from lockgate.lookup.driver.service import Lookup
 from lockgate.lookup.driver.tables import make_spec
@@ -115,7 +115,7 @@ class FakeExecutor:
     def _said(self, name: str, event: dict[str, Any]) -> None:
         if self.alive and event["event"] != "metrics":
             context: Any = None
-            for reply in said(context, {"executor": self.id, "name": name, "event": event}):
+            for reply in owner_event(context, {"executor": self.id, "name": name, "event": event}):
                 self._say(name, reply)
 
     def kill(self) -> None:
