@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import lockgate
-from flights import big, checks, lake, maintenance, peers, report, stream
+from flights import big, checks, lake, maintenance, origins, peers, report, rights, stream
 from flights.data import DataError, fetch, load, stage_months
 from flights.story import Story, human_bytes, summary
 from lockgate.errors import MaskedDataWarning
@@ -87,6 +87,10 @@ def run(options: argparse.Namespace, folder: Path) -> Story:
     maintenance.queries(house, staged, others[-1], story)
     say("The same table with and without the key")
     maintenance.keyless(house, public, story)
+    say("Lineage: where the enriched columns came from")
+    origins.trace(house, story)
+    say("Governance: two users, a refusal and a grant")
+    rights.two_users(house, folder / "rights", story)
     house.spark.stop()
     return story
 

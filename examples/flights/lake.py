@@ -54,6 +54,8 @@ def open_lake(folder: Path, *, master: str, heap: str = "1g") -> Lake:
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.warehouse.dir": (folder / "spark-tables").as_uri(),
         "spark.ui.enabled": "false",
+        # Two users share this session's JVM, as behind a server.
+        "spark.lockgate.acts-for-others": "true",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }

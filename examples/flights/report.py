@@ -32,7 +32,8 @@ Lockgate's lookup join, from tables whose sensitive columns are encrypted inside
 def render(story: Story, docs: str = "docs") -> str:
     """The whole page as HTML text; `docs` is where the documentation lies, seen from the page."""
     sections = [_tiles(story), _missed(story), _lag(story), _stream(story), _big(story), _funnels(story)]
-    sections += [_keys(story), _calls(story), _checks(story), _about(story, docs)]
+    sections += [_keys(story), _rights(story), _lineage(story), _calls(story), _checks(story)]
+    sections.append(_about(story, docs))
     return _PAGE.format(style=_STYLE.read_text(), body="".join(section for section in sections if section))
 
 
@@ -242,6 +243,41 @@ def _keys(story: Story) -> str:
     )
 
 
+def _rights(story: Story) -> str:
+    rights = story.rights
+    if rights is None:
+        return ""
+    text = (
+        "<p>The same query of two users, under policies in Apache Ranger's format: <b>ann</b> works for "
+        "United and sees its flights, with masked tail numbers; <b>bob</b> sees everything.</p>"
+        f"<pre><code>{escape(rights.sql)}</code></pre>"
+    )
+    tables = ""
+    for user, rows in (("ann", rights.ann), ("bob", rights.bob)):
+        cells = [[_cell(value) for value in row] for row in rows]
+        tables += f"<p><b>{user}</b></p>{_table(user, rights.columns, cells)}"
+    facts = (
+        ("ann asks", f"<code>{escape(rights.refused_sql)}</code>"),
+        ("refused", escape(rights.refusal)),
+        ("after the grant", f"{escape(str(rights.granted))} minutes"),
+        ("audit", f"<code>{escape(rights.audit)}</code>"),
+    )
+    listed = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in facts)
+    table = f'<table class="facts"><tbody>{listed}</tbody></table>'
+    return _section("What two users see", f"{text}{tables}{table}")
+
+
+def _lineage(story: Story) -> str:
+    if not story.lineage:
+        return ""
+    text = (
+        "<p>Every column of the enriched flights, traced back to the tables that it came from. Lockgate "
+        "recorded it while the stream ran.</p>"
+    )
+    frame = f'<iframe title="Lineage of flights.enriched" srcdoc="{escape(story.lineage)}"></iframe>'
+    return _section("Where the columns came from", f"{text}{frame}")
+
+
 def _cell(value: object, *, masked: bool = False) -> str:
     text = "null" if value is None else escape(str(value))
     if len(text) > _LONGEST:
@@ -309,6 +345,8 @@ def _about(story: Story, docs: str) -> str:
         ("what each step does", "demo.md"),
         ("lookup joins", "lookup.md"),
         ("encryption", "encryption.md"),
+        ("governance", "governance.md"),
+        ("lineage", "lineage.md"),
     )
     links = ", ".join(f'<a href="{escape(docs)}/{page}">{text}</a>' for text, page in pages)
     table = f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""

@@ -94,6 +94,20 @@ class Missed:
 
 
 @dataclass(frozen=True)
+class Rights:
+    """Rows of one query for two users, a refusal to one of them, the answer after a grant, the audit."""
+
+    sql: str
+    columns: Sequence[str]
+    ann: Sequence[Sequence[object]]
+    bob: Sequence[Sequence[object]]
+    refused_sql: str
+    refusal: str
+    granted: object
+    audit: str
+
+
+@dataclass(frozen=True)
 class Big:
     """The comparison with a large dimension: seconds of each batch, and of the cache's first build."""
 
@@ -127,6 +141,9 @@ class Story:
     without_key: list[Sequence[object]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     big: Big | None = None
+    rights: Rights | None = None
+    # A page of its own: the lineage of the enriched flights.
+    lineage: str = ""
     # When, where and with which versions it ran.
     about: list[tuple[str, str]] = field(default_factory=list)
 

@@ -47,6 +47,9 @@ def story():
     made.columns = ("tailnum", "model")
     made.with_key, made.without_key = [("N1", "A320")], [("N1", "ABCDEF" * 10)]
     made.check_equal("rows", 1, 1)
+    shown = ("flight_id", "tailnum"), [(1, "N545xx")], [(1, "N545UA")]
+    made.rights = s.Rights("SELECT 3 < 4", *shown, "SELECT avg(d)", "denied <d>", 10.7, '{"reqUser": "ann"}')
+    made.lineage = "<!doctype html><html><body>a graph</body></html>"
     return made
 
 
@@ -86,6 +89,8 @@ def test_page_shows_every_part(story, render):
         "How long each batch took",
         "What a query did not have to read",
         "With and without the key",
+        "What two users see",
+        "Where the columns came from",
         "Maintenance",
         "Checks",
         "About this run",
@@ -164,12 +169,12 @@ def test_steps_that_leave_as_much_are_told_once(story, render):
 
 
 def test_values_are_said_in_words():
-    from flights.wording import counted, counts, said
+    from flights.wording import counted, counts, in_words
 
     assert (counted(1, "row"), counted(2000, "row")) == ("1 row", "2,000 rows")
     assert counts({"files_rewritten": 4, "snapshot_id": None}) == "files rewritten 4"
     assert counts({"snapshot_id": None}) == "nothing to do"
-    told = [said(value) for value in (None, True, 1234, {3, 1}, {"a": 1}, [], "x")]
+    told = [in_words(value) for value in (None, True, 1234, {3, 1}, {"a": 1}, [], "x")]
     assert told == ["none", "yes", "1,234", "1, 3", "a: 1", "none", "x"]
 
 
