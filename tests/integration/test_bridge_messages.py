@@ -24,7 +24,7 @@ Named = Callable[[str], str]
 # Asked by its own process, by clusters, after failures, for keys that this JVM did not make, or where
 # somebody decides about access.
 NOT_ASKED = {"bridge.hello", "keys.names", "lookup.event", "write.abort", "table.abort_staged", "keys.unwrap"}
-NOT_ASKED |= {"governance.decide", "governance.refuse"}
+NOT_ASKED |= {"governance.decide", "governance.of_policy", "governance.refuse"}
 
 
 def more_than(shape: Any, value: Any, path: str = "") -> list[str]:

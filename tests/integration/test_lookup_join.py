@@ -210,7 +210,7 @@ def test_a_dimension_without_rows(spark: SparkSession, table: MakeName, options:
 
 
 def test_encrypted_dimensions_are_joined_decrypted_or_masked(
-    spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str]
+    spark: SparkSession, public: Lake, table: MakeName, options: dict[str, str]
 ) -> None:
     name = table("people")
     spark.sql(
@@ -221,8 +221,6 @@ def test_encrypted_dimensions_are_joined_decrypted_or_masked(
     stream = spark.range(3)
     joined = lookup_join(stream, name, on="id", options=options)
     assert [row.ssn for row in joined.orderBy("id").collect()] == ["ssn-0", "ssn-1", "ssn-2"]
-    spark.conf.set("spark.sql.catalog.public", "io.lockgate.spark.LockgateCatalog")
-    spark.conf.set("spark.sql.catalog.public.warehouse", lake.catalog.warehouse)
     with pytest.warns(MaskedDataWarning, match="ssn"):
         masked = lookup_join(stream, name.replace("lake.", "public.", 1), on="id", options=options)
     assert [row.ssn for row in masked.collect()] == [None, None, None]

@@ -109,15 +109,13 @@ def test_conditions_mean_the_same(
 
 
 def test_masks_are_masks_and_values_values(
-    spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str]
+    spark: SparkSession, public: Lake, table: MakeName, options: dict[str, str]
 ) -> None:
     name = table("people")
     spark.sql(f"CREATE TABLE {name} (id INT, ssn STRING) TBLPROPERTIES ('orc.encrypt'='pii:ssn')")
     spark.sql(f"INSERT INTO {name} VALUES (1, '123'), (2, '456')")
     stream = spark.sql("SELECT cast(id AS INT) AS id FROM range(3)")
     both(stream, name, options, on="id")
-    spark.conf.set("spark.sql.catalog.public", "io.lockgate.spark.LockgateCatalog")
-    spark.conf.set("spark.sql.catalog.public.warehouse", lake.catalog.warehouse)
     with pytest.warns(MaskedDataWarning, match="ssn"):
         both(stream, name.replace("lake.", "public.", 1), options, on="id")
 

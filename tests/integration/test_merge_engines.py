@@ -103,7 +103,7 @@ def test_aggregation_by_kinds_of_rows(lake: Lake) -> None:
     assert [row.k for row in lake.sql(f"SELECT k FROM {table} WHERE total = 7").collect()] == [1]
     assert lake.sql(f"SELECT k FROM {table} ORDER BY total DESC LIMIT 1").collect()[0].k == 1
     assert lake.sql(f"SELECT max(total) AS m, count(*) AS n FROM {table}").collect()[0] == (7, 2)
-    with pytest.raises(Exception, match="by \\+I, -U, \\+U or -D"):
+    with pytest.raises(Exception, match="as \\+I, -U, \\+U or -D"):
         lake.sql(f"INSERT INTO {table} VALUES (3, 1, NULL, 'I')")
 
 

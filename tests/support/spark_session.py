@@ -114,6 +114,14 @@ def spark(lake: Lake) -> SparkSession:
     return lake.spark
 
 
+@pytest.fixture(scope="session")
+def public(lake: Lake) -> Lake:
+    """The catalog `public` of the same warehouse, without a key."""
+    import lockgate
+
+    return lockgate.connect(lake.catalog.warehouse, spark=lake.spark, catalog="public")
+
+
 @pytest.fixture
 def interpreted(spark: SparkSession, pytestconfig: pytest.Config) -> Iterator[None]:
     """Spark makes no code for queries: for few rows that takes longer than the query.

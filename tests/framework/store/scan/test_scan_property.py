@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 
 from lockgate.framework.store import Catalog, Schema, Table
 from lockgate.pushdown import (
+    PATTERNS,
+    TEXT,
     AlwaysTrue,
     And,
     Comparison,
@@ -82,10 +84,9 @@ def literals(name: str) -> st.SearchStrategy[pa.Scalar]:
 @st.composite
 def comparisons(draw: Callable[..., Any]) -> Comparison:
     name = draw(st.sampled_from(["id", "id", "part", *COLUMNS]))
-    text = [Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS] if COLUMNS[name][0] == pa.string() else []
-    op = draw(st.sampled_from([Op.EQ, *[op for op in Op if op not in text], *text]))
-    if op in (Op.STARTS_WITH, Op.ENDS_WITH, Op.CONTAINS) and not text:
-        op = Op.EQ
+    text = TEXT | PATTERNS
+    ops = list(Op) if COLUMNS[name][0] == pa.string() else [op for op in Op if op not in text]
+    op = draw(st.sampled_from([Op.EQ, *ops]))
     count = 0 if op in (Op.IS_NULL, Op.IS_NOT_NULL) else draw(st.integers(0, 3)) if op is Op.IN else 1
     return Comparison(op, (name,), tuple(draw(literals(name)) for _ in range(count)))
 
