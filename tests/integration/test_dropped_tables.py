@@ -189,6 +189,7 @@ def test_a_lookup_next_to_it(
         assert said in ({"old"}, {"new"}) or re.search(GONE, said), said
 
 
+@pytest.mark.long
 def test_a_stream_with_a_lookup(
     spark: SparkSession, table: Named, options: dict[str, str], lookups_end: None, tmp_path: Path
 ) -> None:

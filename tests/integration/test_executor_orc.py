@@ -185,6 +185,7 @@ def test_fields_of_nested_columns_are_read_alone(spark: SparkSession, table: Mak
     assert tuple(rows[8]) == tuple(rows[9]) == (None, None, None)
 
 
+@pytest.mark.long
 def test_ranges_of_a_file_hold_every_row_once(lake: Lake, spark: SparkSession, table: MakeName) -> None:
     name = table("ranges")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, txt STRING) TBLPROPERTIES ('target-file-size' = '4 mb')")

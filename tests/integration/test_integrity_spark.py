@@ -181,6 +181,7 @@ def test_every_way_of_writing_makes_tags(
     assert spark.sql(counts.format(keyed)).first() == (1004, 10, 10, 1004)
 
 
+@pytest.mark.long
 def test_stripes_are_tagged_as_they_are_written(lake: Lake, spark: SparkSession, table: Named) -> None:
     name = table("stripes")
     spark.sql(

@@ -27,7 +27,7 @@ REPETITIONS = {
     "foreach_batch": 24,
 }
 WARM_UP = 8
-QUICK = {"point", "keys", "lookup"}
+QUICK = {"point"}
 
 
 @pytest.fixture(scope="module")

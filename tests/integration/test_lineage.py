@@ -150,6 +150,7 @@ if SPARK < (4, 2):
     STATEMENTS = [(sql, found) for sql, found in STATEMENTS if "FILTER (WHERE dept = 1) OVER" not in sql]
 
 
+@pytest.mark.long
 def test_columns_of_statements(lake: Lake, people: str, table: Callable[[str], str]) -> None:
     """Each written truth against what was recorded, all in one look at the index."""
     for number, (sql, _) in enumerate(STATEMENTS):

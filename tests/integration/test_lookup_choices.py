@@ -153,6 +153,7 @@ def test_a_shuffled_lookup_asks_each_cache_for_its_buckets_only(
         lookup_join(stream, name, "a", select=["v"], options=given)
 
 
+@pytest.mark.long
 def test_a_shuffled_stream_has_one_snapshot_a_batch_in_all_groups(
     spark: SparkSession, table: MakeName, options: dict[str, str], tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ def test_chosen_and_renamed_columns_and_the_snapshot(
     same(joined, plain)
 
 
+@pytest.mark.long
 def test_several_matches_without_and_with_a_primary_key(
     spark: SparkSession, table: MakeName, options: dict[str, str]
 ) -> None:
@@ -125,6 +126,7 @@ TYPED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("generated")
 def test_values_of_every_flat_type(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
     name = table("typed")
@@ -478,6 +480,7 @@ def test_names_are_found_as_spark_finds_them(
     assert [tuple(row) for row in joined.collect()] == [(1, 2, "one", 1)]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("generated")
 def test_many_rows_asked_for_by_many_rows(
     spark: SparkSession, table: MakeName, options: dict[str, str]

@@ -132,6 +132,7 @@ def test_every_value_of_one_row_a_key_while_it_changes(
     assert state.storage == way.get("lookup.cache", "memory")
 
 
+@pytest.mark.long
 def test_several_rows_of_a_key(spark: SparkSession, table: MakeName, way: dict[str, str]) -> None:
     stream = spark.range(-2, 9).selectExpr("id AS g", "id AS mine").union(spark.sql("SELECT null, -1"))
     for kind, properties in (("none", "'bucket'='-1'"), ("index", KEYED)):
@@ -190,6 +191,7 @@ def test_what_was_asked_is_counted(spark: SparkSession, table: MakeName, options
     assert 0 < batch.seconds < 60
 
 
+@pytest.mark.long
 def test_removed_states_are_let_go(spark: SparkSession, table: MakeName, options: dict[str, str]) -> None:
     name = table("t")
     create(spark, name)

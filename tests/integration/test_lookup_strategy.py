@@ -182,6 +182,7 @@ def test_a_stream_says_when_the_other_would_be_faster(
     assert [(row.id, row.v) for row in rows] == [(0, "new"), (1, "old"), (2, "new"), (3, "old")]
 
 
+@pytest.mark.long
 def test_a_batch_of_a_stream_that_is_retried_keeps_its_snapshot_in_any_process(
     spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str], tmp_path: Path
 ) -> None:

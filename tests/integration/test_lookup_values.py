@@ -115,7 +115,10 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "in_jvm"), [("full", "true"), ("memory", "true"), ("memory", "false")])
+@pytest.mark.parametrize(
+    ("kind", "in_jvm"),
+    [pytest.param("full", "true", marks=pytest.mark.long), ("memory", "true"), ("memory", "false")],
+)
 def test_keys_of_every_type_together(
     spark: SparkSession, table: MakeName, options: dict[str, str], kind: str, in_jvm: str
 ) -> None:

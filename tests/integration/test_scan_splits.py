@@ -36,6 +36,7 @@ def tasks(frame: DataFrame) -> int:
     return int(frame._jdf.queryExecution().toRdd().getNumPartitions())
 
 
+@pytest.mark.long
 def test_a_file_is_read_by_several_tasks(spark: SparkSession, large: str, lake: Lake) -> None:
     (split,) = lake.catalog.load_table(large.removeprefix("lake.")).scan().splits
     assert orc.ORCFile(split.paths[0]).nstripes >= 5
