@@ -321,7 +321,7 @@ def stream_of_ids(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 @pytest.mark.usefixtures("lookups_end")
-@pytest.mark.parametrize("form", LOOKUPS)
+@pytest.mark.parametrize("form", ["spark", pytest.param("workers", marks=pytest.mark.long), "shuffle"])
 def test_lookups(
     lake: Lake, spark: SparkSession, buckets: str, table: Named, tmp_path: Path, form: str
 ) -> None:

@@ -20,6 +20,12 @@ from lockgate.framework.store import Catalog
 
 pytestmark = pytest.mark.usefixtures("without_lineage")
 
+# Each has a sibling of the same steps among the others.
+LONG = {
+    *("append to a branch", "create branch", "expire a branch", "fast forward", "rename branch"),
+    *("rename tag", "replace tag", "rollback as latest"),
+}
+
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Catalog], None]], Path]:
@@ -46,7 +52,9 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Callable[[Cat
         pytest.param(KILLED_AFTER, marks=pytest.mark.slow, id="killed after"),
     ],
 )
-@pytest.mark.parametrize("name", WORK)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in WORK]
+)
 def test_a_failure_at_any_operation(
     name: str, how: str, started: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

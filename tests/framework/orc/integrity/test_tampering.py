@@ -271,7 +271,10 @@ def check(codec: str, count: int, seed: str) -> None:
     assert 0 < untouched < seen / 2, "changes of masks and indexes, which reading all rows does not touch"
 
 
-@pytest.mark.parametrize("codec", ["none", "zlib", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    "codec",
+    ["zstd", *(pytest.param(each, marks=pytest.mark.long) for each in ("none", "zlib", "snappy", "lz4"))],
+)
 def test_every_change_is_reported(codec: str) -> None:
     check(codec, 400, f"normal {codec}")
 

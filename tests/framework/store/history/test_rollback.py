@@ -337,7 +337,9 @@ def test_writers_and_rollbacks_at_once(table: Table, catalog: Catalog) -> None:
     assert not errors
     table.append(make_rows(5000))
     found = ids(table)
-    assert set(found) <= {1, 2, 3, 5000, *committed}
+    # Writers may win against every rollback: then nothing was removed.
+    before = {1, 2, 3} if rollbacks else {1, 2, 3, 4, 5}
+    assert set(found) <= {*before, 5000, *committed}
     assert {1, 2, 3, 5000} <= set(found)
     for snapshot in table.snapshots():
         table.read(snapshot_id=snapshot.id)
