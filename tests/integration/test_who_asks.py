@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     Named = Callable[[str], str]
 
 ACTS = "spark.lockgate.acts-for-others"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_added_catalogs(spark: SparkSession) -> None:
+    """Forget catalogs that other files set by conf: where somebody decides, such a session is refused."""
+    for name in spark.conf.getAll:
+        if re.match(r"spark\.sql\.catalog\.(?!lake\b|public\b|spark_catalog\b)", name):
+            spark.conf.unset(name)
 
 
 @pytest.fixture
