@@ -1,4 +1,4 @@
-"""Governance as a plugin: the command `lockgate policy`, `lake.check`, and procedures about rights."""
+"""Governance as a plugin: the command `lockgate policy`, `lake.check`, and procedures that show rights."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from lockgate.framework.plugins import CommandMaker, LakeMethod, hookimpl
 if TYPE_CHECKING:
     from lockgate.procedures import Procedure
 
-_EXAMPLE = """a file has what Ranger's admin gives (serviceDef, policies, ...) and tests:
+_EXAMPLE = """The file holds policies as Ranger's admin exports them (serviceDef, policies, ...), and tests:
   {"serviceDef": {...}, "policies": [...], "tests": [{"name": "ann reads", "request": {"resource":
    {"elements": {"database": "db", "table": "t"}}, "accessType": "select", "user": "ann", "userGroups": []},
    "result": {"isAllowed": true, "policyId": 7}}]}
-dataMaskResult and rowFilterResult have additionalInfo, as in Ranger's own cases."""
+A test can also expect `dataMaskResult` and `rowFilterResult`, each with `additionalInfo`, as in Ranger's own
+test cases."""
 
 
 @hookimpl
@@ -50,26 +51,27 @@ def lockgate_procedures() -> Sequence[Procedure]:
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `lockgate policy`."""
-    parser.description = "Try policies of Apache Ranger."
+    parser.description = "Test policies of Apache Ranger, without Ranger or Spark."
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     test = commands.add_parser(
         "test",
-        help="decide the cases of a file and compare",
+        help="decide the tests in a file and print each unexpected decision",
+        description="Decide the tests in a file and print each unexpected decision; exit with 1 if there is one.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    test.add_argument("file", type=Path, help="policies and cases in Ranger's JSON shape")
+    test.add_argument("file", type=Path, metavar="FILE", help="policies and tests in Ranger's JSON form")
     test.set_defaults(run=run_tests)
 
 
 def run_tests(options: argparse.Namespace) -> int:
-    """Print a line for each case that is decided otherwise than expected; 0 if there is none."""
+    """Print a line for each unexpected decision; return 0 if there is none, else 1."""
     document = _read(options.file)
     wrong = list(_differences(document))
     for line in wrong:
         print(line)
     count = len(document.get("tests") or ())
-    print(f"{count} cases, {len({line.split(':')[0] for line in wrong})} decided otherwise")
+    print(f"{count} tests, {len({line.split(':')[0] for line in wrong})} unexpected decisions")
     return 1 if wrong else 0
 
 
@@ -79,7 +81,7 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
     if not isinstance(document, dict) or not document.get("tests"):
-        raise InputError(f"{path} has no `tests`: give at least one case")
+        raise InputError(f"{path} has no `tests`: add at least one")
     return document
 
 
@@ -89,4 +91,4 @@ def _differences(document: Mapping[str, Any]) -> Iterator[str]:
     engine = engine_of(document)
     for number, case in enumerate(document["tests"], 1):
         for difference in differences(engine, case):
-            yield f"case {number} ({case.get('name', 'no name')}): {difference}"
+            yield f"test {number} ({case.get('name', 'no name')}): {difference}"

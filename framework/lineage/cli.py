@@ -1,4 +1,4 @@
-"""The command `lockgate lineage`: traces, readers, plaintext, the page, export and import, without Spark."""
+"""The command `lockgate lineage`: questions about columns, a page, exports and imports, without Spark."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ def add_lineage(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands to the parser of `lockgate lineage`."""
     parser.description = "Ask where columns come from and where they go."
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    traced = _command(commands, "trace", _trace, "what a column comes from, or what is made of it")
+    traced = _command(commands, "trace", _trace, "show what a column comes from, or what is made of it")
     _add_question(traced)
     traced.add_argument(
         "--format",
         choices=("text", "json", "dot", "mermaid", "graphml"),
         default="text",
-        help="of the output",
+        help="output format (default: text)",
     )
-    impact = _command(commands, "impact", _impact, "everything that reads a table or a column")
+    impact = _command(commands, "impact", _impact, "list everything that reads a table or a column")
     impact.add_argument("name", metavar="NAME", help="db.table or db.table.column")
-    plain = _command(commands, "plaintext", _plaintext, "places of values of encrypted columns in the clear")
-    plain.add_argument("--key", help="only columns of this key")
-    page = _command(commands, "page", _page, "one page that shows the graph in a browser")
+    plain = _command(commands, "plaintext", _plaintext, "list columns that hold values of encrypted columns in the clear")
+    plain.add_argument("--key", metavar="KEY", help="only values of columns that this key encrypts")
+    page = _command(commands, "page", _page, "write a page that shows the graph in a browser")
     _add_question(page)
     page.add_argument("--output", required=True, metavar="FILE", help="the page to write")
-    export = _command(commands, "export", _export, "events or entities for other catalogs")
-    export.add_argument("--format", choices=("openlineage", "atlas"), required=True, help="of the output")
+    export = _command(commands, "export", _export, "write OpenLineage events or Atlas entities for other catalogs")
+    export.add_argument("--format", choices=("openlineage", "atlas"), required=True, help="output format")
     target = export.add_mutually_exclusive_group()
-    target.add_argument("--output", metavar="FILE", help="the file to write; default: standard output")
+    target.add_argument("--output", metavar="FILE", help="the file to write (default: standard output)")
     target.add_argument(
         "--send",
         nargs="?",
         const="",
         metavar="URL",
-        help="post events to an OpenLineage service; default: OPENLINEAGE_URL",
+        help="post the events to an OpenLineage service (default: the variable OPENLINEAGE_URL)",
     )
-    imported = _command(commands, "import", _import, "OpenLineage events of other engines")
+    imported = _command(commands, "import", _import, "add OpenLineage events of other engines")
     imported.add_argument("file", metavar="FILE", help="events, one JSON object a line")
 
 
@@ -59,9 +59,18 @@ def _command(commands: Any, name: str, run: Run, text: str) -> argparse.Argument
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="db.table, db.table.column or path#column")
-    parser.add_argument("--direction", choices=("back", "forward", "both"), default="back")
-    parser.add_argument("--depth", type=int, help="most edges from the column; default: no limit")
-    parser.add_argument("--kinds", default="direct", help="direct, plain, all or a list of kinds")
+    parser.add_argument(
+        "--direction",
+        choices=("back", "forward", "both"),
+        default="back",
+        help="back to the origins, forward to what is made of it, or both (default: back)",
+    )
+    parser.add_argument("--depth", type=int, metavar="EDGES", help="how far to go (default: no limit)")
+    parser.add_argument(
+        "--kinds",
+        default="direct",
+        help="edges to follow: direct, plain, all, or a list such as identity,mask (default: direct)",
+    )
 
 
 def _catalog(options: argparse.Namespace) -> Any:
@@ -124,7 +133,7 @@ def _export(options: argparse.Namespace) -> int:
     from lockgate.framework.lineage.warehouse import address_of, lineage_of
 
     if options.send is not None and options.format != "openlineage":
-        raise InputError("only events of OpenLineage can be sent: give --output for entities of Atlas")
+        raise InputError("only OpenLineage events can be sent: write Atlas entities with --output")
     catalog = _catalog(options)
     with lineage_of(catalog).reading() as database:
         address = address_of(catalog)
@@ -165,6 +174,6 @@ def _import(options: argparse.Namespace) -> int:
             lineage.journal.add(found)
             count += 1
     if not lineage.journal.flush():
-        raise InputError(f"the lineage of {catalog.warehouse} cannot be written: see the log")
+        raise InputError(f"the lineage of {catalog.warehouse} cannot be written: the log says why")
     print(f"{count} runs imported")
     return 0

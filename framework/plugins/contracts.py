@@ -66,8 +66,8 @@ LakeMethod: TypeAlias = Callable[..., Any]
 
 
 CommandMaker: TypeAlias = Callable[["argparse.ArgumentParser"], None]
-"""Adds arguments to the parser of a command, and sets `run`: a function of the parsed options that returns
-the exit code, 0 for success."""
+"""Adds arguments to the parser of a command, a `description`, whose first sentence the help of `lockgate`
+shows, and the default `run`: a function of the parsed options that returns the exit code, 0 for success."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def add_keys(parser: argparse.ArgumentParser) -> None:
         commands,
         "roll",
         _roll,
-        "add a new version of keys, which new files use; existing files still open with the old one",
+        "add a new version to keys; new files use it, existing files still need the old one",
         """
         lockgate keys roll keys.json pii                    # then: lockgate orc rekey, or CALL compact
         lockgate keys roll keys.json pii --bits 256         # AES-256 from now on
@@ -55,7 +55,7 @@ def add_keys(parser: argparse.ArgumentParser) -> None:
     roll.add_argument("keys", metavar="KEYS", help=KEYS_HELP)
     roll.add_argument("names", metavar="NAME", nargs="+", help="a key to roll")
     roll.add_argument(
-        "--bits", type=int, choices=(128, 256), help="length of the new version (default: as the one before)"
+        "--bits", type=int, choices=(128, 256), help="length of the new version (default: that of the old one)"
     )
 
 
@@ -75,7 +75,7 @@ def _create(options: argparse.Namespace) -> int:
         for name in options.names:
             if name in held:
                 raise AlreadyExistsError(
-                    f"there is a key {name!r} in {where} already; to create a new version, run: "
+                    f"{where} already has a key {name!r}; to create a new version, run: "
                     f"lockgate keys roll {where} {name}"
                 )
         made = [create_key(options.keys, name, options.bits) for name in options.names]
@@ -106,7 +106,7 @@ def _roll(options: argparse.Namespace) -> int:
     made = [roll_key(provider, name, options.bits) for name in options.names]
     text = ", ".join(f"{key} ({key.algorithm.name})" for key in made)
     advice = (
-        "New files use it. Files written before need the old version until they are rekeyed or compacted."
+        "New files use it. Existing files need the old version until they are rekeyed or compacted."
     )
     answer(
         options,

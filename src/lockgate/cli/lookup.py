@@ -1,4 +1,4 @@
-"""The commands `lockgate lookup`: look at the caches of lookups on this host, rebuild and remove them."""
+"""The commands `lockgate lookup`: show, rebuild and remove the lookup caches on this host."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 def add_lookup(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of `lockgate lookup`."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add(commands, "status", _status, "show the lookup caches in a folder")
-    _add(commands, "rebuild", _rebuild, "discard cached data; the next lookup reloads the table")
+    _add(commands, "status", _status, "show lookup caches: columns, snapshot, rows, size, and whether an owner runs")
+    _add(commands, "rebuild", _rebuild, "discard cached data, so that the next lookup reloads the table")
     drop = _add(commands, "drop", _drop, "remove lookup caches from the disk")
-    drop.add_argument("--force", action="store_true", help="also caches whose owner is running")
+    drop.add_argument("--force", action="store_true", help="remove caches whose owner is running as well")
 
 
 def _add(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
     parser = add_command(commands, name, run, text, f"lockgate lookup {name} /var/cache/lookups")
     parser.add_argument(
-        "directory", metavar="DIR", help="one cache, or the folder of caches (lookup.cache-dir)"
+        "directory", metavar="DIR", help="one cache, or the folder that holds them (lookup.cache-dir)"
     )
     return parser
 

@@ -16,7 +16,8 @@ from lockgate.cli.common import KEYS_HELP, WholeNames
 from lockgate.cli.keys import add_keys
 from lockgate.cli.lookup import add_lookup
 from lockgate.cli.orc import add_orc
-from lockgate.errors import InputError, LockgateError, NotFoundError, PluginError
+from lockgate.cli.plugin_commands import add_commands_of_plugins
+from lockgate.errors import InputError, LockgateError, NotFoundError
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
     parser = WholeNames(prog="lockgate", description="Manage Lockgate tables and keys from the shell.")
     parser.add_argument("--version", action="version", version=f"lockgate {VERSION}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    add_keys(commands.add_parser("keys", help="make, list and roll encryption keys"))
+    add_keys(_group(commands, "keys", "make, list and roll encryption keys"))
     _add_tables(
         commands.add_parser(
             "tables",
@@ -74,10 +75,8 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
             epilog=_TABLES_EXAMPLES,
         )
     )
-    add_orc(commands.add_parser("orc", help="look into ORC files, verify, encrypt, decrypt and rekey them"))
-    add_lookup(
-        commands.add_parser("lookup", help="show, rebuild and remove the caches of lookups on this host")
-    )
+    add_orc(_group(commands, "orc", "inspect, verify, encrypt, decrypt and rekey ORC files"))
+    add_lookup(_group(commands, "lookup", "show, rebuild and remove the lookup caches on this host"))
     call = commands.add_parser(
         "call",
         help="run a procedure",
@@ -86,29 +85,15 @@ def _parser(texts: Sequence[str]) -> argparse.ArgumentParser:
         epilog=_CALL_EXAMPLES,
     )
     _add_call(call, texts)
-    _add_commands_of_plugins(commands, texts)
+    add_commands_of_plugins(parser, commands, texts)
     return parser
 
 
-def _add_commands_of_plugins(commands: Any, texts: Sequence[str]) -> None:
-    """Add what plugins bring, unless one of our own commands is asked for: broken ones must not stop it."""
-    if texts and texts[0] in commands.choices:
-        return
-    from lockgate.framework.plugins import plugins
-
-    try:
-        added = plugins().cli_commands()
-    except PluginError as error:
-        if texts and not texts[0].startswith("-"):
-            raise
-        _show_warning(str(error))
-        return
-    for name, make in added.items():
-        if name in commands.choices:
-            raise PluginError(
-                f"a plugin adds the command {name!r}, which lockgate already has: rename it", name
-            )
-        make(commands.add_parser(name, help="added by a plugin"))
+def _group(commands: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}."
+    )
+    return parser
 
 
 # --- tables ---

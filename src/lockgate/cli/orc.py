@@ -73,9 +73,9 @@ def _add_encrypt(commands: Any) -> None:
         metavar="MASKS",
         help="masks in place of values: nullify:ssn;sha256:email (default: nullify)",
     )
-    encrypt.add_argument("--compression", metavar="CODEC", help="zstd, snappy, ... (default: as before)")
+    encrypt.add_argument("--compression", metavar="CODEC", help="zstd, snappy, ... (default: that of IN)")
     encrypt.add_argument(
-        "--timestamp-unit", choices=("ns", "us"), default="ns", help="us also holds years beyond 1677 to 2262"
+        "--timestamp-unit", choices=("ns", "us"), default="ns", help="us also holds years outside 1677 to 2262 (default: ns)"
     )
 
 
@@ -94,7 +94,7 @@ def _add_rekey(commands: Any) -> None:
     )
     _add_files(rekey)
     add_keys_option(rekey)
-    rekey.add_argument("--new-keys", metavar="KEYS", help="where the new keys are (default: as --keys)")
+    rekey.add_argument("--new-keys", metavar="KEYS", help="where the new keys are (default: those of --keys)")
     rekey.add_argument(
         "--rename",
         metavar="OLD=NEW",

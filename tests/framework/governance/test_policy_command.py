@@ -37,14 +37,14 @@ def file_of(tmp_path: Path, allowed: bool) -> Path:
     return path
 
 
-def test_cases_are_decided_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unexpected_decisions_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(file_of(tmp_path, allowed=True)) == 0
-    assert capsys.readouterr().out == "2 cases, 0 decided otherwise\n"
+    assert capsys.readouterr().out == "2 tests, 0 unexpected decisions\n"
     assert run(file_of(tmp_path, allowed=False)) == 1
-    assert "case 1 (reads): result: allowed is True, not False" in capsys.readouterr().out
+    assert "test 1 (reads): result: allowed is True, not False" in capsys.readouterr().out
 
 
-def test_a_file_without_cases_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_tests_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "cases.json"
     path.write_text(json.dumps(service()))
     with pytest.raises(InputError, match="tests"):
