@@ -233,8 +233,8 @@ class Column:
     A literal is a Python value or a `pyarrow.Scalar`; None compares as null does in SQL (never true).
     """
 
-    # Comparing makes a predicate instead of a bool, against what `object` promises; so columns have no hash.
-    __hash__ = None  # type: ignore[assignment]
+    # Comparing makes a predicate instead of a bool, unlike `object.__eq__`.
+    __hash__ = None  # type: ignore[assignment]  # so columns have no hash
 
     def __init__(self, *path: str) -> None:
         self._path = path

@@ -75,7 +75,7 @@ NOUNS = QUESTIONS | frozenset(
 JAVADOC = re.compile(r"/\*\*\s+(?:\* )?(?:Whether|What|How|Where|Which|Why|Who|Whom|Whose|When) ")
 JAVA_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 SILENCED = re.compile(r"#\s*(?:type: ignore|noqa|mypy:|ruff: noqa|pragma:)|@SuppressWarnings")
-# A reason stands behind what is silenced, or in the line above.
+# A reason stands behind what is silenced. Only mypy's settings for a whole module leave no room for it.
 WITH_REASON = re.compile(
     r"(?:# type: ignore\[[\w,-]+\]\s+#\s*|# (?:ruff: )?noqa: [A-Z0-9, ]+ - |@SuppressWarnings\(.*\) // )\w"
 )
@@ -276,14 +276,14 @@ def test_comments_of_java_do_not_begin_with_a_question() -> None:
 
 
 def silenced(path: Path) -> list[str]:
-    """Return the lines that silence a check and do not say why, neither there nor in the line above."""
+    """Return the lines that silence a check and do not say why on the line itself."""
     lines = ["", *path.read_text().splitlines()]
     return [
         line.strip()
         for before, line in pairwise(lines)
         if SILENCED.search(line)
         and not WITH_REASON.search(line)
-        and not before.lstrip().startswith(("# ", "// "))
+        and not (line.startswith("# mypy:") and before.startswith("# "))
     ]
 
 
@@ -312,7 +312,10 @@ def test_names_openings_and_silenced_checks_are_found(tmp_path: Path) -> None:
     assert python_names(python) & RENAMED.keys() == {"known", "place"}
     assert java_names(java) & RENAMED.keys() == {"told"}
     assert list(openings(python)) == [("one", "What")]
-    assert silenced(python) == ["return known.place  # type: ignore[attr-defined]", "return a  # noqa: B023"]
+    assert silenced(python) == [
+        "return known.place  # type: ignore[attr-defined]",
+        *["return a  # noqa: B023"] * 2,
+    ]
     java.write_text('@SuppressWarnings("unchecked")\n@SuppressWarnings("unchecked") // of one type\n')
     assert silenced(java) == ['@SuppressWarnings("unchecked")']
 

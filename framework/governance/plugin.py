@@ -56,7 +56,7 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     test = commands.add_parser(
         "test",
         help="decide the tests in a file and print each unexpected decision",
-        description="Decide the tests in a file and print each unexpected decision; exit with 1 if there is one.",
+        description="Decide the tests in a file and print each unexpected decision (exit code 1 if any).",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

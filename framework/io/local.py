@@ -1,7 +1,6 @@
 """The local disk."""
 
-# Paths come as strings and go as strings, some of them often: `os` is used where `Path` would cost time.
-# ruff: noqa: PTH103, PTH104, PTH105, PTH108, PTH120
+# ruff: noqa: PTH103, PTH104, PTH105, PTH108, PTH120 - paths are strings here, and `Path` would cost time
 
 from __future__ import annotations
 

@@ -28,12 +28,16 @@ def add_lineage(parser: argparse.ArgumentParser) -> None:
     )
     impact = _command(commands, "impact", _impact, "list everything that reads a table or a column")
     impact.add_argument("name", metavar="NAME", help="db.table or db.table.column")
-    plain = _command(commands, "plaintext", _plaintext, "list columns that hold values of encrypted columns in the clear")
+    plain = _command(
+        commands, "plaintext", _plaintext, "list columns that hold values of encrypted columns in the clear"
+    )
     plain.add_argument("--key", metavar="KEY", help="only values of columns that this key encrypts")
     page = _command(commands, "page", _page, "write a page that shows the graph in a browser")
     _add_question(page)
     page.add_argument("--output", required=True, metavar="FILE", help="the page to write")
-    export = _command(commands, "export", _export, "write OpenLineage events or Atlas entities for other catalogs")
+    export = _command(
+        commands, "export", _export, "write OpenLineage events or Atlas entities for other catalogs"
+    )
     export.add_argument("--format", choices=("openlineage", "atlas"), required=True, help="output format")
     target = export.add_mutually_exclusive_group()
     target.add_argument("--output", metavar="FILE", help="the file to write (default: standard output)")

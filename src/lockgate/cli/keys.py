@@ -55,7 +55,10 @@ def add_keys(parser: argparse.ArgumentParser) -> None:
     roll.add_argument("keys", metavar="KEYS", help=KEYS_HELP)
     roll.add_argument("names", metavar="NAME", nargs="+", help="a key to roll")
     roll.add_argument(
-        "--bits", type=int, choices=(128, 256), help="length of the new version (default: that of the old one)"
+        "--bits",
+        type=int,
+        choices=(128, 256),
+        help="length of the new version (default: that of the old one)",
     )
 
 
@@ -105,9 +108,7 @@ def _roll(options: argparse.Namespace) -> int:
         provider.current_key(name)  # all of them or none
     made = [roll_key(provider, name, options.bits) for name in options.names]
     text = ", ".join(f"{key} ({key.algorithm.name})" for key in made)
-    advice = (
-        "New files use it. Existing files need the old version until they are rekeyed or compacted."
-    )
+    advice = "New files use it. Existing files need the old version until they are rekeyed or compacted."
     answer(
         options,
         {"keys": [_described(key, made) for key in made]},

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 def add_lookup(parser: argparse.ArgumentParser) -> None:
     """Add the subcommands of `lockgate lookup`."""
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    _add(commands, "status", _status, "show lookup caches: columns, snapshot, rows, size, and whether an owner runs")
+    _add(
+        commands,
+        "status",
+        _status,
+        "show lookup caches: columns, snapshot, rows, size, and whether an owner runs",
+    )
     _add(commands, "rebuild", _rebuild, "discard cached data, so that the next lookup reloads the table")
     drop = _add(commands, "drop", _drop, "remove lookup caches from the disk")
     drop.add_argument("--force", action="store_true", help="remove caches whose owner is running as well")

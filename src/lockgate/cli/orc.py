@@ -75,7 +75,10 @@ def _add_encrypt(commands: Any) -> None:
     )
     encrypt.add_argument("--compression", metavar="CODEC", help="zstd, snappy, ... (default: that of IN)")
     encrypt.add_argument(
-        "--timestamp-unit", choices=("ns", "us"), default="ns", help="us also holds years outside 1677 to 2262 (default: ns)"
+        "--timestamp-unit",
+        choices=("ns", "us"),
+        default="ns",
+        help="us also holds years outside 1677 to 2262 (default: ns)",
     )
 
 

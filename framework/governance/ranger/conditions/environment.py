@@ -197,7 +197,7 @@ _CONTEXT: Mapping[str, Callable[[Environment], object]] = {
     "getTagAttribute": _bound(_attribute),
     "getAttributeValue": _bound(_attribute),
     # A list of None or of a mapping, which `object` does not say.
-    "getAttributeNames": _bound(lambda e, kind: list(_attributes(e, kind) or ())),  # type: ignore[call-overload]
+    "getAttributeNames": _bound(lambda e, kind: list(_attributes(e, kind) or ())),  # type: ignore[call-overload]  # None or a mapping
     "getAttributeValueForAllMatchingTags": _bound(
         lambda e, kind, name: [_of_tag(tag).get(name) for tag in _tags_of(e, kind)]
     ),

@@ -43,8 +43,7 @@ def number_of(value: object) -> float:
     if isinstance(value, datetime):
         return value.timestamp() * 1000
     try:
-        # Whatever float() does not take raises TypeError.
-        return float(value or 0) if not isinstance(value, list | Mapping) else math.nan  # type: ignore[arg-type]
+        return float(value or 0) if not isinstance(value, list | Mapping) else math.nan  # type: ignore[arg-type]  # objects raise TypeError
     except (TypeError, ValueError):
         return math.nan
 

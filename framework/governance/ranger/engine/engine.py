@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.request import SUPER_USER, Asked
@@ -163,7 +164,7 @@ class Engine:
     def _ask_tags(self, search: Search, zone: Zone | None, name: str, result: Result) -> None:
         if self.tag_policies is not None and search.asked.tags:
             own_tags = zone is not None and zone.has_own_tags
-            fresh = lambda: self.fresh(search.asked, search.policy_type)  # noqa: E731 - shorter than a function
+            fresh = partial(self.fresh, search.asked, search.policy_type)
             self.tag_policies.walk(search, fresh, name, own_tags, result)
 
     def groups_of(self, user: str) -> frozenset[str] | None:
