@@ -1,4 +1,4 @@
-"""Procedures about rights: what a statement would need, and what may be read."""
+"""Procedures that show rights: what a statement needs, and what its caller may read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lockgate.procedures import Parameter, Procedure, ProcedureContext
 
 
 class CheckAccess(Procedure):
-    """Says of a statement what it reads and what its caller lacks for it; nothing runs."""
+    """Shows what a statement reads and what its caller lacks for it, without running it."""
 
     name = "check_access"
     description = "Say what a statement reads and what its caller lacks for it, without running it."
-    parameters = (Parameter("sql", "STRING", doc="a statement of SQL, but for CALL"),)
+    parameters = (Parameter("sql", "STRING", doc="a statement of SQL other than CALL"),)
     result = (("allowed", "BOOLEAN"), ("reads", "ARRAY<STRING>"), ("lacks", "ARRAY<STRING>"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Return one row; `lacks` is in the words of a request for access."""
+        """Return one row; each text of `lacks` is worded as a request for access."""
         from lockgate.framework.governance.checks import check
 
         spark = context.require_spark("check_access")
@@ -27,16 +27,16 @@ class CheckAccess(Procedure):
 
 
 class ShowGrants(Procedure):
-    """Shows what its caller may read: column by column, and whether rows are hidden."""
+    """Shows what its caller may read, column by column, and whether policies hide rows."""
 
     name = "show_grants"
     description = "Show what the caller may read of a table, or of all tables, column by column."
     right = None
-    parameters = (Parameter("table", "STRING", None, "a table; by default all of the warehouse"),)
+    parameters = (Parameter("table", "STRING", None, "the table; default: all tables of the warehouse"),)
     result = (("table", "STRING"), ("column", "STRING"), ("values", "STRING"), ("rows", "STRING"))
 
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Return a row a column: `values` are shown, masked or denied, `rows` are all, some or none."""
+        """Return one row per column: `values` is shown, masked or denied, `rows` is all or some."""
         named = arguments["table"]
         names = _tables(context) if named is None else [context.identifier(named)]
         return [row for name in names for row in _rows(context, name)]
@@ -54,7 +54,7 @@ def _rows(context: ProcedureContext, name: str) -> list[tuple[str, str, str, str
     target = Target("table", f"{named.namespace}.{named.table}", named.branch, table.location)
     request = AccessRequest(current_principal(), Action.SELECT, target, frozenset(types))
     found = plugins().authorize_sql(request, types, records=False)
-    if found.apply_for:  # of which nothing is to be known
+    if found.apply_for:  # the caller must not learn that it exists
         return []
     rows = "all" if found.row_filter is None else "some"
     return [(str(named), column, _values(found, column), rows) for column in types]

@@ -1,4 +1,4 @@
-"""`rewrite_file_index`: gives data files the indexes that the table's options ask for by now."""
+"""`rewrite_file_index`: gives data files the indexes that the table's current options require."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RewriteFileIndex(Procedure):
     """
 
     name = "rewrite_file_index"
-    description = "Give data files the indexes that the table's options ask for by now."
+    description = "Give data files the indexes that the table's current options require."
     parameters = (
         Parameter("table", "STRING", doc="the table, 'database.table'"),
         Parameter("dry_run", "BOOLEAN", False, "only count the files"),

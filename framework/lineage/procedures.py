@@ -22,11 +22,11 @@ class Trace(Procedure):
     """`lineage`: the edges that lead to a column, or away from it."""
 
     name: ClassVar[str] = "lineage"
-    description: ClassVar[str] = "Trace a column or a table to what it comes from, or to what is made of it."
+    description: ClassVar[str] = "Trace a column or a table to its origins, or to what is made of it."
     parameters = (
         Parameter("name", "STRING", doc="db.table, db.table.column, db.table@snapshot.column or path#column"),
         Parameter("direction", "STRING", "back", "back, forward or both"),
-        Parameter("depth", "INT", None, "most edges between the column and what is shown; default: no limit"),
+        Parameter("depth", "INT", None, "most edges to follow from the column; default: no limit"),
         Parameter("kinds", "STRING", "direct", "kinds of edges: direct, plain, all, or a list of kinds"),
     )
     result = (
@@ -59,7 +59,7 @@ class Impact(Procedure):
 
     right = None  # tables that its caller may not read are left out
     name: ClassVar[str] = "impact"
-    description: ClassVar[str] = "Name everything that reads a table or a column, directly or through others."
+    description: ClassVar[str] = "List everything that reads a table or a column, directly or through others."
     parameters = (
         Parameter("table", "STRING", doc="the table, `database.table`"),
         Parameter("column", "STRING", None, "the column; default: all columns"),
@@ -95,9 +95,7 @@ class Plaintext(Procedure):
     """`plaintext`: where values of encrypted columns lie in the clear."""
 
     name: ClassVar[str] = "plaintext"
-    description: ClassVar[str] = (
-        "Name everything with values of encrypted columns that is not encrypted alike."
-    )
+    description: ClassVar[str] = "List what holds values of encrypted columns without the same encryption."
     parameters = (Parameter("key", "STRING", None, "the key of the columns; default: all keys"),)
     result = (("key", "STRING"), ("target", "STRING"), ("how", "STRING"), ("written_by", "STRING"))
 
@@ -121,12 +119,12 @@ class CompactLineage(Procedure):
     """`compact_lineage`: fewer and smaller segments."""
 
     name: ClassVar[str] = "compact_lineage"
-    description: ClassVar[str] = "Make one file of each day's lineage, and forget details of old runs."
+    description: ClassVar[str] = "Merge the lineage files of each day into one, and drop details of old runs."
     parameters = (
         Parameter(
             "retain_days", "INT", 90, "days for which details of runs are kept; their sums stay for good"
         ),
-        Parameter("dry_run", "BOOLEAN", default=False, doc="count only what would be done"),
+        Parameter("dry_run", "BOOLEAN", default=False, doc="only count"),
     )
     result = (
         ("days", "INT"),

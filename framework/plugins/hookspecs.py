@@ -115,7 +115,7 @@ def lockgate_index_kinds() -> Mapping[str, IndexKind]:
 
 @hookspec
 def lockgate_file_collectors(table: TableHandle) -> Sequence[FileCollector]:
-    """Return what sees the rows of each new data file of a table, and hands its output to participants."""
+    """Return the collectors that see the rows of each new data file of a table, for use by participants."""
 
 
 @hookspec

@@ -205,7 +205,7 @@ class MergeIndex(Procedure):
     """
 
     name = "merge_index"
-    description = "Merge the segments of a table's index database into few."
+    description = "Merge the segments of a table's index database into fewer ones."
     parameters = (_TABLE, _DRY_RUN)
     result = _REWRITTEN
 

@@ -17,7 +17,7 @@ def _attribute(name: str, kind: str = "string") -> dict[str, Any]:
     return {"name": name, "typeName": kind, "isOptional": True, "cardinality": "SINGLE"}
 
 
-TYPES: dict[str, Any] = {
+ATLAS_TYPES: dict[str, Any] = {
     "entityDefs": [
         {"name": "lockgate_dataset", "superTypes": ["DataSet"], "attributeDefs": [_attribute("kind")]},
         {

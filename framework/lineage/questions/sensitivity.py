@@ -1,4 +1,4 @@
-"""Places of plaintext: everything that holds values of an encrypted column and is not encrypted alike."""
+"""Plaintext: columns, files and views with values of an encrypted column, without the same encryption."""
 
 from __future__ import annotations
 

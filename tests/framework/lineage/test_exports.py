@@ -176,7 +176,7 @@ def test_entities_of_atlas_refer_only_to_what_they_bring(catalog: Catalog, linea
     with lineage.reading() as database:
         message = atlas.entities(database, address_of(catalog))
     known = {each.get("guid") for each in message["entities"]} | set(message["referredEntities"])
-    types = {each["name"]: each for each in atlas.TYPES["entityDefs"]}
+    types = {each["name"]: each for each in atlas.ATLAS_TYPES["entityDefs"]}
     own = {"qualifiedName", "name", "inputs", "outputs"}
     for each in [*message["entities"], *message["referredEntities"].values()]:
         attributes = {one["name"] for one in types[each["typeName"]]["attributeDefs"]}
