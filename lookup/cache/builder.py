@@ -227,7 +227,8 @@ class CacheBuilder:
     def _step(self, store: Store, rows: pa.Table) -> Step:
         self._check_masks(rows.schema)
         kinds = rows.column("_VALUE_KIND")
-        return make_step(self.layout, store, self._batch(rows), kinds, self._matching(rows))
+        matching = self._matching(rows)
+        return make_step(self.layout, store, self._batch(self._choice.shown(rows)), kinds, matching)
 
     def _ingest(self, store: Store, step: Step, cursor: _Cursor) -> None:
         coming = sum(map(len, step.keys)) + sum(map(len, filter(None, step.values)))
@@ -281,6 +282,7 @@ class CacheBuilder:
             kept = self._matching(rows)
             if kept is not None:
                 rows = rows.filter(kept)
+            rows = self._choice.shown(rows)
             slices = rows.to_batches(max_chunksize=_SLICE_ROWS)
             del rows
             while slices:

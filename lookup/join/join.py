@@ -16,12 +16,15 @@ from lockgate.errors import (
     NotFoundError,
     nearest,
 )
+from lockgate.framework.access import Caller
+from lockgate.framework.plugins import acting_as, plugins
 from lockgate.framework.types import from_spark_json, to_arrow
 from lockgate.lookup.codec.key_codec import type_mismatch, widens
 from lockgate.lookup.join.plan import Join, by_cache
 from lockgate.lookup.join.spark_join import by_spark
 from lockgate.lookup.join.strategy import choose
 from lockgate.lookup.spec.options import option_texts
+from lockgate.lookup.spec.rights import governed
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, layout_of, warn_of_masks
 
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ def lookup_join(
 
     Raises ColumnNotFoundError and TableNotFoundError with the nearest names, InputError for columns whose
     types do not fit (naming both) or whose names clash, BridgeError if Lockgate is not attached to the
-    session.
+    session, AccessDeniedError if the session's user may not read what is joined.
     """
     if how not in ("left", "inner"):
         raise InputError(f"how= must be 'left' or 'inner', not {how!r}: a lookup keeps the stream's side")
@@ -71,6 +74,9 @@ def lookup_join(
     spec = LookupSpec(
         f"{name[1]}.{name[2]}", tuple(keys), tuple(chosen.values()), where, option_texts(options or {})
     )
+    cached = not choose(stream, dimension, spec).by_spark
+    if cached:  # Spark's own join is a query, which is governed as any other
+        spec = _governed(stream.sparkSession, dimension, spec)
     layout = layout_of(spec, dimension.schema)
     warn_of_masks(dimension, layout)
     _check_types(stream, stream_keys, layout, dimension)
@@ -86,7 +92,7 @@ def lookup_join(
         how,
         snapshot_column,
     )
-    return by_spark(join) if choose(stream, dimension, spec).by_spark else by_cache(join)
+    return by_cache(join) if cached else by_spark(join)
 
 
 # --- what is asked for -------------------------------------------------------------------------------
@@ -122,6 +128,17 @@ def _catalog_of(spark: SparkSession, name: str) -> Catalog:
         raise BridgeError(
             f"the catalog {name!r} is not open in this process: call lockgate.attach(spark) before using it"
         ) from None
+
+
+def _governed(spark: SparkSession, dimension: Table, spec: LookupSpec) -> LookupSpec:
+    if not plugins().decides_access():
+        return spec
+    jvm: Any = spark.sparkContext._jvm
+    session: Any = spark._jsparkSession
+    bridge = jvm.io.lockgate.spark.bridge
+    user = str(bridge.Users.of(session))
+    with acting_as(Caller(user, "spark", str(bridge.Askers.nameOf(session)))):
+        return governed(dimension, spec)
 
 
 def _pairs(on: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockgate.errors import InputError, LookupCacheError
-from lockgate.framework.access import Action
+from lockgate.framework.access import AccessRequest, Action, Target
 from lockgate.framework.options.option import Option, at_least, one_of
+from lockgate.framework.plugins import current_principal, plugins
 from lockgate.framework.store.grants import grant
-from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.types import BIGINT, DataField, row
 from lockgate.lookup.driver.batch_counts import pack
 from lockgate.lookup.driver.batch_pins import forget_ended
 from lockgate.lookup.driver.reports import REPORTS, report_of
 from lockgate.lookup.join.shuffle import pin_groups
 from lockgate.lookup.join.strategy import snapshot_for_spark
+from lockgate.lookup.spec.rights import governed
 from lockgate.lookup.spec.spec import LookupSpec, cache_id
-from lockgate.pushdown import columns_of
 
 if TYPE_CHECKING:
     from lockgate.framework.plugins import BridgeContext
@@ -89,15 +89,14 @@ class PinTable:
         """Choose the batch's snapshot, waiting until it is cached; raises as `service.Lookup.pin` does.
 
         Raises LookupCacheError if the dimension is another one than the join was planned with, and
-        AccessDeniedError if the one who joins may not read all of its rows and the columns of the join.
+        AccessDeniedError if the one who joins may not read the columns of the join.
         """
         from lockgate.lookup.driver.cluster import site_for
         from lockgate.lookup.driver.registry import lookup_for
 
         if SPEC_OPTION not in options:
             raise InputError(f"{table.identifier}$pin is read by lookup joins only")
-        spec = LookupSpec.from_json(json.loads(options[SPEC_OPTION]))
-        _check_rights(table, spec)
+        spec = _asked(table, options)
         planned = options.get(CACHE_OPTION)
         if planned is not None and planned != cache_id(table, spec):
             raise _other_table(table)
@@ -130,19 +129,33 @@ class PinTable:
         )
 
 
-def _check_rights(table: Table, spec: LookupSpec) -> None:
-    """Ask whether the one who joins may read what the join shows; a cache answers everybody alike."""
-    read = {*spec.keys, *spec.columns}
-    if spec.where is not None:
-        read |= {path[0] for path in columns_of(spec.where)}
-    require_unrestricted(table, grant(table, Action.SELECT, read), "a lookup join")
+def _asked(table: Table, options: Mapping[str, str]) -> LookupSpec:
+    """Return the lookup that is asked for, with the rights of the one who asks."""
+    spec = LookupSpec.from_json({**json.loads(options[SPEC_OPTION]), "rights": None})
+    if options.get(ANSWER_OPTION) != "spark":
+        return governed(table, spec)
+    _check_table(table)
+    return spec
+
+
+def _check_table(table: Table) -> None:
+    """Ask whether anything of a table may be read, which is joined by a scan with rights of its own."""
+    if not plugins().decides_access():
+        return
+    types = {field.name: str(field.type) for field in table.schema.fields}
+    named = table.identifier
+    target = Target("table", f"{named.namespace}.{named.table}", named.branch, table.location)
+    request = AccessRequest(current_principal(), Action.SELECT, target, frozenset(types))
+    if plugins().authorize_sql(request, types, records=False).apply_for:
+        grant(table, Action.SELECT)
 
 
 def _other_table(table: Table) -> LookupCacheError:
     # The workers ask the cache that was planned, where a snapshot of this number may be another state.
     return LookupCacheError(
-        f"the lookup on {table.identifier} was planned with another table, other columns or other keys: it "
-        "was dropped and created again, altered, or the keys held have changed; start the query again"
+        f"the lookup on {table.identifier} was planned with another table, other columns, keys or rights: it "
+        "was dropped and created again or altered, the keys held or the policies have changed, or another "
+        "user planned it; start the query again"
     )
 
 

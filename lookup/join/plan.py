@@ -113,7 +113,7 @@ def pin_of(join: Join, *, by_spark: bool, groups: int | None = None) -> Column:
     """
     catalog, database, table = join.name
     reader = (
-        join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.to_json()))
+        join.stream.sparkSession.read.option(SPEC_OPTION, json.dumps(join.spec.asked()))
         .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
         .option(ANSWER_OPTION, "spark" if by_spark else "cache")
     )

@@ -73,7 +73,7 @@ def _dimension(join: Join) -> tuple[DataFrame, Column]:
         # Which snapshot it is, the scan of each micro-batch asks.
         reader = (
             reader.option(SNAPSHOT_SOURCE.key, "pin")
-            .option(SPEC_OPTION, json.dumps(join.spec.to_json()))
+            .option(SPEC_OPTION, json.dumps(join.spec.asked()))
             .option(CACHE_OPTION, cache_id(join.dimension, join.spec))
             .option(ANSWER_OPTION, "spark")
         )

@@ -12,9 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 from lockgate.framework.store.rows.bucket import assign_buckets
+from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.lookup.spec.options import PARTITION_INTERVAL, SCAN_PARTITIONS, lookup_options
-from lockgate.pushdown import AlwaysFalse, AlwaysTrue, Predicate, all_of, describe, filter_table
+from lockgate.pushdown import (
+    AlwaysFalse,
+    AlwaysTrue,
+    Predicate,
+    all_of,
+    columns_of,
+    conjuncts,
+    describe,
+    filter_table,
+)
 
 if TYPE_CHECKING:
     from lockgate.framework.store.metadata.snapshot import Snapshot
@@ -47,6 +57,10 @@ class RowChoice:
         options = lookup_options(table.options, spec.options)
         self._partitions = options.get_option(SCAN_PARTITIONS)
         self._interval = options.get_option(PARTITION_INTERVAL).total_seconds()
+        rights = spec.rights
+        self._row_filter = None if rights is None else rights.row_filter
+        self._masked = frozenset() if rights is None else frozenset(rights.masks)
+        self._masks = DecidedMasks({} if rights is None else rights.masks, table.schema)
         self._known: Chosen | None = None
         self._known_at = 0.0
 
@@ -62,8 +76,9 @@ class RowChoice:
 
     def read(self, chosen: Chosen, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
         """Read at least the chosen rows of a snapshot, by the schema of the table, which may be newer."""
-        plan = self._table.scan(chosen.where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
-        # One cache answers everybody who joins with the table.
+        where = self._on_stored(chosen)
+        plan = self._table.scan(where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
+        # What the rights of the cache leave out is left out here, from all that is stored.
         require_unrestricted(self._table, plan.decision, "a lookup cache")
         if self._spec.group is None:
             return self._table.read_batches(plan, threads=_DECODING_THREADS)
@@ -76,17 +91,27 @@ class RowChoice:
             plan = replace(plan, splits=mine)
         return self._table.read_batches(plan, threads=_DECODING_THREADS)
 
+    def _on_stored(self, chosen: Chosen) -> Predicate | None:
+        """Return what stored rows must meet: a condition on masks knows nothing of them."""
+        parts = [] if chosen.where is None else conjuncts(chosen.where)
+        open_parts = [part for part in parts if not self._masked & {path[0] for path in columns_of(part)}]
+        every = [*open_parts, *([] if self._row_filter is None else [self._row_filter])]
+        return all_of(*every) if every else None
+
+    def shown(self, rows: pa.Table) -> pa.Table:
+        """Return `rows` with the masks of the cache's rights in place of values."""
+        return self._masks.put_on(rows)
+
     def matching(self, rows: pa.Table, chosen: Chosen) -> pa.Array | None:
-        """Return which of `rows` the cache holds, one boolean each; None: all."""
-        kept: Bools | None = None
+        """Return which of `rows`, as they are stored, the cache holds, one boolean each; None: all."""
+        parts = []
+        if self._row_filter is not None:
+            parts.append(_meeting(rows, self._row_filter))
         if chosen.where is not None:
-            numbered = rows.append_column("_row", pa.array(np.arange(rows.num_rows)))
-            kept = np.zeros(rows.num_rows, bool)
-            kept[np.asarray(filter_table(numbered, chosen.where).column("_row"))] = True
+            parts.append(_meeting(self.shown(rows), chosen.where))
         if self._spec.group is not None:
-            mine = self._in_group(rows)
-            kept = mine if kept is None else kept & mine
-        return None if kept is None else pa.array(kept)
+            parts.append(self._in_group(rows))
+        return pa.array(np.logical_and.reduce(parts)) if parts else None
 
     def _in_group(self, rows: pa.Table) -> Bools:
         assert self._spec.group is not None
@@ -96,6 +121,13 @@ class RowChoice:
         buckets = assign_buckets(rows, keys, schema.types_of(keys), int(schema.options["bucket"]))
         mine: Bools = buckets % count == number
         return mine
+
+
+def _meeting(rows: pa.Table, condition: Predicate) -> Bools:
+    numbered = rows.append_column("_row", pa.array(np.arange(rows.num_rows)))
+    kept: Bools = np.zeros(rows.num_rows, bool)
+    kept[np.asarray(filter_table(numbered, condition).column("_row"))] = True
+    return kept
 
 
 def chosen_at(table: Table, spec: LookupSpec, snapshot: Snapshot | None) -> Chosen:

@@ -28,6 +28,7 @@ from lockgate.lookup.codec.byte_rows import Rows
 from lockgate.lookup.codec.key_codec import LOOKUP_SPACE, PRIMARY_SPACE, KeyCodec
 from lockgate.lookup.codec.row_codec import RowCodec
 from lockgate.lookup.spec.options import CACHE, SCAN_PARTITIONS, lookup_options
+from lockgate.lookup.spec.rights import CacheRights
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class LookupSpec:
     """A lookup as it travels between processes: names only, no types, no keys.
 
     With a `group` (number, count) it is of the rows in those buckets only whose number modulo `count` is
-    `number`.
+    `number`. With `rights` it leaves out what is hidden from those who have these; they are decided where a
+    lookup is asked for, and travel from there to the cache's owner alone.
     """
 
     identifier: str
@@ -57,9 +59,10 @@ class LookupSpec:
     where: Predicate | None = None
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     group: tuple[int, int] | None = None
+    rights: CacheRights | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that goes through read options and pipes."""
+        """Return the form that goes through pipes."""
         return {
             "identifier": self.identifier,
             "keys": list(self.keys),
@@ -67,7 +70,12 @@ class LookupSpec:
             "where": None if self.where is None else to_json(self.where),
             "options": dict(self.options),
             "group": None if self.group is None else list(self.group),
+            "rights": None if self.rights is None else self.rights.to_json(),
         }
+
+    def asked(self) -> dict[str, Any]:
+        """Return the form that goes through read options: users see these, so there are no rights in it."""
+        return replace(self, rights=None).to_json()
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LookupSpec:
@@ -84,6 +92,7 @@ class LookupSpec:
             where,
             dict(content["options"]),
             None if content["group"] is None else (content["group"][0], content["group"][1]),
+            None if content["rights"] is None else CacheRights.from_json(content["rights"]),
         )
 
 
@@ -204,6 +213,8 @@ def layout_of(spec: LookupSpec, schema: TableSchema) -> CacheLayout:
     if partitions:
         partitions.check(spec.identifier, schema)
         condition += schema.partition_keys
+    if spec.rights is not None:
+        condition += sorted(spec.rights.filtered_by)
     for name in (*spec.keys, *spec.columns, *condition):
         _require(name, spec.identifier, schema)
     kind = structure_of(schema, spec.keys)
@@ -243,8 +254,8 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
     """Name the cache of a lookup: equal for lookups that would store the same, across jobs and drivers.
 
     It covers the table, the ids, names and types of the columns read, which of them are read as masks, under
-    which keys the others are encrypted, the condition, how it is to be kept (`lookup.cache`), and the
-    formats.
+    which keys the others are encrypted, the condition, the rights, how it is to be kept (`lookup.cache`), and
+    the formats.
     """
     schema = table.schema
     layout = layout_of(spec, schema)
@@ -264,6 +275,8 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
     partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
     if partitions:
         content["partitions"] = repr(partitions)
+    if spec.rights is not None:
+        content["rights"] = spec.rights.to_json()
     if spec.group is not None:
         content["group"] = [*spec.group, schema.options["bucket"], schema.bucket_keys]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

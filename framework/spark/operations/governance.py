@@ -25,9 +25,11 @@ from lockgate.framework.spark.operations.messages.governance import (
     RefuseRequest,
     RelationAnswer,
     RelationJson,
+    SystemRelation,
     UsedColumns,
 )
 from lockgate.framework.spark.operations.statements import check_nodes, check_settings
+from lockgate.framework.spark.operations.system_tables import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -98,6 +100,8 @@ def _publish(context: Context, target: Target, used: list[str], lacks: list[str]
 
 
 def _answer(context: Context, relation: RelationJson) -> RelationAnswer:
+    if relation["kind"] == "system":
+        return _answer_own(context, relation)
     found = _decided(context, relation, records=False)
     grant = None
     if relation["kind"] == "lockgate" and found.is_restricted and not found.apply_for:
@@ -110,6 +114,23 @@ def _answer(context: Context, relation: RelationJson) -> RelationAnswer:
         "rights": _fingerprint(context, found),
         "filter": found.row_filter,
         "grant": grant,
+        "own": False,
+    }
+
+
+def _answer_own(context: Context, relation: SystemRelation) -> RelationAnswer:
+    """Answer about a system table, which is decided about when it is asked for rows: only the word for
+    rights counts.
+    """
+    return {
+        "restricted": False,
+        "refused": False,
+        "denied": [],
+        "masks": {},
+        "rights": _fingerprint(context, _decided(context, relation, records=False)),
+        "filter": None,
+        "grant": None,
+        "own": True,
     }
 
 
@@ -122,6 +143,8 @@ def _decided(context: Context, relation: RelationJson, *, records: bool) -> SqlD
     if not plugins().decides_access():
         return SqlDecision()
     types = {column["name"]: column["type"] for column in relation["columns"]}
+    if relation["kind"] == "system":
+        return _decided_own(context, relation)
     if relation["kind"] == "lockgate":
         names = _policy_names(context, relation)
         of_today = {names.get(column, column): kind for column, kind in types.items()}
@@ -131,6 +154,16 @@ def _decided(context: Context, relation: RelationJson, *, records: bool) -> SqlD
         return refused
     asked = [_asked(context, target, types, records=records) for target in targets_of(relation)]
     return combined_sql(asked)
+
+
+def _decided_own(context: Context, relation: SystemRelation) -> SqlDecision:
+    """Return what the one who asks sees of the table whose system table it is; all, if it is of none."""
+    about = context.about(relation["table"])
+    if about.request["namespace"] == [SYSTEM_NAMESPACE]:
+        return SqlDecision()
+    table = about.table()
+    types = {field.name: str(field.type) for field in table.schema.fields}
+    return _asked(context, _target_of(table), types, records=False)
 
 
 def _asked(context: Context, target: Target, types: Mapping[str, str], *, records: bool) -> SqlDecision:

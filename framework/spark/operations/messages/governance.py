@@ -47,7 +47,15 @@ class SourceRelation(TypedDict):
     columns: list[RelationColumn]
 
 
-RelationJson: TypeAlias = OurRelation | TableRelation | PathRelation | SourceRelation
+class SystemRelation(TypedDict):
+    """A system table, or a table of the warehouse, which is asked for rows under its reader's rights."""
+
+    kind: Literal["system"]
+    table: TableRequest
+    columns: list[RelationColumn]
+
+
+RelationJson: TypeAlias = OurRelation | TableRelation | PathRelation | SourceRelation | SystemRelation
 
 
 class StatementTarget(TypedDict):
@@ -86,7 +94,8 @@ class RelationAnswer(TypedDict):
     """What the one who asks sees of a relation.
 
     `filter` and `masks` are expressions of SQL, `denied` columns may not be used, and if `refused` none may.
-    `rights` tells decisions apart, and `grant` is sent along where stored rows of the relation are read.
+    `rights` tells decisions apart, and `grant` is sent along where stored rows of the relation are read. The
+    rows of a relation of its `own` rights are decided about when it is asked for them.
     """
 
     restricted: bool
@@ -96,6 +105,7 @@ class RelationAnswer(TypedDict):
     rights: str
     filter: str | None
     grant: str | None
+    own: bool
 
 
 class DecideAnswer(TypedDict):

@@ -40,6 +40,21 @@ public final class Users {
     return named == null ? CurrentUserContext.getCurrentUser() : named;
   }
 
+  /** The user of a session, as {@link #current} says it where the session is active. */
+  public static String of(SparkSession session) {
+    Option<SparkSession> before = SparkSession.getActiveSession();
+    SparkSession.setActiveSession(session);
+    try {
+      return current();
+    } finally {
+      if (before.isDefined()) {
+        SparkSession.setActiveSession(before.get());
+      } else {
+        SparkSession.clearActiveSession();
+      }
+    }
+  }
+
   /**
    * A session that has acted for a user acts for no other, so that its SQL cannot change who asks.
    */

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.batches.LateRow;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Values;
+import io.lockgate.spark.scan.LoadedTable;
 import io.lockgate.spark.scan.MicroBatch;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -39,6 +40,11 @@ public final class SystemTable implements SupportsRead {
     this.selects = spec.get("selects");
   }
 
+  /** The name of the table, in the words of a request. */
+  public ObjectNode request() {
+    return request.deepCopy();
+  }
+
   @Override
   public String name() {
     return name;
@@ -57,7 +63,7 @@ public final class SystemTable implements SupportsRead {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     ObjectNode ask = request.deepCopy();
-    ObjectNode given = Bridge.JSON.valueToTree(options.asCaseSensitiveMap());
+    ObjectNode given = Bridge.JSON.valueToTree(LoadedTable.given(options));
     // VERSION AS OF, as the option that says the same.
     selects.properties().forEach(option -> given.set(option.getKey(), option.getValue()));
     ask.set("options", given);

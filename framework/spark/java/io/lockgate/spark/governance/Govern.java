@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Users;
+import io.lockgate.spark.scan.LoadedTable;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -130,8 +131,11 @@ public final class Govern extends Rule<LogicalPlan> {
     if (plan instanceof Barrier barrier) {
       return barrier.guarded().user().equals(user) ? null : barrier.guarded().relation();
     }
-    boolean isKnown = plan.getTagValue(OPEN_TO).exists(user::equals);
-    return isKnown ? null : Relations.describe(plan);
+    if (plan.getTagValue(OPEN_TO).exists(user::equals)) {
+      return null;
+    }
+    ObjectNode found = Relations.describe(plan);
+    return found == null ? Relations.describeOwn(plan) : found;
   }
 
   private static LogicalPlan guarded(
@@ -150,7 +154,10 @@ public final class Govern extends Rule<LogicalPlan> {
       return guard.over(relation, Relations.output(plan), question.described.get(plan), answer);
     }
     // A copy: Spark keeps relations for later statements, but none of streams.
-    LogicalPlan seen = plan.isStreaming() ? plan : plan.clone();
+    LogicalPlan seen =
+        answer.get("own").asBoolean()
+            ? Relations.withOption(plan, LoadedTable.RIGHTS, answer.get("rights"))
+            : plan.isStreaming() ? plan : plan.clone();
     seen.setTagValue(OPEN_TO, user);
     return seen;
   }

@@ -7,7 +7,6 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.scan.LoadedTable;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -26,7 +25,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -130,21 +128,10 @@ final class Guard {
   }
 
   private LogicalPlan withGrant(LogicalPlan plan, JsonNode token) {
-    Map<String, String> options =
-        new HashMap<>(((DataSourceV2Relation) plan).options().asCaseSensitiveMap());
-    options.keySet().removeIf(LoadedTable.GRANT::equalsIgnoreCase);
     if (!token.isNull()) {
       Askers.granted(token.asText(), session);
-      options.put(LoadedTable.GRANT, token.asText());
     }
-    Object[] parts = CollectionConverters.asJava(plan.productIterator().toSeq()).toArray();
-    for (int i = 0; i < parts.length; i++) {
-      parts[i] =
-          parts[i] instanceof CaseInsensitiveStringMap
-              ? new CaseInsensitiveStringMap(options)
-              : parts[i];
-    }
-    return plan.makeCopy(parts);
+    return Relations.withOption(plan, LoadedTable.GRANT, token);
   }
 
   /** The user of a policy is the one who asks, not the one whose process this is. */

@@ -1,11 +1,14 @@
 package io.lockgate.spark.governance;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.SystemTable;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
@@ -19,6 +22,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.FileTable;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -55,6 +59,38 @@ final class Relations {
   static boolean isOurs(LogicalPlan plan) {
     return plan instanceof DataSourceV2Relation relation
         && (relation.table() instanceof LockgateTable || relation.table() instanceof SystemTable);
+  }
+
+  /** A relation that is asked for rows under the rights of its reader; null for any other. */
+  static ObjectNode describeOwn(LogicalPlan plan) {
+    if (!isOurs(plan) || describe(plan) != null) {
+      return null;
+    }
+    Table table = ((DataSourceV2Relation) plan).table();
+    ObjectNode found = Bridge.object().put("kind", "system");
+    found.set(
+        "table",
+        table instanceof LockgateTable ours ? ours.request() : ((SystemTable) table).request());
+    found.putArray("columns");
+    return found;
+  }
+
+  /** A relation of ours with another value of an option, or without it. */
+  static LogicalPlan withOption(LogicalPlan plan, String name, JsonNode value) {
+    Map<String, String> options =
+        new HashMap<>(((DataSourceV2Relation) plan).options().asCaseSensitiveMap());
+    options.keySet().removeIf(name::equalsIgnoreCase);
+    if (!value.isNull()) {
+      options.put(name, value.asText());
+    }
+    Object[] parts = CollectionConverters.asJava(plan.productIterator().toSeq()).toArray();
+    for (int i = 0; i < parts.length; i++) {
+      parts[i] =
+          parts[i] instanceof CaseInsensitiveStringMap
+              ? new CaseInsensitiveStringMap(options)
+              : parts[i];
+    }
+    return plan.makeCopy(parts);
   }
 
   private static ObjectNode named(LogicalPlan plan) {

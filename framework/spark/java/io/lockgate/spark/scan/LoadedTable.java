@@ -22,6 +22,12 @@ public abstract class LoadedTable {
    */
   public static final String GRANT = "lockgate.grant";
 
+  /**
+   * The option of a relation with a word for the rights of its reader, where it is asked for rows
+   * under them only: no cache of Spark's then answers a reader with other rights.
+   */
+  public static final String RIGHTS = "lockgate.rights";
+
   private final ObjectNode request;
   private final JsonNode spec;
   private final StructType schema;
@@ -45,9 +51,14 @@ public abstract class LoadedTable {
 
   public ObjectNode request(CaseInsensitiveStringMap options) {
     ObjectNode out = request();
+    return out.set("options", Bridge.JSON.valueToTree(given(options)));
+  }
+
+  /** The options that a user gave. */
+  public static Map<String, String> given(CaseInsensitiveStringMap options) {
     Map<String, String> given = new HashMap<>(options.asCaseSensitiveMap());
-    given.keySet().removeIf(GRANT::equalsIgnoreCase);
-    return out.set("options", Bridge.JSON.valueToTree(given));
+    given.keySet().removeIf(key -> GRANT.equalsIgnoreCase(key) || RIGHTS.equalsIgnoreCase(key));
+    return given;
   }
 
   /** A request to scan this table, to be completed. */
