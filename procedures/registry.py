@@ -16,6 +16,7 @@ from lockgate.errors import (
     nearest,
 )
 from lockgate.framework.access import Action, Target
+from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.plugins import ProcedureCalled, authorize, current_principal, plugins, publish
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext, ProcedureResult
 from lockgate.procedures.values import value_type
@@ -125,8 +126,12 @@ def _value(procedure: Procedure, parameter: Parameter, value: Any) -> Any:
         raise InputError(f"{procedure.name}: argument {parameter.name!r}: {error}") from None
 
 
+@named_errors
 def call(context: ProcedureContext, name: str, /, *positional: Any, **named: Any) -> ProcedureResult:
-    """Run the procedure `name` and return its rows; its own errors pass through unchanged."""
+    """Run the procedure `name` and return its rows.
+
+    Errors of the procedure pass through unchanged; those of a full or closed disk are `StorageError`.
+    """
     procedure = find(name)
     arguments = bind(procedure, positional, named)
     authorize(Action.CALL, Target("procedure", procedure.name))

@@ -13,6 +13,7 @@ from lockgate.framework.access import Action, Caller, SqlDecision, Target
 from lockgate.framework.governance.points import Point
 from lockgate.framework.plugins import acting_as, authorize, current_principal
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.framework.spark.inspect import inspect_sql
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.governance import decision_about, target_of
@@ -63,8 +64,7 @@ def check(spark: SparkSession, catalogs: Mapping[str, Catalog], sql: str, user: 
     """
     if inspect_sql(sql, spark=spark).kind == "CALL":
         raise InputError("a CALL cannot be checked: Spark runs it while it analyses it")
-    jvm: Any = spark.sparkContext._jvm
-    needs = json.loads(jvm.io.lockgate.spark.governance.Needs.of(spark._jsparkSession, sql))
+    needs = json.loads(java_class(spark, "io.lockgate.spark.governance.Needs").of(spark._jsparkSession, sql))
     with contextlib.nullcontext() if user is None else acting_as(Caller(user)):
         return _checked(Context(dispatcher(), {}), catalogs, needs)
 

@@ -11,6 +11,7 @@ from lockgate.framework.lineage.pending_statements import wait_for_records
 from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.sinks import process_sinks
 from lockgate.framework.lineage.warehouse import lineage_of
+from lockgate.framework.spark.driver_jvm import java_class
 
 if TYPE_CHECKING:
     from lockgate.framework.spark.lake import Lake
@@ -44,8 +45,9 @@ def lineage_status(lake: Lake) -> dict[str, Any]:
     are not in the warehouse yet, `lost` records that could not be written for too long; `sent` and `unsent`
     count records for sinks, where a plugin has any.
     """
-    jvm: Any = lake.spark.sparkContext._jvm
-    found: dict[str, Any] = json.loads(jvm.io.lockgate.spark.lineage.LineageListener.status())
+    found: dict[str, Any] = json.loads(
+        java_class(lake.spark, "io.lockgate.spark.lineage.LineageListener").status()
+    )
     journal = lineage_of(lake.catalog).journal
     sinks = process_sinks()
     handed = {} if sinks is None else {"sent": sinks.delivered, "unsent": sinks.dropped}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from lockgate.framework.spark.driver_jvm import java_class
+
 _WAIT_MILLIS = 30_000
 
 
 def wait_for_records(spark: Any, millis: int = _WAIT_MILLIS) -> None:
     """Wait until the statements that have ended by now are recorded, half a minute at most."""
-    jvm: Any = spark.sparkContext._jvm
-    jvm.io.lockgate.spark.lineage.LineageListener.drain(millis)
+    java_class(spark, "io.lockgate.spark.lineage.LineageListener").drain(millis)
 
 
 def wait_for_this_process(millis: int = _WAIT_MILLIS) -> None:

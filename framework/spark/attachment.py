@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import InputError, nearest
 from lockgate.framework.spark import session
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
-from lockgate.framework.spark.hadoop_confs import hadoop_confs
+from lockgate.framework.spark.driver_jvm import hadoop_confs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import KeyDeniedError, OptionError
 from lockgate.framework.spark.catalogs import handle_in
+from lockgate.framework.spark.driver_jvm import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,4 +58,4 @@ def _not_fixed(name: str, options: Mapping[str, str], started: Mapping[str, str]
 def name_of(session: SparkSession) -> str:
     """Return the name of a session under which its questions come; its jar must be there."""
     context: Any = session.sparkContext
-    return str(context._jvm.io.lockgate.spark.bridge.Askers.nameOf(session._jsparkSession))
+    return str(java_class(context, "io.lockgate.spark.bridge.Askers").nameOf(session._jsparkSession))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.pushdown import FilterPushDown, ScanReport, describe
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ def explain_pushdown(spark: SparkSession, reports: ScanReports, sql: str) -> Pus
 
     Raises InputError for a statement that would take effect while it is analysed, such as CALL.
     """
-    jvm: Any = spark.sparkContext._jvm
-    explainer = jvm.io.lockgate.spark.sql.Explainer
+    explainer = java_class(spark, "io.lockgate.spark.sql.Explainer")
     from lockgate.framework.spark.inspect import inspect_sql
 
     statement = inspect_sql(sql, spark=spark)

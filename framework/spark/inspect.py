@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lockgate.errors import BridgeError, InputError
+from lockgate.framework.spark.driver_jvm import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,9 +70,10 @@ def inspect_sql(text: str, *, spark: SparkSession | None = None) -> Statement:
     session = spark or SparkSession.getActiveSession()
     if session is None:
         raise BridgeError("no Spark session is running: call lockgate.connect(...) first")
-    jvm: Any = session.sparkContext._jvm
     try:
-        found = json.loads(jvm.io.lockgate.spark.sql.SqlInspector.inspect(session._jsparkSession, text))
+        found = json.loads(
+            java_class(session, "io.lockgate.spark.sql.SqlInspector").inspect(session._jsparkSession, text)
+        )
     except ParseException as error:
         raise InputError(f"not a SQL statement: {error}") from None
     except (PySparkException, Py4JJavaError) as error:

@@ -13,7 +13,7 @@ from lockgate.framework.keys import KeyProvider
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.bridge.gateway import jar, register
 from lockgate.framework.spark.catalog_rights import name_of
-from lockgate.framework.spark.hadoop_confs import hadoop_confs
+from lockgate.framework.spark.driver_jvm import hadoop_confs, java_class
 from lockgate.framework.spark.start_confs import conf_at_start
 
 if TYPE_CHECKING:
@@ -72,8 +72,9 @@ def connect(
 
 def _set(spark: SparkSession, key: str, value: str) -> None:
     """Set a conf of a session as its application does, which those who decide about access let pass."""
-    jvm: Any = spark.sparkContext._jvm
-    jvm.io.lockgate.spark.governance.ChangedSettings.ofApplication(spark._jsparkSession, key, value)
+    java_class(spark, "io.lockgate.spark.governance.ChangedSettings").ofApplication(
+        spark._jsparkSession, key, value
+    )
     spark.conf.set(key, value)
 
 
@@ -145,8 +146,7 @@ def attach(spark: SparkSession) -> None:
 
 def _check_extension(spark: SparkSession) -> None:
     """Raise BridgeError unless the session has Lockgate's rules, which Spark takes only when it starts."""
-    jvm: Any = spark.sparkContext._jvm
-    if jvm.io.lockgate.spark.LockgateExtensions.isIn(spark._jsparkSession):
+    if java_class(spark, "io.lockgate.spark.LockgateExtensions").isIn(spark._jsparkSession):
         return
     present = str(spark.sparkContext.getConf().get(EXTENSIONS_CONF, ""))
     raise BridgeError(
@@ -202,8 +202,7 @@ def _check_catalog(lake: Lake) -> None:
 
 def loaded_catalog(spark: SparkSession, name: str) -> Any:
     """Return the JVM's catalog of a session, made now if this is its first use."""
-    jvm: Any = spark.sparkContext._jvm
-    return jvm.io.lockgate.spark.bridge.Askers.catalog(spark._jsparkSession, name)
+    return java_class(spark, "io.lockgate.spark.bridge.Askers").catalog(spark._jsparkSession, name)
 
 
 def _warn_of_open_network(spark: SparkSession) -> None:

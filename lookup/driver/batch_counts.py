@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark.accumulators import Accumulator, AccumulatorParam
+
+from lockgate.framework.spark.driver_jvm import java_class
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -62,7 +63,7 @@ def counts_in_jvm(context: SparkContext) -> Counts:
     """Take the counts of tasks that looked up inside their JVM (`jvm`) since the last call; none without
     Spark."""
     try:
-        taken = str(_java_counts(context).take())
+        taken = str(java_class(context, "io.lockgate.spark.lookup.LookupCounts").take())
     except (Py4JError, OSError, AttributeError) as error:
         _log.debug("what lookups inside the JVM counted cannot be told: %s", error)
         return {}
@@ -71,13 +72,6 @@ def counts_in_jvm(context: SparkContext) -> Counts:
 
 def _lines(text: str) -> Iterator[list[int]]:
     return ([int(number) for number in line.split()] for line in text.splitlines())
-
-
-@functools.lru_cache(maxsize=1)
-def _java_counts(context: SparkContext) -> Any:
-    # To find a class by its name takes as long as several calls.
-    jvm: Any = context._jvm
-    return jvm.io.lockgate.spark.lookup.LookupCounts
 
 
 def counts_of(counter: Counter, tokens: Collection[int]) -> Counts:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from lockgate.errors import LookupOwnerWarning, warn_user
 from lockgate.framework.plugins import BridgeContext
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.lookup.driver.owner_sites import Listener, LocalSite, Owners
 from lockgate.lookup.owner.pipe import Message, answer_about_keys
 from lockgate.lookup.spec.status import gauge_name
@@ -78,7 +79,7 @@ class DriverSite(LocalSite):
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._gauges: Any = context._jvm.io.lockgate.spark.owner.Gauges
+        self._gauges: Any = java_class(context, "io.lockgate.spark.owner.Gauges")
         self._shown: dict[str, dict[str, float]] = {}
 
     def publish(self, status: LookupStatus) -> None:
@@ -133,7 +134,7 @@ class ClusterSite(DriverSite):
 
     def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self._executors: Any = context._jvm.io.lockgate.spark.owner.Executors
+        self._executors: Any = java_class(context, "io.lockgate.spark.owner.Executors")
         # What Spark starts its own Python workers by, which must find Lockgate as well.
         self._python = str(context.pythonExec)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions
 
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.lookup.codec.row_codec import WIDE_DECIMAL, is_variable
 from lockgate.lookup.driver.tables import newest_target
 from lockgate.lookup.spec.options import CACHE, IN_JVM, MEMORY_MAX
@@ -103,7 +104,7 @@ def jvm_function(
         "answered": [layout.row_schema.get_field_index(name) for name in layout.columns],
     }
     session: Any = spark
-    offers = session._jvm.io.lockgate.spark.lookup.OfferedLookups
+    offers = java_class(session, "io.lockgate.spark.lookup.OfferedLookups")
     name = offers.offer(session._jsparkSession, json.dumps(how))
 
     def ask(pin: Column, mark: Column, *keys: Column) -> Column:

@@ -19,6 +19,7 @@ from lockgate.errors import InputError, LookupCacheError
 from lockgate.framework.access import AccessRequest, Action, Target
 from lockgate.framework.options.option import Option, at_least, one_of
 from lockgate.framework.plugins import current_principal, plugins
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.framework.store.grants import grant
 from lockgate.framework.types import BIGINT, DataField, row
 from lockgate.lookup.driver.batch_counts import pack
@@ -165,7 +166,7 @@ def _forget_ended_queries(spark: Any, asking: str | None) -> None:
             return True
         # Of all the sessions of this driver.
         running = spark._jsparkSession.sharedState().activeStreamingQueries()
-        return bool(running.containsKey(spark._jvm.java.util.UUID.fromString(query_id)))
+        return bool(running.containsKey(java_class(spark, "java.util.UUID").fromString(query_id)))
 
     forget_ended(runs)
 

@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.lookup.cache.builder import check_mark, fingerprint
 from lockgate.lookup.cache.directory import mark_of
 from lockgate.lookup.driver.batch_pins import Pins, shared_pins
@@ -107,7 +108,7 @@ def _rows_before(batch: DataFrame) -> int | None:
         return None
     session: Any = batch.sparkSession
     # The session of a batch is a copy, which does not list the query it works for.
-    number = session._jvm.java.util.UUID.fromString(query_id)
+    number = java_class(session, "java.util.UUID").fromString(query_id)
     query = session._jsparkSession.sharedState().activeStreamingQueries().get(number)
     progress = None if query is None else query.lastProgress()
     rows = 0 if progress is None else int(progress.numInputRows())

@@ -62,6 +62,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[Any, Any]]
     return found
 
 
+@pytest.mark.long
 def test_messages_hold_what_is_declared(
     lake: Lake, spark: SparkSession, table: Named, messages: dict[str, list[tuple[Any, Any]]]
 ) -> None:

@@ -321,7 +321,9 @@ def stream_of_ids(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 @pytest.mark.usefixtures("lookups_end")
-@pytest.mark.parametrize("form", ["spark", pytest.param("workers", marks=pytest.mark.long), "shuffle"])
+@pytest.mark.parametrize(
+    "form", ["spark", *(pytest.param(form, marks=pytest.mark.long) for form in ("workers", "shuffle"))]
+)
 def test_lookups(
     lake: Lake, spark: SparkSession, buckets: str, table: Named, tmp_path: Path, form: str
 ) -> None:

@@ -71,7 +71,7 @@ def wrong(spark: SparkSession, table: str, asked: list[str]) -> list[str]:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.long)])
 def test_some_of_the_matrix(lake: Lake, rows: str, count: int) -> None:
     """Other conditions, of another table, each day; `--slow` asks all of all."""
     today = datetime.datetime.now(datetime.UTC).date()
@@ -81,7 +81,7 @@ def test_some_of_the_matrix(lake: Lake, rows: str, count: int) -> None:
 
 
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("kind", ["append", "python key"])
+@pytest.mark.parametrize("kind", ["append", pytest.param("python key", marks=pytest.mark.long)])
 def test_rows_are_deleted_by_some_of_it(lake: Lake, rows: str, kind: str) -> None:
     today = datetime.datetime.now(datetime.UTC).date()
     name = make(lake, f"{rows}.deleted_{kind.replace(' ', '_')}", kind)

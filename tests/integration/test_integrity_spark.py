@@ -148,6 +148,7 @@ def test_python_verifies_what_spark_wrote(lake: Lake, spark: SparkSession, table
     ).collect() == [(40000, "c4")]
 
 
+@pytest.mark.long
 def test_every_way_of_writing_makes_tags(
     lake: Lake, spark: SparkSession, table: Named, tmp_path: Path
 ) -> None:

@@ -304,6 +304,7 @@ def test_each_micro_batch_is_the_join_as_of_its_snapshot(
     assert (status.served_snapshot, status.rows, status.lag_millis) == (3, 297, 0)
 
 
+@pytest.mark.long
 def test_a_retried_batch_uses_the_snapshot_it_had(
     spark: SparkSession, lake: Lake, table: MakeName, options: dict[str, str], tmp_path: Path
 ) -> None:

@@ -205,8 +205,18 @@ NAMES = "byte,short,int,long,float,double,eighths,wide,flag,day,moment,narrow,te
     ("encrypt", "mask", "codec"),
     [
         (f"{PII}:{NAMES};{FIN}:address,lst,mp", None, "zstd"),
-        (f"{PII}:{NAMES};{FIN}:address,lst,mp", f"redact,Xx9:{NAMES};redact:address,lst,mp", "snappy"),
-        (f"{PII}:text,raw;{FIN}:address,lst,mp", "sha256:text,raw,address,lst,mp", "none"),
+        pytest.param(
+            f"{PII}:{NAMES};{FIN}:address,lst,mp",
+            f"redact,Xx9:{NAMES};redact:address,lst,mp",
+            "snappy",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            f"{PII}:text,raw;{FIN}:address,lst,mp",
+            "sha256:text,raw,address,lst,mp",
+            "none",
+            marks=pytest.mark.long,
+        ),
         (
             f"{PII}:address.zip,lst._elem.q,mp._key,mp._value;{FIN}:address.geo",
             "sha256:address.zip;redact:mp._key,address.geo",

@@ -38,7 +38,7 @@ def ids(spark: SparkSession, query: str) -> list[int]:
     return sorted(row[0] for row in spark.sql(query).collect())
 
 
-@pytest.mark.parametrize("legacy", ["true", "false"])
+@pytest.mark.parametrize("legacy", ["true", pytest.param("false", marks=pytest.mark.long)])
 def test_every_type(spark: SparkSession, lake: Lake, table: Named, legacy: str) -> None:
     kinds = [kind for kind in VALUES if legacy == "true" or kind != "TIMESTAMP"]
     names = [f"p{i}" for i in range(len(kinds))]

@@ -193,7 +193,7 @@ def run(spark: SparkSession, name: str, layout: str, seed: int, changes: int, qu
         spark.catalog.dropTempView(history.view)
 
 
-@pytest.mark.parametrize("layout", ["append", "encrypted key"])
+@pytest.mark.parametrize("layout", ["append", pytest.param("encrypted key", marks=pytest.mark.long)])
 def test_queries_after_changes(spark: SparkSession, table: Named, layout: str) -> None:
     run(spark, table("t"), layout, 20240229, changes=5, queries=8)
 

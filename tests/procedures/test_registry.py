@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import types
 from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
-from lockgate.errors import InputError, PluginError, ProcedureError, ProcedureNotFoundError
+from lockgate.errors import InputError, PluginError, ProcedureError, ProcedureNotFoundError, StorageFullError
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.procedures import Parameter, Procedure, ProcedureContext, call, find, names, signature
 from lockgate.procedures.plugin import call_procedure, list_procedures, load_procedure
@@ -35,13 +37,29 @@ class Wrong(Echo):
     parameters = (Parameter("text", "STRNG"),)
 
 
+class Full(Echo):
+    """A disk is full, in the procedure or while its rows are read."""
+
+    name = "full"
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> Any:
+        if arguments["text"] == "later":
+            return self.rows()
+        return next(self.rows())
+
+    @staticmethod
+    def rows() -> Iterator[tuple[Any, ...]]:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/warehouse/file")
+        yield
+
+
 CONTEXT = ProcedureContext(catalog=cast(Any, None))
 
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     plugin = types.ModuleType("echo")
-    plugin.lockgate_procedures = hookimpl(lambda: [Echo(), Wrong()])  # type: ignore[attr-defined]  # a module made here
+    plugin.lockgate_procedures = hookimpl(lambda: [Echo(), Wrong(), Full()])  # type: ignore[attr-defined]  # a module made here
     plugins().register(plugin, "echo")
     yield
     plugins().unregister("echo")
@@ -166,3 +184,9 @@ def test_operation_list_and_other_namespaces() -> None:
     plugins().register(plugin, "echo")
     with pytest.raises(ProcedureNotFoundError, match=r"called as sys\.compact"):
         load_procedure(Bridge(), request(namespace=["db"], name="compact"))
+
+
+@pytest.mark.parametrize("text", ["now", "later"])
+def test_a_full_disk_is_named(text: str) -> None:
+    with pytest.raises(StorageFullError, match="/warehouse/file"):
+        call(CONTEXT, "full", text)

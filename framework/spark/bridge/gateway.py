@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import BridgeError, VersionMismatchError
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.bridge.server import BridgeServer
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ def _bridge(spark: SparkSession) -> Any:
         raise BridgeError(
             "Lockgate needs the driver in this process; a Spark Connect session has its driver elsewhere"
         )
-    jvm: Any = spark.sparkContext._jvm
-    bridge = jvm.io.lockgate.spark.bridge.Bridge
+    bridge = java_class(spark, "io.lockgate.spark.bridge.Bridge")
     # py4j takes an unknown class for a package.
     if type(bridge).__name__ != "JavaClass":
         raise BridgeError(

@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import BridgeError
+from lockgate.framework.spark.driver_jvm import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +17,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._attached: SparkSession | None = None
-        # The JVM's class: to find it by its name takes more calls than all else.
+        # The JVM's class: to find it by its name is a call more a question.
         self._askers: Any = None
         self._client: Any = None
         self._pinned = False
@@ -26,7 +27,7 @@ class Sessions:
         from py4j.clientserver import ClientServer
 
         context: Any = session.sparkContext
-        self._askers = context._jvm.io.lockgate.spark.bridge.Askers
+        self._askers = java_class(context, "io.lockgate.spark.bridge.Askers")
         self._client = context._gateway._gateway_client
         # Only then all calls of one thread here come by one thread of the JVM.
         self._pinned = isinstance(context._gateway, ClientServer)

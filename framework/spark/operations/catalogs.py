@@ -19,7 +19,7 @@ from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.orc.encryption.plaintext import MARK
 from lockgate.framework.plugins import check_session_options, plugins
 from lockgate.framework.spark.catalog_rights import check_rights
-from lockgate.framework.spark.hadoop_confs import hadoop_confs
+from lockgate.framework.spark.driver_jvm import hadoop_confs
 from lockgate.framework.spark.operations.context import Context, split_name
 from lockgate.framework.spark.operations.messages.catalogs import (
     AlterNamespaceRequest,

@@ -24,6 +24,7 @@ from lockgate.framework import types
 from lockgate.framework.io import FileSystem, resolve
 from lockgate.framework.keys import KeyProvider
 from lockgate.framework.orc import EncryptedOrcFile
+from lockgate.framework.spark.driver_jvm import java_class
 from lockgate.framework.store.metadata.paths import unescape
 from lockgate.framework.types import DataField, DataType, Kind
 from lockgate.procedures.arguments import partition_value
@@ -132,7 +133,7 @@ def _spark_table(spark: Any, name: str) -> Source:
         )
     database, table = parts
     catalog = spark._jsparkSession.sessionState().catalog()
-    identifier = spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier
+    identifier = java_class(spark, "org.apache.spark.sql.catalyst.TableIdentifier")
     if not catalog.databaseExists(database) or not catalog.tableExists(
         identifier.apply(table, _some(spark, database))
     ):
@@ -160,7 +161,7 @@ def _spark_table(spark: Any, name: str) -> Source:
 
 
 def _some(spark: Any, value: str) -> Any:
-    return spark._jvm.scala.Some(value)
+    return java_class(spark, "scala.Some")(value)
 
 
 def _others(spark: Any, parts: Sequence[str]) -> str:

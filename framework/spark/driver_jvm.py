@@ -1,4 +1,4 @@
-"""Spark's Hadoop configuration, as far as it says how stores are reached, for the Python side."""
+"""What Python asks the driver's JVM for: its classes, and how its Hadoop reaches stores."""
 
 from __future__ import annotations
 
@@ -7,11 +7,22 @@ from typing import TYPE_CHECKING, Any
 from lockgate.framework.io import storage_confs
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _PREFIXES = ("fs.s3a.", "fs.defaultFS", "dfs.", "hadoop.security.")
 # What Hadoop ships with is nobody's setting, and Python has defaults of its own.
 _DEFAULT_SOURCES = {"core-default.xml", "hdfs-default.xml", "hdfs-rbf-default.xml"}
+
+
+def java_class(spark: SparkSession | SparkContext, name: str) -> Any:
+    """Return the JVM's class `name`, given whole; for an unknown class py4j returns a package.
+
+    Written as attributes, `jvm.io.lockgate.X`, each part of a name is a call, and each first part is looked
+    for in every imported package, in all jars: 7 ms against 0.02 ms.
+    """
+    jvm: Any = spark._jvm
+    return getattr(jvm, name)
 
 
 def hadoop_confs(spark: SparkSession) -> dict[str, str]:
