@@ -18,7 +18,7 @@ _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class ProcedureConformance:
-    """The promises of every procedure to its callers."""
+    """Tests of what every procedure promises its callers."""
 
     procedure: Procedure
 

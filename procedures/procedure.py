@@ -34,7 +34,7 @@ REQUIRED: Final = _Required()
 class Parameter:
     """A parameter: a snake_case name, a type in Spark's DDL, a default and a line of description.
 
-    A default of None means "not given"; a caller who passes NULL has not given the argument either.
+    A default of None means "not given", and so does a NULL from the caller.
     """
 
     name: str
@@ -61,9 +61,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ProcedureContext:
-    """The surroundings of a procedure's call.
+    """The context of a call.
 
-    `spark` is None when it was called without Spark; `report` takes one line of progress.
+    `spark` is None outside Spark; `report` takes one line of progress.
     """
 
     catalog: Catalog
@@ -85,7 +85,8 @@ class ProcedureContext:
         return self.catalog.load_table(self.identifier(name))
 
     def require(self, right: Action, name: str) -> None:
-        """Check that the caller has a right to the table `db.table`; AccessDeniedError, also of a dry run."""
+        """Check that the caller has a right on the table `db.table`, even for a dry run; AccessDeniedError if
+        not."""
         if plugins().decides_access():
             grant(self.table(name), right)
 
@@ -101,8 +102,8 @@ class Procedure(ABC):
 
     `parameters` are in the order of positional arguments. `result` names and types the columns of the rows
     that `call` returns: counts of what was done. A procedure that deletes or rewrites takes a parameter
-    `dry_run`. `right` is what a caller needs on the table that the parameter `table` names, in addition to
-    the right to call; None where the procedure asks by itself.
+    `dry_run`. In addition to the right to call, a caller needs `right` on the table that the parameter
+    `table` names; None if the procedure checks rights itself.
     """
 
     name: ClassVar[str]
@@ -113,7 +114,7 @@ class Procedure(ABC):
 
     @abstractmethod
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Do the work and return rows of `result`; a checked value is given for every parameter."""
+        """Do the work and return rows of `result`; `arguments` has a checked value for every parameter."""
 
     def __repr__(self) -> str:
         return f"<procedure {self.name}>"

@@ -20,8 +20,7 @@ from lockgate.pushdown.predicates import FieldPath, Predicate, all_of, columns_o
 
 @dataclass(frozen=True)
 class Remaining:
-    """A filter that the engine must evaluate, and why; `predicate` is None if it could not even be
-    expressed."""
+    """A filter that the engine must evaluate, and why; `predicate` is None if no predicate can express it."""
 
     index: int
     predicate: Predicate | None
@@ -45,8 +44,9 @@ class Accepted:
 class FilterPushDown:
     """The answer to `apply_filters`: every filter is in at least one of the two lists.
 
-    `index` is the filter's place in the question. Only in `accepted`: guaranteed. In both: used to skip data,
-    to be evaluated again. Only in `remaining`: not used at all. Raises InputError if that is not so.
+    `index` is the filter's position in the engine's list. A filter in `accepted` alone is guaranteed; one in
+    both lists only skips data; one in `remaining` alone is not used. Raises InputError for a filter in
+    neither.
     """
 
     accepted: tuple[Accepted, ...]
@@ -76,14 +76,14 @@ class FilterPushDown:
 
     @property
     def pushed(self) -> Predicate:
-        """All that the source uses, guaranteed or to skip data, joined by AND."""
+        """All filters that the source uses, guaranteed or to skip data, joined by AND."""
         return all_of(*(item.predicate for item in self.accepted))
 
 
 @dataclass(frozen=True)
 class LimitPushDown:
-    """The answer to `apply_limit`: whether fewer rows are read, and whether never more than the limit
-    return."""
+    """The answer to `apply_limit`: whether the source reads fewer rows, and whether it returns at most the
+    limit."""
 
     applied: bool
     guaranteed: bool
@@ -92,7 +92,7 @@ class LimitPushDown:
 
 @dataclass(frozen=True)
 class ProjectionPushDown:
-    """The answer to `apply_projection`: the paths that are read, in the order asked for."""
+    """The answer to `apply_projection`: the paths that the source reads, in the requested order."""
 
     columns: tuple[FieldPath, ...]
 
@@ -102,7 +102,7 @@ class SupportsFilterPushDown(Protocol):
     """A source that can skip data by filters, or evaluate them."""
 
     def apply_filters(self, filters: Sequence[Predicate | None]) -> FilterPushDown:
-        """Say which filters the source takes over; None stands for one that could not be expressed."""
+        """Say which filters the source uses; None stands for a filter that no predicate expresses."""
 
 
 @runtime_checkable
@@ -130,10 +130,11 @@ class SupportsRuntimeFilterPushDown(Protocol):
     """A source that can skip data by filters that are known only while the query runs."""
 
     def runtime_filter_columns(self) -> list[str]:
-        """Return the columns, of those that are read, whose values are worth asking for at run time."""
+        """Return those of the read columns whose values at run time could skip data."""
 
     def apply_runtime_filters(self, filters: Sequence[Predicate]) -> None:
-        """Skip data by filters that nobody evaluates on the rows: rows that fail them may return."""
+        """Skip data by filters that nobody evaluates on the rows: the source may return rows that fail
+        them."""
 
 
 def split_filters(
@@ -147,9 +148,9 @@ def split_filters(
 ) -> FilterPushDown:
     """Sort filters into accepted and remaining.
 
-    `guaranteed` says of a filter that fits the schema whether the source evaluates it exactly;
-    `why_remaining` explains the others; `inexpressible` gives, by index, why a filter is None, and `texts`
-    what it was.
+    `guaranteed` says whether the source evaluates a filter exactly, given that it fits the schema.
+    `why_remaining` explains the others. For each filter that is None, `inexpressible` has the reason and
+    `texts` the SQL, by index.
     """
     accepted: list[Accepted] = []
     remaining: list[Remaining] = []

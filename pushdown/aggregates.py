@@ -26,7 +26,8 @@ class Function(enum.Enum):
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A function of one column; COUNT without a field counts rows. InputError for another one without.
+    """A function of one column; COUNT without a field counts rows. InputError for any other function without
+    one.
 
     >>> str(Aggregate(Function.COUNT)), str(Aggregate(Function.MAX, ("day",)))
     ('COUNT(*)', 'MAX(day)')
@@ -44,23 +45,23 @@ class Aggregate:
 
 
 def count(column: str | None = None) -> Aggregate:
-    """Count rows, or values of a column that are not null."""
+    """Make the aggregate COUNT: of rows, or of a column's values that are not null."""
     return Aggregate(Function.COUNT, None if column is None else (column,))
 
 
 def smallest(column: str) -> Aggregate:
-    """Ask for the smallest value of a column."""
+    """Make the aggregate MIN: the smallest value of a column."""
     return Aggregate(Function.MIN, (column,))
 
 
 def largest(column: str) -> Aggregate:
-    """Ask for the largest value of a column."""
+    """Make the aggregate MAX: the largest value of a column."""
     return Aggregate(Function.MAX, (column,))
 
 
 @dataclass(frozen=True)
 class RemainingAggregate:
-    """An aggregate that the engine must compute, and why; `text` is what could not even be expressed."""
+    """An aggregate that the engine must compute, and why; `text` is SQL that no `Aggregate` can express."""
 
     text: str
     reason: str
@@ -73,8 +74,8 @@ class RemainingAggregate:
 class AggregatePushDown:
     """The answer to `apply_aggregates`.
 
-    Aggregates are taken over together or not at all, since the engine needs the rows if one remains:
-    `accepted` holds those the source could answer by itself, `remaining` the others.
+    The source answers all aggregates or none, since the engine needs the rows if one remains. `accepted`
+    holds the aggregates that the source could answer alone, `remaining` the others.
     """
 
     accepted: tuple[Aggregate, ...]
@@ -119,7 +120,7 @@ class TopNPushDown:
 
 @runtime_checkable
 class SupportsTopNPushDown(Protocol):
-    """A source that can leave out rows that cannot be among the first of an order."""
+    """A source that can skip rows that cannot be among the first of an order."""
 
     def apply_top_n(self, order: Sequence[SortKey], limit: int) -> TopNPushDown:
         """Say whether data was left out, and why not."""

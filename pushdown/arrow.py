@@ -53,7 +53,7 @@ def unsupported_reason(predicate: Predicate, schema: pa.Schema) -> str | None:
 
 
 def to_arrow_expression(predicate: Predicate, schema: pa.Schema) -> Expression:
-    """Turn a predicate into an Arrow expression over tables of `schema`.
+    """Turn a predicate into an Arrow expression over tables with this schema.
 
     The expression is true, false or null as the predicate is true, false or unknown. Raises
     ColumnNotFoundError and UnsupportedTypeError if the predicate does not fit the schema.

@@ -132,10 +132,10 @@ def _pattern(op: Op, left: Plain, right: Plain) -> bool:
 
 
 def residual(predicate: Predicate, values: Mapping[FieldPath, pa.Scalar]) -> Predicate:
-    """Return what remains to be asked of rows for which the fields of `values` have those values.
+    """Return the predicate that remains for rows whose fields have these values, such as those of a
+    partition.
 
-    The answer keeps the same rows as `predicate` does (unknown counts as false); AlwaysFalse means none,
-    AlwaysTrue all of them. Used with the values of a partition.
+    It keeps the same rows as `predicate` (unknown counts as false); AlwaysFalse keeps none, AlwaysTrue all.
     """
     return _residual(normalize(predicate), values)
 

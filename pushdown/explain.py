@@ -42,7 +42,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of pruning: its name, what it had before and after, and what it pruned by."""
+    """One step of pruning: its name, the counts before and after it, and what it pruned by."""
 
     name: str
     before: Count
@@ -61,12 +61,12 @@ class Step:
 
 @dataclass(frozen=True)
 class ScanReport:
-    """Report of a scan on the query's wishes.
+    """Report of a scan: what it did with the query's filters, columns and aggregates.
 
-    `accepted` are the filters the source guarantees, `skipping` those it only skips data by, `remaining`
-    those the engine evaluates, each with the reason. `columns` is None where all columns are read.
-    `aggregates` are those the engine asked for, each with what became of it. `manifests` is
-    how many lists of files the snapshot has, `seconds` how long planning took.
+    `accepted` are the filters that the source guarantees. `skipping` only skip data. `remaining` are left to
+    the engine, each with the reason. `columns` is None if the scan reads all columns. `aggregates` are those
+    that the engine requested, each with its outcome. `manifests` counts the snapshot's lists of files;
+    `seconds` is the time of planning.
     """
 
     table: str
@@ -87,12 +87,12 @@ class ScanReport:
 
     @property
     def total(self) -> Count:
-        """Return what the snapshot holds."""
+        """Return the counts of the whole snapshot."""
         return self.steps[0].before if self.steps else Count()
 
     @property
     def kept(self) -> Count:
-        """Return what is left to read."""
+        """Return the counts of what the scan reads."""
         return self.steps[-1].after if self.steps else Count()
 
     def to_dict(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class _UnsupportedError(Exception):
 
 
 def from_json(node: object) -> Predicate | None:
-    """Read a predicate; None if any part of it (a cast, a function, a type) is not supported."""
+    """Read a predicate; None if it has an unsupported part, such as a cast, a function or a type."""
     try:
         return _node(node)
     except (_UnsupportedError, UnsupportedTypeError):
@@ -85,7 +85,7 @@ def reason_unsupported(node: object) -> str | None:
 
 
 def describe_json(node: object) -> str:
-    """Return SQL-like text of a node, of one that `from_json` does not support too.
+    """Return SQL-like text of a node, even one that `from_json` does not support.
 
     >>> describe_json({"op": "UPPER", "args": [{"col": ["a"]}]})
     'UPPER(a)'

@@ -228,7 +228,7 @@ def columns_of(predicate: Predicate) -> frozenset[FieldPath]:
 
 
 class Column:
-    """A field in the making of a predicate: `col("price") < 10`, `col("name").starts_with("A")`.
+    """A field from which operators make predicates: `col("price") < 10`, `col("name").starts_with("A")`.
 
     A literal is a Python value or a `pyarrow.Scalar`; None compares as null does in SQL (never true).
     """
@@ -293,11 +293,11 @@ class Column:
         return self._compare(Op.LIKE, pattern)
 
     def ilike(self, pattern: object) -> Comparison:
-        """Test as `like` does, in lower case, letter by letter."""
+        """Test as `like` does, with both sides in lower case, letter by letter."""
         return self._compare(Op.ILIKE, pattern)
 
     def rlike(self, regex: object) -> Comparison:
-        """Test whether a regular expression, of RE2's syntax, is found anywhere in a string."""
+        """Test whether a string contains a match of a regular expression in RE2's syntax."""
         return self._compare(Op.RLIKE, regex)
 
     def match(self, terms: object) -> Comparison:
@@ -316,7 +316,7 @@ def col(*path: str) -> Column:
 def literal(value: object) -> pa.Scalar:
     """Make a Python value a scalar; scalars stay as they are.
 
-    Raises InputError for what Arrow does not know.
+    Raises InputError for a value of a type that Arrow does not have.
     """
     if isinstance(value, pa.Scalar):
         return value

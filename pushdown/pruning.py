@@ -13,7 +13,7 @@ T = TypeVar("T")
 class Pruner(Protocol[T]):
     """One step of pruning.
 
-    `name` is its line in explain, and names its metric `skipped_by_<name>`. `by` says what it prunes by.
+    `name` is its line in explain, and part of its metric `skipped_by_<name>`. `by` says what it prunes by.
     """
 
     @property
@@ -25,21 +25,21 @@ class Pruner(Protocol[T]):
         """Return what the step prunes by, for people; empty if there is nothing to say."""
 
     def prune(self, kept: T) -> T | None:
-        """Return what is left of `kept`, which no earlier step has left out.
+        """Return the part of `kept`, the survivors of earlier steps, that this step keeps.
 
-        None says that the step does not apply; then it is not reported.
+        None means that the step does not apply; reports then omit it.
         """
 
 
 class Funnel(Generic[T]):
-    """Runs pruners in order and counts by `count` what each leaves; `steps` are those that applied."""
+    """Runs pruners in order, and counts by `count` what each keeps; `steps` are those that applied."""
 
     def __init__(self, count: Callable[[T], Count]) -> None:
         self._count = count
         self.steps: tuple[Step, ...] = ()
 
     def run(self, kept: T, pruners: Iterable[Pruner[T]]) -> T:
-        """Return what all pruners leave of `kept`."""
+        """Return the part of `kept` that all pruners keep."""
         before = self._count(kept)
         for pruner in pruners:
             left = pruner.prune(kept)

@@ -24,11 +24,11 @@ from lockgate.pushdown.values import Plain, between, comparable, compare, is_nan
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Statistics of a column in a file; None where it is not known.
+    """Statistics of a column in a file; None if unknown.
 
     `min` and `max` bound every value that is not null, and may be wider than the values are (truncated
-    strings). `nan_count` matters for floats: writers disagree whether a maximum covers NaN (ORC's leaves it
-    out), so unless it is 0 a NaN, the greatest of all values, must be expected.
+    strings). `nan_count` matters for floats, because writers disagree whether a maximum covers NaN (ORC's
+    leaves it out). Unless it is 0, the column may hold a NaN, the greatest of all values.
     """
 
     min: pa.Scalar | None = None

@@ -17,7 +17,7 @@ class Decision:
 
     `row_filter` keeps the rows that the user may see; `masks` maps top-level columns to the masks that
     replace their values. Both apply to reads. A denied decision has a non-empty `apply_for`: each text names
-    something that would have to be granted. Raises InputError for a decision that contradicts itself.
+    a missing grant. Raises InputError for a decision that contradicts itself.
     """
 
     allowed: bool = True

@@ -12,10 +12,10 @@ from lockgate.errors import InputError
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller as the door knows it, before its groups and roles are known.
+    """A caller before its groups and roles are known.
 
-    `user` is the name that Spark's session has for its user, or the operating system's user in Python and on
-    the command line. `session` is the unguessable name of the Spark session that asks, None outside Spark.
+    `user` is the user of the Spark session; in Python and on the command line it is the operating system's
+    user. `session` is an unguessable name of the requesting Spark session, None outside Spark.
     """
 
     user: str
@@ -25,7 +25,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Principal:
-    """An identity: a user, with the groups, roles and attributes that were found for it.
+    """An identity: a user with groups, roles and attributes.
 
     `attributes` maps names to texts, such as `{"country": "CH"}`. Raises InputError for an empty user.
     """

@@ -27,10 +27,9 @@ class Target:
     """The table, database, procedure or other thing that an action is about.
 
     `name` is `database.table`, `database`, or the name of a procedure. `branch` names the branch of a table,
-    and `location` its folder, which tells apart tables of one name in two warehouses; both may be None.
-
-    What is of no warehouse has a `catalog`: Spark's name for it, with tables, databases, paths (`name` is an
-    address, or says what kind of source is read) and statements (`name` is Spark's word for what is done).
+    and `location` its folder, which distinguishes tables of one name in two warehouses; both may be None. A
+    target outside warehouses has a `catalog`, Spark's name for it. It is a table, a database, a path (`name`
+    is an address or a kind of source) or a statement (`name` is Spark's word for it).
     """
 
     kind: Literal["table", "database", "procedure", "path", "statement"]
@@ -49,8 +48,8 @@ class Target:
 class AccessRequest:
     """A question to authorizers: may `principal` do `action` to `target`?
 
-    `columns` are the top-level columns that are read or written, None for all of them or where an action has
-    no columns.
+    `columns` are the top-level columns that it reads or writes, None for all of them or if the action has
+    none.
     """
 
     principal: Principal

@@ -17,10 +17,10 @@ from lockgate.pushdown.sql import to_sql
 class SqlDecision:
     """An answer about SELECT on a relation, in expressions of Spark's SQL over its columns.
 
-    `row_filter` keeps the rows that may be seen, None for all; `masks` maps columns to what is seen in place
-    of their values. `denied` maps the columns that may not be used to what would have to be granted. With
-    `apply_for` nothing of the relation may be read; each text names something that would have to be granted.
-    `ask` says where that is done. Raises InputError for a refusal that says nothing to apply for.
+    `row_filter` keeps the visible rows, None for all; `masks` maps columns to what the user sees in place of
+    their values. `denied` maps each denied column to the missing grants. With `apply_for`, a list of missing
+    grants, the user may read nothing of the relation. `ask` says where to apply. Raises InputError for a
+    refusal that says nothing to apply for.
     """
 
     apply_for: tuple[str, ...] = ()

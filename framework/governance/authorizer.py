@@ -70,10 +70,10 @@ class Record:
 class RangerAuthorizer:
     """Decides about the tables of one warehouse; register it as a plugin.
 
-    `catalog` is the warehouse's name in policies. With `warehouse`, the location of its folder, nothing is
-    said about tables of other warehouses. What else a Spark session reads (files, Hive, other catalogs) is
-    decided by the policies too, unless `governs_others` is false. `apply_at` is added to what a refusal says:
-    where access is asked for. `audit` is given a Record of every decision that leaves one.
+    `catalog` is the warehouse's name in policies. With `warehouse`, the location of its folder, it has no
+    opinion about tables of other warehouses. The policies also decide about anything else that a Spark
+    session reads (files, Hive, other catalogs), unless `governs_others` is false. A refusal ends with
+    `apply_at`, where to apply for access. `audit` receives a Record of every decision that leaves one.
     """
 
     policies: Policies

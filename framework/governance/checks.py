@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Check:
     """An answer about one statement and one user; `allowed` if nothing is missing.
 
-    `points` are what the statement reads, one for each column, or for the table where only its rows count.
-    `missing` says what would have to be granted, and `ask` where. `hidden` maps tables to what their user
-    does not see of them: "rows", or "values of column x".
+    `points` are what the statement reads: one for each column, or one for the table if it needs only the
+    table's rows. `missing` names the grants that are missing, `ask` says where to apply for them. `hidden`
+    maps tables to what policies hide from the user: "rows", or "values of column x".
     """
 
     user: str

@@ -35,7 +35,7 @@ def engine_of(
 
 
 class PolicyFiles:
-    """The policies of a file or a folder; at most every `seconds` it is looked whether they changed."""
+    """The policies of a file or a folder; it checks for changes at most every `seconds`."""
 
     def __init__(
         self, path: str | Path, *, settings: Settings | None = None, strict: bool = True, seconds: float = 5.0
@@ -50,8 +50,7 @@ class PolicyFiles:
     def engine(self) -> Engine:
         """Return the engine of the newest policies.
 
-        Raises PolicyError if they were changed into something that cannot be used: old policies are not
-        used in their place.
+        Raises PolicyError if the files can no longer be used: old policies do not take their place.
         """
         with self._lock:
             now = time.monotonic()

@@ -36,11 +36,11 @@ _ABSENT = "no-such-key-of-lockgate"
 
 
 class KeyProviderConformance:
-    """The promises of every key provider, wherever its keys are.
+    """Tests of what every key provider promises, wherever its keys are.
 
-    Give `make_provider`, and as many of the other methods as the key store allows: a method that returns
-    None skips its tests. `make_provider` is called by each test and must give access to the same keys within
-    one test. It must hold a key of each algorithm in `algorithms`.
+    Implement `make_provider`, and as many of the other methods as the key store allows: a method that returns
+    None skips its tests. Each test calls `make_provider`, which must give access to the same keys within one
+    test. It must hold a key of each algorithm in `algorithms`.
     """
 
     algorithms: Collection[KeyAlgorithm] = tuple(KeyAlgorithm)
@@ -63,7 +63,7 @@ class KeyProviderConformance:
         raise SkipTest("this place of keys cannot be broken here")
 
     def master_keys(self, provider: KeyProvider) -> dict[str, bytes]:
-        """Return the master keys by name@version as far as the test can know them; none, if it cannot."""
+        """Return the master keys by name@version, as far as the test can know them."""
         return {}
 
     # --- what is held ---
@@ -144,7 +144,7 @@ class KeyProviderConformance:
     # --- what goes wrong ---
 
     def test_missing_keys(self) -> None:
-        """An unknown name and an unknown version are missing, for which readers show masks."""
+        """An unknown name and an unknown version count as missing, so readers show masks."""
         provider = self.make_provider()
         assert provider.usable(_ABSENT) is False
         self._raises(KeyMissingError, lambda: provider.current_key(_ABSENT))
@@ -168,7 +168,7 @@ class KeyProviderConformance:
                 self._raises(WrongKeyError, lambda: provider.decrypt_local_key(unfit, bytes(length)))  # noqa: B023 - called at once
 
     def test_another_key_of_the_same_name(self) -> None:
-        """It opens to something else, or not at all; never to the same."""
+        """Another key opens a local key wrongly or not at all, never to the same bytes."""
         provider, wrong = self.make_provider(), self.make_wrong()
         if wrong is None:
             raise SkipTest("no provider with other keys is given")
@@ -191,7 +191,7 @@ class KeyProviderConformance:
             assert denied.usable(name) is False
 
     def test_a_service_that_does_not_answer(self) -> None:
-        """It is always an error, never a missing key: masks would be shown for no reason."""
+        """A silent service is an error, never a missing key, since readers would show masks for no reason."""
         provider = self.make_provider()
         key = provider.current_key(provider.key_names()[0])
         encrypted = provider.create_local_key(key).encrypted
@@ -315,7 +315,7 @@ def _explains(error: Exception) -> None:
 
 
 def shows(shown: str | bytes, secret: bytes) -> bool:
-    """Say whether a text or bytes hold `secret`: raw, as Python's repr, in hexadecimal or in base64."""
+    """Say whether a text or bytes contain `secret`: raw, as Python's repr, in hexadecimal or in base64."""
     raw = shown.encode("utf-8", "surrogateescape") if isinstance(shown, str) else shown
     folded = raw.lower()
     spellings = {secret, repr(secret)[2:-1].encode(), repr(list(secret))[1:-1].encode()}

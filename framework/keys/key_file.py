@@ -35,9 +35,9 @@ _State = tuple[int, int, int, int]
 class KeyFileProvider(KeyProvider):
     """Holds the keys of a key file, which must be readable by its owner only (mode 0600).
 
-    The file is read again when it has changed, so a new key version takes effect in a running process.
-    Raises `KeyServiceError` if the file is absent or malformed and `KeyDeniedError` if others may read it or
-    this user may not.
+    A changed file is read again, so a new key version takes effect in a running process. Raises
+    `KeyServiceError` if the file is absent or malformed and `KeyDeniedError` if others may read it or this
+    user may not.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -100,7 +100,7 @@ class KeyFileProvider(KeyProvider):
 
 @named_errors
 def create_key_file(path: str | os.PathLike[str], names: Sequence[str], bits: int = 128) -> KeyFileProvider:
-    """Make a key file with a fresh random key, version 0, for each of `names`.
+    """Create a key file with a fresh random key, version 0, for each of `names`.
 
     `bits` is 128 or 256. The file gets mode 0600. Raises `AlreadyExistsError` if `path` exists: overwriting
     a key file would make its data unreadable.

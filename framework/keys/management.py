@@ -13,7 +13,7 @@ Keys: TypeAlias = KeyProvider | str | os.PathLike[str]
 
 
 def create_key(keys: Keys, name: str, bits: int = 128) -> KeyMetadata:
-    """Make a key with a fresh version 0 where `keys` (a provider or its specification) keeps its keys.
+    """Create a key with a fresh version 0 in `keys`, a provider or its specification.
 
     `bits` is 128 or 256. Raises `AlreadyExistsError` if there is one, `UnsupportedError` if this provider
     only reads, and the provider's own errors.

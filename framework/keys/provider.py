@@ -28,11 +28,11 @@ from lockgate.framework.keys.metadata import (
 
 
 class KeyProvider(ABC):
-    """Holds master keys and wraps local keys under them; the master keys themselves are never handed out.
+    """Holds master keys and wraps local keys under them; it never hands out a master key.
 
-    Four things can go wrong, and each has its error: the key is not held (`KeyMissingError`), is held but not
-    for this caller (`KeyDeniedError`), is another key than the file was written with (`WrongKeyError`), or
-    the key service does not answer properly (`KeyServiceError`).
+    Each of four failures has its error: the provider does not hold the key (`KeyMissingError`), this caller
+    may not use it (`KeyDeniedError`), the file was written with another key of that name (`WrongKeyError`),
+    or the key service does not answer properly (`KeyServiceError`).
     """
 
     @abstractmethod
@@ -45,9 +45,7 @@ class KeyProvider(ABC):
 
     @abstractmethod
     def decrypt_local_key(self, key: KeyMetadata, encrypted: bytes) -> bytes:
-        """Return the local key of a file, from its encrypted form (16 or 32 bytes) and the master key it
-        names.
-        """
+        """Return the local key of a file, given its encrypted form (16 or 32 bytes) and its master key."""
 
     def create_local_key(self, key: KeyMetadata) -> LocalKey:
         """Return a fresh local key, never used before, wrapped under `key`."""
@@ -55,11 +53,10 @@ class KeyProvider(ABC):
         return LocalKey(self.decrypt_local_key(key, encrypted), encrypted)
 
     def usable(self, name: str) -> bool:
-        """Say whether new files can be written with the key `name`: it is held, and not denied to this
-        caller.
+        """Say whether new files can use the key `name`: the provider holds it, and this caller may use it.
 
-        Raises as `current_key` does for every other reason, so that a silent service does not count as a
-        missing key.
+        For any other failure it raises as `current_key` does, so a silent service does not count as a missing
+        key.
         """
         try:
             self.create_local_key(self.current_key(name))
@@ -72,7 +69,8 @@ class KeyProvider(ABC):
         return [self.current_key(name) for name in self.key_names()]
 
     def create_key(self, name: str, bits: int = 128) -> KeyMetadata:
-        """Make the key `name` with a fresh version 0; `UnsupportedError` where keys are made elsewhere.
+        """Create the key `name` with a fresh version 0; `UnsupportedError` if this provider cannot create
+        keys.
 
         `bits` is 128 or 256. Raises `AlreadyExistsError` if there is a key of that name.
         """
@@ -86,16 +84,17 @@ class KeyProvider(ABC):
         raise UnsupportedError(f"{self!r} cannot roll keys: roll them in the key store itself")
 
     def for_table(self, options: Mapping[str, str]) -> KeyProvider:
-        """Return the provider for one table with these options: this one, unless a table brings keys of its
+        """Return the provider for one table with these options: this one, unless the table has keys of its
         own.
 
-        Equal options give the same object, so that it can be told apart by identity.
+        Equal options give the same object.
         """
         return self
 
     @property
     def spec(self) -> str | None:
-        """The text from which `provider_from` makes this provider in another process, if possible."""
+        """The text from which `provider_from` makes this provider in another process; None if there is
+        none."""
         return None
 
 

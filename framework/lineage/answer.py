@@ -55,7 +55,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Lineage:
-    """What a column or table comes from, or what is made of it; in the order of a walk in depth."""
+    """The origins of a column or table, or what is made of it, as edges in depth-first order."""
 
     name: str
     found: tuple[Edge, ...]

@@ -31,9 +31,9 @@ _acting: ContextVar[Caller | Principal | None] = ContextVar("lockgate_acting", d
 
 @contextlib.contextmanager
 def acting_as(who: Caller | Principal) -> Iterator[None]:
-    """Let everything inside `with` be asked by `who`, in this thread or task.
+    """Make `who` the user of everything inside `with`, in this thread or task.
 
-    The identity of a Caller is found by the hook `lockgate_principal`; a Principal is taken as it is.
+    The hook `lockgate_principal` finds the identity of a Caller; a Principal stays as it is.
     """
     token = _acting.set(who)
     try:
@@ -43,7 +43,7 @@ def acting_as(who: Caller | Principal) -> Iterator[None]:
 
 
 def current_principal() -> Principal:
-    """Return the identity that asks; raises PluginError if a plugin fails to find it."""
+    """Return the current identity; raises PluginError if a plugin fails to find it."""
     who = _acting.get() or Caller(_user_of_process())
     return who if isinstance(who, Principal) else plugins().principal(who)
 
@@ -63,10 +63,10 @@ def authorize(
     columns: Iterable[str] | None = None,
     principal: Principal | None = None,
 ) -> Decision:
-    """Return the decision about an action of `principal`, by default of the one who asks.
+    """Return the decision about an action of `principal`, by default the current one.
 
-    Without a plugin that decides, everything is allowed. Raises AccessDeniedError, which says what to apply
-    for, and PluginError if a plugin fails: nothing is allowed then.
+    Without a plugin that decides, it allows everything. Raises AccessDeniedError, which names the missing
+    grants, and PluginError if a plugin fails: a failure never allows anything.
     """
     manager = plugins()
     if not manager.decides_access():

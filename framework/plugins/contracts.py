@@ -31,11 +31,11 @@ class BridgeContext(Protocol):
 
     @property
     def spark(self) -> Any:
-        """The SparkSession that asks (typed loosely, because plugins may load without pyspark)."""
+        """The requesting SparkSession (typed loosely, because plugins may load without pyspark)."""
 
     @property
     def principal(self) -> Principal:
-        """The identity that asks: the user of the Spark session, or the one that a server acts for."""
+        """The requesting identity: the user of the Spark session, or the one that a server acts for."""
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -74,9 +74,9 @@ shows, and the default `run`: a function of the parsed options that returns the 
 class PlannedChange:
     """A change after which readers of a table may fail: the table or columns are dropped or renamed.
 
-    `table` is its name, `database.table`, `options` are those of its schema (empty if that cannot be read).
-    `columns` are paths of columns, none where the whole table is meant; `along` names the tables that are
-    dropped together with it.
+    `table` is its name, `database.table`; `options` are those of its schema (empty if the schema cannot be
+    read). `columns` are paths of columns, empty for the whole table; `along` names the tables dropped
+    together with it.
     """
 
     catalog: Catalog
@@ -89,13 +89,13 @@ class PlannedChange:
 
 @dataclass(frozen=True)
 class CandidateFile:
-    """A data file that a scan has not left out yet.
+    """A data file that a scan has not skipped yet.
 
     `rows` counts what is stored, deleted rows included; `size` is in bytes. `partition` holds values by
     column name. `schema_id` is the schema that the file was written with. `extra_files` are names of files in
-    its folder, `embedded_index` is Paimon's file index where that is small enough for the manifest.
-    `read_schema_id` is the schema that predicates name columns of, None: the table's. `index_manifest` names
-    the list of index files of the snapshot that is read, None if it has none.
+    its folder; `embedded_index` is Paimon's file index if that is small enough for the manifest. Predicates
+    name columns of the schema `read_schema_id`, None: the table's. `index_manifest` names the list of index
+    files of the snapshot that is read, None if it has none.
     """
 
     path: str
@@ -111,7 +111,7 @@ class CandidateFile:
 
 
 class FileSet(Protocol):
-    """All files of a snapshot in order, those that are left out included."""
+    """All files of a snapshot in order, skipped ones included."""
 
     @property
     def index_manifest(self) -> str | None:
@@ -126,9 +126,9 @@ class FileSet(Protocol):
     def places(
         self, key: str, number_of: Callable[[str], int | None]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the places of the files to whose names `number_of` gives a number, and the numbers.
+        """Return the positions of the files whose names `number_of` knows, and their numbers.
 
-        The answer is remembered under `key`: of the same files, nothing is asked twice.
+        It remembers the answer under `key`, so it calls `number_of` once for each file.
         """
 
 
@@ -141,9 +141,9 @@ class WarehouseTable(Protocol):
         """The columns; ids count from 0."""
 
     def batches(self, catalog: Catalog) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, with these columns; asked once for each execution of a query.
+        """Yield the rows, with these columns; called once for each execution of a query.
 
-        What the one who asks (`current_principal`) may not see is for the table to leave out.
+        The table must omit what the user (`current_principal`) may not see.
         """
 
 
@@ -152,16 +152,16 @@ class LineageSink(Protocol):
     """A receiver of the lineage that this process records."""
 
     def write(self, warehouse: str, records: Sequence[Record]) -> None:
-        """Take in records of statements that have ended, of the warehouse at this address.
+        """Receive records of ended statements, of the warehouse at this address.
 
-        Called on a thread of its own, in order; what is raised is logged and counted, and the records are
-        offered again: a sink that has taken some of them must bear them twice.
+        A thread of its own calls this, in order. An error is logged and counted, and the same records are
+        offered again, so a sink must tolerate records that it already has.
         """
 
 
 @runtime_checkable
 class FilePruner(Protocol):
-    """A step of pruning that a plugin adds; `name` is its word in explain and in Spark's metrics."""
+    """A step of pruning that a plugin adds; explain and Spark's metrics call it by `name`."""
 
     @property
     def name(self) -> str:
@@ -170,7 +170,7 @@ class FilePruner(Protocol):
     def keeps(self, predicate: Predicate, files: Sequence[CandidateFile]) -> Sequence[bool]:
         """Return for each file whether one of its stored rows may match; True if that is unknown.
 
-        `predicate` is without NOT but before some text operators. What is raised ends the query.
+        `predicate` has no NOT, except around operators of texts. An error ends the query.
         """
 
 
@@ -181,7 +181,7 @@ class RowPruner(FilePruner, Protocol):
     def rows(self, predicate: Predicate, file: CandidateFile) -> BitMap | None:
         """Return the numbers, from 0, of the stored rows that may match, None if any may.
 
-        Asked for each file that Python reads without merging it; what is raised ends the query.
+        Called for each file that Python reads without a merge; an error ends the query.
         """
 
 
@@ -189,16 +189,17 @@ class RowPruner(FilePruner, Protocol):
 class SetPruner(FilePruner, Protocol):
     """A step of pruning that judges all files of a snapshot at once, for tables with very many.
 
-    `note`, if it has one, is what it says of its work in explain.
+    An attribute `note`, if there is one, appears in explain.
     """
 
     def left(self, predicate: Predicate, files: FileSet) -> npt.NDArray[np.bool_] | None:
-        """Return for each file what `keeps` would, None if all are kept; what is raised ends the query."""
+        """Return for each file what `keeps` would, None to keep all; an error ends the query."""
 
 
 @runtime_checkable
 class SnapshotSource(Protocol):
-    """A system table that also chooses the snapshot of scans: read option `scan.snapshot-source` names it."""
+    """A system table that also chooses the snapshot of scans that name it in the read option
+    `scan.snapshot-source`."""
 
     def snapshot_id(
         self,
@@ -207,14 +208,14 @@ class SnapshotSource(Protocol):
         options: Mapping[str, str],
         properties: Mapping[str, str | None],
     ) -> int:
-        """Return the snapshot that a scan of `table` reads; asked once for each plan."""
+        """Return the snapshot that a scan of `table` reads; called once for each plan."""
 
 
 class FileCollection(Protocol):
     """The work of a collector on one file."""
 
     def add(self, rows: pa.Table) -> None:
-        """Take in rows of the file in order; they have the columns that the collector wants."""
+        """Receive rows of the file in order, with the columns that the collector wants."""
 
     def finish(self) -> bytes:
         """Return the output once the file is complete; not called for an aborted file."""
@@ -225,7 +226,7 @@ class FileCollector(Protocol):
     """A plugin's view of the rows of each new data file; `name` identifies its output.
 
     `columns` are the columns that it wants, None for all. With an attribute `makes_file_index` that is true,
-    what it makes is Paimon's file index: it becomes part of the file, and participants are not shown it.
+    the output is Paimon's file index: it becomes part of the file, and participants do not see it.
     """
 
     @property
@@ -237,7 +238,7 @@ class FileCollector(Protocol):
         """The columns it wants."""
 
     def begin(self) -> FileCollection:
-        """Return the collection of a new file; an error of either ends the write."""
+        """Return the collection of a new file; an error in either ends the write."""
 
 
 @runtime_checkable
@@ -251,16 +252,16 @@ class CommitParticipant(Protocol):
         """Receive the visible snapshot; called again if a stream repeats a committed batch."""
 
     def aborted(self) -> None:
-        """Learn that the commit failed, or that its outcome is unknown: check the table then."""
+        """Receive the failure of the commit, or its unknown outcome: check the table then."""
 
 
 @dataclass(frozen=True)
 class NewIndexFile:
     """An index file that a commit adds to the table's folder `index`, and names in its index manifest.
 
-    `kind` begins with `lockgate-` and is the plugin's own: other engines keep files of kinds that they do not
-    know. `partition` holds the values of the one partition that the file is about, None if it is about
-    several. `rows` counts what the plugin likes.
+    `kind` begins with `lockgate-` and belongs to the plugin; other engines keep files of unknown kinds.
+    `partition` holds the values of the file's only partition, None if it covers several. `rows` counts
+    whatever the plugin likes.
     """
 
     kind: str
@@ -273,8 +274,8 @@ class NewIndexFile:
 class IndexFileChanges:
     """Changes of a plugin's index files in one commit: files added, and names of files that go.
 
-    If one of `removed` is gone already when the commit lands, `otherwise` is done instead; without it the
-    commit ends with a CommitConflictError.
+    If another commit has already removed one of `removed`, `otherwise` applies instead; without it the commit
+    ends with a CommitConflictError.
     """
 
     added: tuple[NewIndexFile, ...] = ()
@@ -292,7 +293,7 @@ class IndexParticipant(CommitParticipant, Protocol):
 
 @dataclass(frozen=True)
 class AskedKeys:
-    """The keys that a comparison asks for: places need one of them, or `every` one."""
+    """The keys that a comparison asks for: a block needs one of them, or with `every` all of them."""
 
     keys: npt.NDArray[np.uint64]
     every: bool = False
@@ -302,20 +303,20 @@ class AskedKeys:
 class IndexKind(Protocol):
     """A kind of index in segments: the keys of values, and the keys of a comparison.
 
-    A key is a number below 2**40. Whenever a value that is not null meets a comparison, its keys must have
-    what that asks for.
+    A key is a number below 2**40. If a value that is not null meets a comparison, its keys must include those
+    that the comparison asks for.
     """
 
     def accepts(self, data_type: DataType) -> bool:
         """Say whether columns of a type can be indexed."""
 
     def keys(self, values: pa.Array, data_type: DataType) -> npt.NDArray[np.uint64]:
-        """Return the keys of some values without nulls, in no order; one may be there several times."""
+        """Return the keys of values without nulls, in any order, perhaps with duplicates."""
 
     def asked(self, comparison: Comparison, data_type: DataType) -> AskedKeys | None:
         """Return the keys of a comparison with literals, None if keys cannot decide it.
 
-        `data_type` is the type that the values were written with; that of the literals may be wider.
+        `data_type` is the type of the stored values; the literals may have a wider one.
         """
 
 
@@ -323,9 +324,9 @@ class IndexKind(Protocol):
 class SystemTable(Protocol):
     """A read-only table derived from another, read as `lake.db.t$suffix`.
 
-    With an attribute `single_row` that is true it always has one row, which is asked for when a query runs,
-    not when its plan is only shown. It may be read by anyone who may SELECT all columns of the table, without
-    row filter and masks; with an attribute `authorizes` that is true, `rows` asks for itself.
+    An attribute `single_row` that is true says that it always has one row; `rows` then runs with the query,
+    not for EXPLAIN. Anyone who may SELECT all columns of the table, without row filter and masks, may read
+    it. With an attribute `authorizes` that is true, `rows` checks rights itself.
     """
 
     def schema(self, context: BridgeContext, table: Table) -> list[DataField]:
@@ -338,7 +339,8 @@ class SystemTable(Protocol):
         options: Mapping[str, str],
         properties: Mapping[str, str | None],
     ) -> pa.Table:
-        """Return the rows, few; asked once for each execution, in a stream once for each micro-batch.
+        """Return the rows, which should be few; called once for each execution, in a stream once for each
+        micro-batch.
 
         `options` are the read options of the query; `properties` holds `batch_id` and `query_id`, which are
         None outside a stream.

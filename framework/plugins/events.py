@@ -20,17 +20,17 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event, with the moment, in UTC, at which this process noticed what happened."""
+    """An event; `at` is the moment, in UTC, at which this process noticed it."""
 
     at: datetime = field(default_factory=_now)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanPlanned(Event):
-    """A scan of a table was planned: its files are chosen, and no row has been read yet.
+    """A scan of a table was planned: its files are chosen, and it has read no row yet.
 
     `table` is the folder of the table, `columns` the columns that the scan reads, or None for all of them.
-    `files` and `size` (bytes) are what remains to be read after everything that could be skipped.
+    `files` and `size` (bytes) count what the scan reads after all skipping.
     """
 
     table: str
@@ -45,8 +45,8 @@ class RowsCommitted(Event):
     """A commit became visible as the snapshot `snapshot_id`.
 
     `kind` is the commit's kind in the snapshot (APPEND, OVERWRITE, COMPACT). `writer` and `identifier` are
-    those of the commit: a stream has one writer and counts its batches by `identifier`. `rows` counts the
-    rows that the table's files have more than before (fewer: negative), or is None if it is not known.
+    those of the commit: a stream has one writer and counts its batches by `identifier`. `rows` is the change
+    in the number of stored rows (negative: fewer), None if unknown.
     """
 
     table: str
@@ -61,8 +61,8 @@ class RowsCommitted(Event):
 class TableChanged(Event):
     """A table was created, altered, renamed, replaced or dropped.
 
-    `table` is the folder of the table (of a renamed one, the new folder), `schema_id` the number of the
-    schema that holds from now on, or None for a table that was renamed or dropped.
+    `table` is the folder of the table (the new folder, if renamed), `schema_id` the number of its current
+    schema, None for a renamed or dropped table.
     """
 
     table: str
@@ -74,9 +74,9 @@ class TableChanged(Event):
 class ProcedureCalled(Event):
     """A procedure ended after `seconds`; `error` is the name of the error's class, or None for success.
 
-    `arguments` are the names of the arguments that were given, without their values; `table` is the table
-    that an argument of that name named, if any. `warehouse` is its folder, and `user` the one who called.
-    `catalog` is the warehouse as the call reached it, for observers that write there.
+    `arguments` are the names of the given arguments, without values; `table` is the value of the argument
+    `table`, if any. `warehouse` is the folder of the warehouse, `user` the caller. Observers that write there
+    can use `catalog`, the warehouse as the call reached it.
     """
 
     procedure: str
@@ -92,7 +92,7 @@ class ProcedureCalled(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class KeyUnwrapped(Event):
-    """A reader asked for the local key of a file for `user`: `granted` says whether it got the key."""
+    """A reader requested the local key of a file for `user`; `granted` says whether it got the key."""
 
     user: str
     key: str
@@ -104,8 +104,8 @@ class KeyUnwrapped(Event):
 class Denied(Event):
     """An action was denied to `user`; `apply_for` names the missing grants.
 
-    `action` and `target` are the texts of the request, such as SELECT and `table hr.people`; `columns` are
-    those of the request, sorted, or None where it named none.
+    `action` and `target` are texts, such as SELECT and `table hr.people`; `columns` are those of the request,
+    sorted, or None if it named none.
     """
 
     user: str

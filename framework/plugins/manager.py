@@ -56,9 +56,9 @@ T = TypeVar("T")
 class PluginManager:
     """The registered plugins and what they add; one for the process comes from `plugins()`.
 
-    Raises `PluginError`, with the plugin's name in `plugin`, when a plugin cannot be imported, implements an
-    unknown hook or a hook with a wrong signature, returns something of another kind, or adds a name that
-    another one added.
+    Raises `PluginError`, with the plugin's name in `plugin`, if a plugin cannot be imported, implements an
+    unknown hook or a hook with a wrong signature, returns a value of another type, or adds a name that
+    another plugin has added.
     """
 
     def __init__(self) -> None:
@@ -266,11 +266,12 @@ class PluginManager:
         return self._has("lockgate_authorize")
 
     def authorize(self, request: AccessRequest) -> Decision:
-        """Return what all plugins decide together; the caller of a denied action is not told by this."""
+        """Return what all plugins decide together; it raises nothing for a denied action."""
         return combined(self._checked("lockgate_authorize", Decision, request=request))
 
     def before_change(self, change: PlannedChange) -> None:
-        """Let plugins judge a change of a table; raises what they raise on purpose, else PluginError."""
+        """Let plugins judge a change of a table; raises their LockgateErrors, and PluginError for any other
+        error."""
         try:
             self._call("lockgate_before_change", change=change)
         except PluginError as error:
@@ -281,8 +282,8 @@ class PluginManager:
     ) -> SqlDecision:
         """Return what all plugins decide together about a query of Spark.
 
-        Plugins without an answer in SQL are asked by `lockgate_authorize`. `types` are those of the columns;
-        `records` says whether the decision is to be recorded, or only looked at.
+        For plugins without an answer in SQL it calls `lockgate_authorize`. `types` are those of the columns;
+        `records` says whether to record the decision, or only to preview it.
         """
         found = self._checked(
             "lockgate_authorize_sql", SqlDecision, request=request, types=types, records=records
@@ -331,7 +332,7 @@ class PluginManager:
     # --- what plugins observe ---
 
     def event(self, event: Event) -> None:
-        """Let plugins observe `event`, later and on another thread; nothing of theirs reaches the caller."""
+        """Let plugins observe `event`, later and on another thread; their errors never reach the caller."""
         if self._has("lockgate_event"):
             self.events.publish(event)
 

@@ -33,7 +33,7 @@ declare_by(lambda: plugins().options("table"))
 def publish(event: Event) -> None:
     """Let the plugins of this process observe `event`; never waits and never raises.
 
-    Plugins that cannot be loaded are not reported here: the code that needs what they add raises the error.
+    It does not report plugins that cannot be loaded: code that needs them raises the error.
     """
     try:
         manager = plugins()

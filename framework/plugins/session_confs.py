@@ -23,6 +23,6 @@ def answering_session(confs: Callable[[str], str]) -> Iterator[None]:
 
 
 def session_conf(key: str) -> str:
-    """Return a conf of the session that asks; "" if it is not set, or no session asks."""
+    """Return a conf of the requesting session; "" if it is not set, or there is no such session."""
     confs = _confs.get()
     return "" if confs is None else confs(key)

@@ -9,7 +9,8 @@ from lockgate.framework.plugins.session_confs import session_conf
 
 
 def session_option(option: Option[T]) -> T:
-    """Return what the session that asks sets an option to, its default if it does not, or no session asks.
+    """Return the requesting session's value of an option; its default if it has none, or there is no such
+    session.
 
     Raises OptionError for a malformed value, and for an option that no plugin declares for sessions.
     """

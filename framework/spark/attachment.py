@@ -18,7 +18,7 @@ _PREFIX = "spark.sql.catalog."
 
 
 def attach(spark: SparkSession, *, catalog: str | None = None) -> Lake:
-    """Let this process answer the catalogs of `spark` whose confs name `io.lockgate.spark.LockgateCatalog`.
+    """Make this process answer the catalogs of `spark` whose confs name `io.lockgate.spark.LockgateCatalog`.
 
     Returns the lake of `catalog`; without a name that of the only catalog, else of Spark's current one, else
     of the first by name. All catalogs work from then on. Raises BridgeError if the session's jar or extension

@@ -59,7 +59,7 @@ class Statement:
 
 
 def inspect_sql(text: str, *, spark: SparkSession | None = None) -> Statement:
-    """Parse `text` with Spark's parser and say what it is about; nothing is run, no table need exist.
+    """Parse `text` with Spark's parser and describe it; it runs nothing, and no table need exist.
 
     Raises InputError for text that is not SQL, BridgeError without a session that has the connector jar.
     """

@@ -40,7 +40,7 @@ class Lake:
         return self.spark.sql(text, args=arguments) if arguments else self.spark.sql(text)
 
     def table(self, name: str) -> DataFrame:
-        """Return the table `db.t` of this catalog; a name that begins with the catalog's is left as it is."""
+        """Return the table `db.t` of this catalog as a DataFrame; `lake.db.t` works too."""
         full = name if name.startswith(f"{self.name}.") else f"{self.name}.{name}"
         return self.spark.table(full)
 
@@ -56,11 +56,11 @@ class Lake:
         """Return a DataFrame over the ORC files, encrypted or not, of a folder that is no table.
 
         Folders named `column=value` are partitions. `keys` is a provider or a text such as
-        `file:/path/keys.json`; the default are the lake's own. `schema` names and types the columns, as
-        Hive's files without names need; `options` are those of Spark's ORC source, such as
-        `mergeSchema="true"`. A column whose key is missing is read as its mask, with a `MaskedDataWarning`.
-        Files with tags (docs/integrity.md) are read once by the driver to check them, unless `integrity` is
-        "ignore"; "require" refuses files that cannot be checked.
+        `file:/path/keys.json`; default: the lake's own. `schema` names and types the columns, as Hive's files
+        without names need; `options` are those of Spark's ORC source, such as `mergeSchema="true"`. A column
+        whose key is missing is read as its mask, with a `MaskedDataWarning`. Files with tags
+        (docs/integrity.md) are read once by the driver to check them, unless `integrity` is "ignore";
+        "require" refuses files that cannot be checked.
 
         The keys of all files are proven first: raises `WrongKeyError` for a key that does not open one,
         `IntegrityError` for damage, `NotFoundError` for no files, `StorageDeniedError` for one that this user
@@ -87,7 +87,7 @@ class Lake:
         return self.spark.sql(f"CALL {home}({named})", args=arguments).collect()
 
     def explain_pushdown(self, sql: str) -> PushDownExplanation:
-        """Plan a query without running it and say what each scan took over and what it skipped."""
+        """Plan a query without running it, and report what each scan accepted and skipped."""
         return explain_pushdown(self.spark, dispatcher().reports, sql)
 
     def inspect_sql(self, text: str) -> Statement:

@@ -129,7 +129,7 @@ class Catalog:
     def create_namespace(
         self, name: str, properties: Mapping[str, str] | None = None, *, ignore_if_exists: bool = False
     ) -> None:
-        """Create a database; AlreadyExistsError if it exists, unless that is to be ignored.
+        """Create a database; AlreadyExistsError if it exists, unless `ignore_if_exists`.
 
         `properties` are kept with it; a `comment` is one of them.
         """
@@ -164,8 +164,8 @@ class Catalog:
     def drop_namespace(self, name: str, *, cascade: bool = False, ignore_if_not_exists: bool = False) -> None:
         """Drop a database, with `cascade` its tables too.
 
-        Raises NamespaceNotFoundError if it does not exist, unless that is to be ignored, and InputError if it
-        has tables.
+        Raises NamespaceNotFoundError if it does not exist, unless `ignore_if_not_exists`, and InputError if
+        it has tables.
         """
         grant_database(Action.DROP, name, self._namespace_path(name), self.principal)
         if ignore_if_not_exists and not self.namespace_exists(name):
@@ -281,10 +281,9 @@ class Catalog:
     ) -> Table:
         """Change a table's columns, comments or options, all of `changes` or none, and return the table.
 
-        Concurrent calls take effect one after the other. `on_plaintext` (warn, refuse or inherit) applies to
-        a column that was encrypted, dropped and is added again; the table's own option has precedence over
-        it, and it has precedence over the warehouse's. Raises as `load_table`, and what `alter.altered` and
-        `readded.judged` raise.
+        Concurrent calls take effect one after the other. `on_plaintext` (warn, refuse or inherit) applies if
+        an encrypted column was dropped and is added again. The table's own option comes before it, the
+        warehouse's after it. Raises as `load_table`, and what `alter.altered` and `readded.judged` raise.
         """
         announced = False
         while True:
@@ -309,7 +308,7 @@ class Catalog:
             return self.load_table(identifier)
 
     def replace_table(self, identifier: str | Identifier, schema: Schema) -> Replacement:
-        """Return a table to write to that replaces this one, in its place, when it is published.
+        """Return a table to write to; publishing it replaces this one.
 
         See `replace.Replacement`: `hold` what `write` returns, then `publish`. Raises as `load_table`, and
         what `replace.replacement` raises.

@@ -22,7 +22,7 @@ _PIECES = (1, 3, 1024)
 
 
 class CommitParticipantConformance:
-    """Tests for participants of commits: they let commits pass, and leave nothing behind of failed ones.
+    """Tests for participants of commits: they let commits pass, and leave nothing behind if one fails.
 
     Implement `participant`, `table` and `rows`, and `traces` if the participant stores anything.
     """
@@ -36,15 +36,15 @@ class CommitParticipantConformance:
         raise NotImplementedError
 
     def rows(self) -> pa.Table:
-        """Return rows that fit the table, and that the participant admits."""
+        """Return rows that fit the table, and that the participant lets pass."""
         raise NotImplementedError
 
     def traces(self, table: Table) -> object:
-        """Return what the participant has stored for a table, to be compared; by default nothing."""
+        """Return what the participant has stored for a table, for comparison; by default nothing."""
         return None
 
     def test_a_commit_passes(self) -> None:
-        """A commit that is admitted is made, and the participant hears of its snapshot without an error."""
+        """A commit passes, and `committed` receives its snapshot without an error."""
         table = self.table()
         with self._taking_part() as asked:
             snapshot = table.append(self.rows())
@@ -52,7 +52,8 @@ class CommitParticipantConformance:
         assert [each.calls for each in asked] == [["prepare", f"committed {snapshot.id}"]]
 
     def test_commits_follow_each_other(self) -> None:
-        """Each commit has a participant of its own, and what the first stored does not stop the second."""
+        """Each commit has a participant of its own, and nothing that the first one stored stops the
+        second."""
         table = self.table()
         with self._taking_part() as asked:
             table.append(self.rows())
@@ -61,7 +62,7 @@ class CommitParticipantConformance:
         assert table.read().num_rows == self.rows().num_rows
 
     def test_a_commit_that_fails_leaves_nothing(self) -> None:
-        """What was stored to get ready is gone when the commit has failed, and `aborted` raises nothing."""
+        """After a failed commit nothing that `prepare` stored is left, and `aborted` raises nothing."""
         table = self.table()
         before = self.traces(table)
         # Registered first, so asked last: the participant under test has got ready by then.
@@ -73,7 +74,7 @@ class CommitParticipantConformance:
         assert self.traces(table) == before, "what a failed commit has stored is still there"
 
     def test_the_next_commit_passes_after_one_that_failed(self) -> None:
-        """Nothing that a failed commit left behind is in the way of the next one."""
+        """Nothing left by a failed commit stops the next one."""
         table = self.table()
         with (
             _registered(commit_participants=lambda table: [_Refuser()]),
@@ -85,8 +86,8 @@ class CommitParticipantConformance:
             snapshot = table.append(self.rows())
         assert asked[0].calls[-1] == f"committed {snapshot.id}"
 
-    def test_a_batch_of_a_stream_is_told_once_more(self) -> None:
-        """A commit of a stream that was made before is no error, and stores nothing a second time."""
+    def test_a_repeated_batch_is_no_error(self) -> None:
+        """Repeating a commit of a stream is no error, and stores nothing a second time."""
         table = self.table()
         with self._taking_part() as asked:
             first = table.commit(table.write(self.rows()), user="stream", identifier=1)
@@ -113,7 +114,7 @@ class CommitParticipantConformance:
 
 
 class FileCollectorConformance:
-    """Tests for file collectors: what they make of a file depends on its rows alone.
+    """Tests for file collectors: the output for a file depends on its rows alone.
 
     Implement `collector`, `table` and `rows`.
     """
@@ -123,7 +124,7 @@ class FileCollectorConformance:
         raise NotImplementedError
 
     def table(self) -> Table:
-        """Return a fresh table that the collector collects from."""
+        """Return a fresh table with the collector's columns."""
         raise NotImplementedError
 
     def rows(self) -> pa.Table:
@@ -131,7 +132,7 @@ class FileCollectorConformance:
         raise NotImplementedError
 
     def test_it_has_a_name_and_columns_of_the_table(self) -> None:
-        """The output is found by the name, and rows have the columns that are wanted."""
+        """The name identifies the output, and the collector gets the columns that it wants."""
         collector = self.collector()
         assert isinstance(collector, FileCollector), f"{collector!r} lacks name, columns or begin()"
         assert collector.name
@@ -145,7 +146,7 @@ class FileCollectorConformance:
             assert self._collect(size) == whole, f"rows in pieces of {size} make another output"
 
     def test_files_are_apart(self) -> None:
-        """Several files are collected at a time, and one that is given up shows in no other."""
+        """A collector handles several files at a time, and an aborted one shows in no other."""
         collector, rows = self.collector(), self._wanted()
         alone = self._collect(rows.num_rows)
         given_up, first, second = collector.begin(), collector.begin(), collector.begin()
@@ -167,11 +168,11 @@ class FileCollectorConformance:
         assert _finished(empty) == nothing
 
     def test_the_rows_decide(self) -> None:
-        """Other rows make another output, else nothing is learnt from it."""
+        """Other rows give another output; otherwise the output says nothing."""
         assert self._collect(1) != _finished(self.collector().begin())
 
     def test_a_commit_has_the_output(self) -> None:
-        """Participants of the commit are given what was made of each file that is written."""
+        """Participants of the commit receive the output for each written file."""
         seen = _Seen()
         with _registered(
             file_collectors=lambda table: [self.collector()], commit_participants=lambda table: [seen]

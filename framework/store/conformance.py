@@ -21,7 +21,7 @@ from lockgate.pushdown import Comparison, Predicate, Step, describe, to_arrow_ex
 
 
 class PrunerConformance:
-    """Tests for pruners of files: a pruned scan finds the rows that a full scan and a filter find.
+    """Tests for pruners: a pruned scan finds the rows that a full scan and a filter find.
 
     Implement `pruner`, `table` and `predicates`.
     """
@@ -35,7 +35,7 @@ class PrunerConformance:
         raise NotImplementedError
 
     def predicates(self) -> Sequence[Predicate]:
-        """Return filters of the table; by at least one of them the pruner leaves a file out."""
+        """Return filters of the table; the pruner skips a file for at least one of them."""
         raise NotImplementedError
 
     def test_it_has_a_name_of_its_own(self) -> None:
@@ -46,7 +46,7 @@ class PrunerConformance:
         assert [step.name for step in steps].count(pruner.name) == 1
 
     def test_a_pruned_scan_finds_what_a_full_scan_finds(self) -> None:
-        """No row that matches is lost, and none comes back that a newer one has replaced."""
+        """No matching row is lost, and no replaced row comes back."""
         table = self.table()
         every = table.read()
         for predicate in self.predicates():
@@ -56,7 +56,7 @@ class PrunerConformance:
             assert _rows(found) == _rows(wanted), f"rows that match {describe(predicate)} differ"
 
     def test_it_leaves_something_out(self) -> None:
-        """At least one filter leaves out a file that metadata alone would keep."""
+        """For at least one filter it skips a file that metadata alone would keep."""
         with _pruning(self.pruner()) as pruner:
             left_out = [
                 step.before.files - step.after.files
@@ -66,7 +66,7 @@ class PrunerConformance:
         assert max(left_out, default=0) > 0, "no file was left out: give a filter that the pruner can use"
 
     def test_files_are_judged_each_by_itself(self) -> None:
-        """The answer for a file does not depend on the files that are asked about with it."""
+        """The answer for a file does not depend on the other files of the call."""
         asked = _Recorded(self.pruner())
         with _pruning(asked):
             for predicate in self.predicates():
@@ -78,7 +78,7 @@ class PrunerConformance:
 
 
 class IndexKindConformance:
-    """Tests for kinds of the index database: no value is missed that meets a comparison.
+    """Tests for kinds of the index database: no value that meets a comparison is missed.
 
     Implement `kind`, `data_type`, `values` and `predicates`.
     """
@@ -96,21 +96,21 @@ class IndexKindConformance:
         raise NotImplementedError
 
     def predicates(self) -> Sequence[Comparison]:
-        """Return comparisons of a column `c`; at least one of them is met by some of the values only."""
+        """Return comparisons of a column `c`; some of the values, but not all, must meet at least one."""
         raise NotImplementedError
 
     def test_it_accepts_the_type(self) -> None:
-        """The kind takes the type that it is tested with."""
+        """The kind accepts the type of the tests."""
         assert self.kind().accepts(self.data_type())
 
     def test_keys_are_numbers_below_2_to_40(self) -> None:
-        """Keys fit where segments keep them."""
+        """Keys fit into segments."""
         found = self._keys(self.values())
         assert found.dtype == np.uint64
         assert not len(found) or int(found.max()) < 2**40
 
     def test_a_value_has_the_keys_that_a_comparison_asks_for(self) -> None:
-        """Whatever meets a comparison has one of the keys, or each of them."""
+        """A value that meets a comparison has one of its keys, or with `every` all of them."""
         for predicate in self.predicates():
             asked = self.kind().asked(predicate, self.data_type())
             for value in self.values() if asked is not None else ():
@@ -120,7 +120,7 @@ class IndexKindConformance:
                     assert found.all() if asked.every else found.any(), f"{value!r} and {describe(predicate)}"
 
     def test_it_tells_values_apart(self) -> None:
-        """At least one comparison leaves out at least one value."""
+        """At least one comparison excludes at least one value."""
         left_out = False
         for predicate in self.predicates():
             asked = self.kind().asked(predicate, self.data_type())
@@ -153,7 +153,7 @@ class AuthorizerConformance:
         raise NotImplementedError
 
     def test_it_answers_decisions(self) -> None:
-        """Each answer is a Decision or None, and the same when the question is asked again."""
+        """Each answer is a Decision or None, and the same for a repeated question."""
         for request in self.requests():
             answer = self.authorize(request)
             assert answer is None or isinstance(answer, Decision), request
@@ -165,7 +165,7 @@ class AuthorizerConformance:
         assert any(answer and (not answer.allowed or answer.is_restricted) for answer in answers)
 
     def test_fewer_columns_are_never_refused_where_more_are_allowed(self) -> None:
-        """What may be read together may be read one by one."""
+        """A user who may read columns together may read each one alone."""
         for request in self.requests():
             answer = self.authorize(request)
             if request.columns and (answer is None or answer.allowed):

@@ -34,7 +34,7 @@ Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[p
 
 
 class Table(TableHistory):
-    """A table with the schema it had when it was loaded; snapshots are looked up by each call."""
+    """A table with the schema that it had when it was loaded; each call looks up snapshots."""
 
     # What the warehouse chooses for values of encrypted columns that a table would get in the clear.
     on_plaintext = ""
@@ -55,9 +55,10 @@ class Table(TableHistory):
 
     @named_errors
     def set_wrapped_keys(self, text: str) -> None:
-        """Store another `orc.keys.wrapped`, made by `EnvelopeKeyProvider.roll` or its kin, in a new schema.
+        """Store another `orc.keys.wrapped`, made by a method of `EnvelopeKeyProvider` such as `roll`, in a
+        new schema.
 
-        It holds for tables that are loaded from now on. Raises OptionError for a malformed text, InputError
+        It applies to tables that are loaded from now on. Raises OptionError for a malformed text, InputError
         if it lacks a key that the present one has, CommitConflictError if the table was altered concurrently.
         """
         grant(self, Action.ALTER)
@@ -81,7 +82,7 @@ class Table(TableHistory):
         own_schema: bool = True,
     ) -> ScanPlan:
         """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
-        added; see `scan.plan_scan`. A `ReadRequest` in the first place says all of it."""
+        added; see `scan.plan_scan`. A `ReadRequest` as the first argument replaces all others."""
         from lockgate.framework.store.scan.request import ReadRequest
         from lockgate.framework.store.scan.scan import plan_scan
 
@@ -114,7 +115,7 @@ class Table(TableHistory):
         """Answer COUNT, MIN and MAX from metadata, or say why that is not exact; see
         `aggregates.answer_aggregates`.
 
-        No data file is opened. `predicate` and `group_by` may be of partition columns.
+        No data file is opened. `predicate` and `group_by` may name partition columns.
         """
         from lockgate.framework.store.scan.aggregates import answer_aggregates
         from lockgate.framework.store.scan.request import ReadRequest
@@ -142,7 +143,7 @@ class Table(TableHistory):
     ) -> pa.Table:
         """Return the rows of a plan, or of the newest snapshot; see `read.read_table`.
 
-        Give either a `plan` or what to plan, as for `scan`; both are an InputError.
+        Give either a `plan` or the arguments of `scan`; both are an InputError.
         """
         from lockgate.framework.store.scan.read import read_table
 
@@ -166,7 +167,7 @@ class Table(TableHistory):
     ) -> Iterator[pa.RecordBatch]:
         """Yield what `read` returns, piece by piece; `own_schema` as for `scan`.
 
-        `threads` stripes are decoded at a time (None: one for each core): fewer take less memory.
+        It decodes `threads` stripes at a time (None: one for each core); fewer need less memory.
         """
         from lockgate.framework.store.scan.read import read_batches
 
@@ -228,7 +229,8 @@ class Table(TableHistory):
     ) -> Iterator[Change]:
         """Yield what each snapshot after `after` up to `upto` changed; see `changes.read_changes`.
 
-        A `ReadRequest` with a range in the first place says all of it, and then stands alone: InputError.
+        A `ReadRequest` with a range as the first argument replaces all others; InputError if there are
+        others.
         """
         from lockgate.framework.store.history.changes import read_changes
         from lockgate.framework.store.scan.request import ReadRequest
@@ -326,7 +328,7 @@ class Table(TableHistory):
     def delete(self, keys: pa.Table | Predicate) -> Snapshot:
         """Delete rows: those with `keys`, a table of a key table's key columns, or that match a predicate.
 
-        In tables without a primary key rows are deleted by a predicate where they lie, which takes the option
+        In tables without a primary key, give a predicate; the table needs the option
         `deletion-vectors.enabled`. Raises CommitConflictError if rows found by a predicate were changed
         concurrently.
         """

@@ -77,7 +77,7 @@ def from_arrow(
 ) -> DataType:
     """Return the type of Arrow values; any time zone means an instant.
 
-    `next_id` is a one-element counter that gives members of a ROW their field ids. Raises
+    `next_id` is a list with one counter, which gives members of a ROW their field ids. Raises
     UnsupportedTypeError for unsigned integers, durations, unions and the like.
     """
     counter = [0] if next_id is None else next_id

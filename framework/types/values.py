@@ -56,8 +56,8 @@ def time_of(millis: int) -> datetime.time:
 def one_nan(value: float) -> float:
     """Return the number itself, or for any NaN the same object `math.nan`.
 
-    NaN is not equal to NaN, but a tuple is equal to another with the very same object in it. Values that are
-    compared or looked up, those of partitions, must have been through this.
+    NaN is not equal to NaN, but tuples with the very same object are equal. Pass values of partitions through
+    this function before you compare or look them up.
 
     >>> (one_nan(float("nan")),) == (one_nan(float("nan")),)
     True

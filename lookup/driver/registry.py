@@ -67,9 +67,10 @@ def _status(lookup: Lookup) -> LookupStatus:
 
 
 def wait_for(table: str, snapshot_id: int | None = None, timeout: float = 60.0) -> int:
-    """Wait until the newest lookup on a table serves a snapshot or a newer one; returns which it serves.
+    """Wait until the newest lookup on a table serves a snapshot or a newer one, and return the number it
+    serves.
 
-    Without `snapshot_id`, the newest snapshot there is now. Raises LookupTimeoutError after `timeout`
+    Without `snapshot_id` it waits for the table's newest snapshot. Raises LookupTimeoutError after `timeout`
     seconds.
     """
     return _running(table).wait_for(snapshot_id, timeout)

@@ -110,16 +110,17 @@ class LookupTable:
         self._generation: Generation | None = None
 
     def open(self) -> None:
-        """Load the table if no cache of it is found, and be ready to answer.
+        """Open the cache, or load the table if there is none.
 
-        Raises LookupTimeoutError if another process owns the cache and does not build it in `lookup.timeout`.
+        Raises LookupTimeoutError if another process owns the cache and does not build it within
+        `lookup.timeout`.
         """
         self.refresh()
 
     def refresh(self, snapshot_id: int | None = None) -> GenerationInfo | None:
-        """Bring the cache to a snapshot, the newest unless given, and answer from it from now on.
+        """Bring the cache to a snapshot, by default the newest, and answer from it.
 
-        Returns what was built, None for a table without snapshots. If it fails, the old state stays served.
+        Returns the built state, None for a table without snapshots. If it fails, the old state stays in use.
         """
         if snapshot_id is None:
             newest = newest_target(self.table)
@@ -170,7 +171,7 @@ class LookupTable:
         return Generation(self._directory, snapshot_id, self._options.get_option(CACHE_MEMORY), cipher)
 
     def get(self, keys: pa.RecordBatch) -> LookupResult:
-        """Look up a batch of keys, whose columns are named as the dimension's join columns.
+        """Look up a batch of keys, with the names of the dimension's join columns.
 
         Raises InputError for a missing column or one whose type does not widen to the dimension's, and
         LookupCacheError before `open` or if the table has no snapshot yet.
@@ -195,7 +196,7 @@ class LookupTable:
         )
 
     def close(self) -> None:
-        """Release the files; the cache stays for the next one."""
+        """Release the files; the cache stays on the disk."""
         if self._generation is not None:
             self._generation.close()
             self._generation = None
@@ -209,19 +210,19 @@ class LookupTable:
 
 
 class PrimaryKeyLookupTable(LookupTable):
-    """Joined by its primary key: at most one row a key."""
+    """A dimension joined by its primary key: at most one row per key."""
 
     kind = CacheStructure.PRIMARY_KEY
 
 
 class SecondaryIndexLookupTable(LookupTable):
-    """Has a primary key but is joined by other columns: several rows a key, each following its updates."""
+    """A dimension with a primary key, joined by other columns: several rows per key, kept up to date."""
 
     kind = CacheStructure.SECONDARY_INDEX
 
 
 class NoPrimaryKeyLookupTable(LookupTable):
-    """Has no primary key: several rows a key, equal rows kept as often as they occur."""
+    """A dimension without a primary key: several rows per key, each as often as it occurs."""
 
     kind = CacheStructure.NO_PRIMARY_KEY
 

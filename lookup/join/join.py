@@ -54,7 +54,7 @@ def lookup_join(
     dimension's. `how` is `left` (rows without a match get nulls) or `inner`; several matches give several
     rows; null keys match nothing. `select` names the dimension's columns to add, or maps new names to them;
     without it, all but the join columns. `where` excludes rows of the dimension that do not meet it.
-    `options` are `lookup.*` options, winning over the table's. Each micro-batch is answered from one
+    `options` are `lookup.*` options; they take precedence over the table's. Each micro-batch uses one
     snapshot, whose id `snapshot_column` adds as a column.
 
     Raises ColumnNotFoundError and TableNotFoundError with the nearest names, InputError for columns whose

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class CacheStructure(StrEnum):
-    """The structure of a cache; chosen by the dimension's primary key and the join columns."""
+    """The structure of a cache, which follows from the dimension's primary key and the join columns."""
 
     PRIMARY_KEY = "primary-key"
     SECONDARY_INDEX = "secondary-index"
@@ -46,11 +46,11 @@ class CacheStructure(StrEnum):
 
 @dataclass(frozen=True)
 class LookupSpec:
-    """A lookup as it travels between processes: names only, no types, no keys.
+    """A lookup in the form that processes exchange: names, without types and keys.
 
-    With a `group` (number, count) it is of the rows in those buckets only whose number modulo `count` is
-    `number`. With `rights` it leaves out what is hidden from those who have these; they are decided where a
-    lookup is asked for, and travel from there to the cache's owner alone.
+    With a `group` (number, count), it has only the rows in buckets whose number modulo `count` is `number`.
+    With `rights`, it omits what these hide from the user. Lockgate decides rights when the lookup is made, and
+    passes them only to the cache's owner.
     """
 
     identifier: str
@@ -62,7 +62,7 @@ class LookupSpec:
     rights: CacheRights | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the form that goes through pipes."""
+        """Return the text for pipes."""
         return {
             "identifier": self.identifier,
             "keys": list(self.keys),

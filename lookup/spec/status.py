@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pin:
-    """The snapshot that a micro-batch was, or is, answered from."""
+    """The snapshot that a micro-batch uses, or has used."""
 
     query_id: str
     batch_id: int
@@ -87,15 +87,15 @@ class BatchReport:
 class LookupStatus:
     """The status of a lookup.
 
-    `target_snapshot` is the newest that changed rows, `served_snapshot` the one that batches get now,
-    `lag_millis` how long there has been a newer one than that (0: there is none). `rows` and `bytes` are the
-    cache's, `build_seconds` and `built_millis` (since the epoch) those of the served state, `full_load`
-    whether it was loaded whole; `loading_rows` counts up while a load runs, to about `expected_rows`.
-    `last_error` is what the latest refresh failed with, None once one succeeds. `pins` are the micro-batches
-    that still hold a snapshot, the newest last. `asked_rows` were looked up, as far as tasks have reported,
-    and `hit_rows` of them found a match; `hit_rate` is None before the first. `hosts` has an entry for each
-    host; the fields above are of the first one, errors of any, `bytes` and `owner_restarts` of all together.
-    `last_batch` is the newest batch that asked for anything.
+    `target_snapshot` is the newest snapshot that changed rows, `served_snapshot` the one that batches get
+    now. `lag_millis` says how long a newer one than that has existed (0: there is none). `rows` and `bytes`
+    count the cache. `build_seconds`, `built_millis` (since the epoch) and `full_load` (loaded whole?)
+    describe the served state. During a load `loading_rows` counts up to about `expected_rows`. `last_error`
+    is the error of the latest refresh, None after a success. `pins` are the micro-batches that still hold a
+    snapshot, the newest last. `asked_rows` were looked up, as far as tasks have reported, and `hit_rows` of
+    them found a match; `hit_rate` is None before the first. `hosts` has an entry for each host: the fields
+    above are those of the first one, but errors are those of any host, and `bytes` and `owner_restarts` are
+    sums. `last_batch` is the newest batch that looked up anything.
     """
 
     table: str

@@ -25,17 +25,17 @@ from lockgate.pushdown.texts.regular_expressions import Every, Required, Text, r
 
 
 def required_literals(predicate: Predicate) -> Predicate:
-    """Return a predicate that is true wherever `predicate` is, of literals instead of patterns.
+    """Return a predicate without patterns that is true wherever `predicate` is.
 
-    LIKE becomes STARTS_WITH, ENDS_WITH and CONTAINS, RLIKE what its texts require; without regard to case,
-    ILIKE of one text and RLIKE of one text remain, which `folded_text` reads. Of negated texts only that the
-    column is not null remains.
+    LIKE becomes STARTS_WITH, ENDS_WITH and CONTAINS; RLIKE becomes the texts that it requires. An ILIKE or
+    RLIKE that ignores case stays if it has only one text, which `folded_text` returns. A negated comparison
+    of texts becomes IS NOT NULL.
     """
     return _of(normalize(predicate))
 
 
 def with_literals(predicate: Predicate) -> Predicate:
-    """Return an equal predicate without NOT, patterns joined by AND with what they require.
+    """Return an equal predicate without NOT that joins each pattern by AND with the texts it requires.
 
     NOT remains around operators of texts.
     """
@@ -122,7 +122,7 @@ def _of_regex(node: Comparison, required: Required) -> Predicate:
 
 
 def folded_text(node: Comparison) -> str | None:
-    """Return the one text that ILIKE or RLIKE looks for without regard to case; None if it is another one."""
+    """Return the only text of an ILIKE or RLIKE that ignores case; None for any other comparison."""
     if not (node.literals and node.literals[0].is_valid):
         return None
     text = node.literals[0].as_py()

@@ -34,8 +34,8 @@ def _is_about(grant: Point, point: Point) -> bool:
 def missing(point: Point, grants: Iterable[Point]) -> Point | None:
     """Return the part of a point that no grant covers, None if all of it is covered.
 
-    Rows are looked at cell by cell, a cell for each combination of constants. What is returned may take in
-    cells that are covered, where the others make no box of their own. Raises InputError for more than 10,000
+    It checks rows cell by cell, with a cell for each combination of constants. The returned part may include
+    covered cells, if the uncovered ones form no box of their own. Raises InputError for more than 10,000
     cells.
     """
     about = [grant for grant in grants if _is_about(grant, point)]

@@ -41,7 +41,7 @@ class Point:
         return self.text(show_constants=False)
 
     def text(self, *, show_constants: bool = True) -> str:
-        """Return the point in the words of a request for it."""
+        """Return the point, worded as a request for access."""
         if self.table is None:
             return f"database {self.database}"
         name = f"table {self.database}.{self.table}"

@@ -20,10 +20,10 @@ _WRONG = frozenset({"InvalidCiphertextException", "IncorrectKeyException"})
 class AwsKmsWrapper(KeyWrapper):
     """Wraps under a key of AWS KMS: `AwsKmsWrapper("alias/lake", region="eu-central-1")`.
 
-    `key_ids` are ids, ARNs or aliases. The first one wraps, and only the listed keys unwrap: otherwise
-    anyone who can write a table's option could have it opened by a key of their own account. Name and
-    version of the wrapped key are its encryption context, so that policies can refer to them and CloudTrail
-    shows them. boto3 finds the credentials; they are never in a setting.
+    `key_ids` are ids, ARNs or aliases. The first one wraps, and only the listed keys unwrap: otherwise anyone
+    who can write a table's option could name a key of their own account. Name and version of the wrapped key
+    are its encryption context, so that policies can refer to them and CloudTrail shows them. boto3 finds the
+    credentials; they are never in a setting.
 
     Needs the extra `lockgate[aws]`. Raises `KeyServiceError` if boto3 is not installed or not configured.
     """

@@ -29,10 +29,11 @@ _TABLES = 1000
 
 
 class EnvelopeKeyProvider(KeyProvider):
-    """Unwraps the master keys of each table by `wrapper`, a `KeyWrapper` or a provider to wrap under.
+    """Unwraps the master keys of each table by `wrapper`: a `KeyWrapper`, or a provider that holds the root
+    key.
 
-    It holds no keys by itself: a table with the option `orc.keys.wrapped` gives it some (`for_table`). An
-    unwrapped key is kept in memory for `seconds`, and stays usable that long after it is denied.
+    It holds no keys of its own: they come from the option `orc.keys.wrapped` of each table (`for_table`). It
+    keeps an unwrapped key in memory for `seconds`, so the key stays usable that long after a denial.
     """
 
     def __init__(self, wrapper: KeyWrapper | KeyProvider, *, seconds: float = 600.0) -> None:

@@ -23,8 +23,7 @@ _NONCE = bytes(12)
 
 @dataclass(frozen=True)
 class WrappedKey:
-    """A wrapped master key, and the key (`by`) that it is wrapped under; only users of that key can open
-    it."""
+    """A wrapped master key and the key (`by`) that wraps it; only users of `by` can open it."""
 
     key: KeyMetadata
     by: str
@@ -45,8 +44,8 @@ class KeyWrapper(ABC):
     def unwrap(self, wrapped: WrappedKey) -> bytes:
         """Return the bytes of a master key.
 
-        Raises `WrongKeyError` if it was changed or wrapped for another, `KeyMissingError`, `KeyDeniedError`
-        or `KeyServiceError` as a provider does for the key it lies under.
+        Raises `WrongKeyError` if it was changed or wrapped for another key, and `KeyMissingError`,
+        `KeyDeniedError` or `KeyServiceError` as a provider does for the wrapping key.
         """
 
     @property

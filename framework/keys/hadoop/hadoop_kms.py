@@ -54,13 +54,13 @@ class _UnfitKeyError(KeyServiceError):
 
 
 class HadoopKmsKeyProvider(KeyProvider):
-    """Asks a Hadoop KMS: `HadoopKmsKeyProvider("kms://https@kms1;kms2:9600/kms")`.
+    """Uses the keys of a Hadoop KMS: `HadoopKmsKeyProvider("kms://https@kms1;kms2:9600/kms")`.
 
-    The user is sent as in Hadoop's `simple` authentication. For any other kind (Kerberos, delegation
-    tokens), before each request `headers` is called with the name of the host and returns its
-    authentication, for instance {"Authorization": "Negotiate ..."}; the user is not sent then. Unwrapped
-    local keys are kept for `cache` seconds, and stay usable that long after a key is denied; metadata of a
-    key is kept for at most 30 s, after which a rolled key takes effect.
+    Requests name the user, as in Hadoop's `simple` authentication. For any other kind (Kerberos, delegation
+    tokens) pass `headers`: it is called with the host's name before each request, and returns the
+    authentication, such as {"Authorization": "Negotiate ..."}, which replaces the user. Unwrapped local keys
+    stay in memory for `cache` seconds, and usable that long after a denial. Metadata of a key stays for at
+    most 30 s, after which a rolled key takes effect.
 
     Raises `OptionError` for a malformed specification, `KeyServiceError` if the authorities in the file `ca`
     cannot be read.

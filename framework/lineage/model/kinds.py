@@ -8,7 +8,8 @@ from lockgate.errors import InputError, nearest
 
 
 class EdgeKind(IntFlag):
-    """A set of kinds, as the connector sends it: its numbers are in `tests/fixtures/lineage_kinds.json`.
+    """A set of kinds, which the connector sends as a number; `tests/fixtures/lineage_kinds.json` lists the
+    numbers.
 
     A value depends directly on a column (identity, transformation, aggregation) or indirectly (all others).
     A masked kind is a direct one that no longer shows the value, such as a hash or a count.

@@ -40,9 +40,9 @@ ColumnId = tuple[int, str, str]
 class Dataset:
     """A table, view, file, stream or result.
 
-    `namespace` is empty for what lies in the warehouse of the record; else it says where the dataset is, such
-    as another warehouse or a catalog. `name` is quoted (`names.joined`). `id` tells apart tables that had the
-    name one after the other, and is empty where nothing is known of that.
+    `namespace` is empty for a dataset in the warehouse of the record; otherwise it names the place, such as
+    another warehouse or a catalog. `name` is quoted (`names.joined`). `id` distinguishes tables that had the
+    same name one after the other; it is empty if unknown.
     """
 
     name: str
@@ -65,9 +65,9 @@ class Dataset:
 class Shape:
     """The shape of a statement, without times, versions and literals: equal shapes are one process.
 
-    `rows` are the columns that decide which rows there are, for the whole process. `views` were read through,
-    `opaque` names the steps that could not be looked into; `cut` says that the plan was too large. `ids` are
-    those of columns, as far as they are known.
+    `rows` are the columns that decide which rows the whole process has. `views` are the views that the
+    statement names, `opaque` the steps that Lockgate cannot analyse; `cut` says that the plan was too large.
+    `ids` are those of the columns, as far as known.
     """
 
     kind: str
@@ -107,7 +107,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a process, or `count` runs of the same shape that were noted together.
+    """One run of a process, or `count` runs of the same shape in one record.
 
     Times are milliseconds since the epoch. `reads` maps the number of an input to the snapshot that was read,
     `written` is the snapshot that the run made, `first_written` the one that the first of several made.

@@ -57,7 +57,7 @@ class Encryption:
         return list(self.keys)
 
     def mask_of(self, column: str) -> Mask:
-        """Return the mask of an encrypted column: nothing at all, unless another was asked for."""
+        """Return the mask of an encrypted column: `nullify`, unless `orc.mask` names another."""
         return self.masks.get(column, Mask.NULLIFY)
 
 

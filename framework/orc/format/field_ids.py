@@ -14,11 +14,11 @@ _DEPTH_LIMIT = 1 << 10
 
 
 def with_field_ids(schema: pa.Schema, ids: Mapping[str, int]) -> pa.Schema:
-    """Return `schema` whose fields bear their id as metadata, which becomes the attribute `paimon.id` in an
-    ORC file.
+    """Return `schema` with each field's id in its metadata, which becomes the attribute `paimon.id` in an ORC
+    file.
 
     `ids` is by column name; a field of a struct is named by its path (`address.zip`). Fields without an id
-    bear none.
+    stay as they are.
     """
     return pa.schema([_field(field, ids, field.name) for field in schema], schema.metadata)
 

@@ -21,9 +21,9 @@ _EPOCH_UTC = datetime.datetime(1970, 1, 1)
 class ColumnStatistics:
     """Statistics of a column's values in a file or stripe.
 
-    `minimum` and `maximum` bound the values that are not null (they need not occur); None where nothing is
-    known. Timestamps are bounds without zone, in UTC; of a column with zone they bear UTC. `null_count` is
-    None inside nested columns, and where a writer did not count.
+    `minimum` and `maximum` bound the values that are not null (they need not occur); None if unknown. Bounds
+    of timestamps are in UTC; only those of a column with a time zone have one. `null_count` is None inside
+    nested columns, and where a writer did not count.
     """
 
     minimum: Any

@@ -54,7 +54,7 @@ class IntegrityReport:
     damage: tuple[Damage, ...] = ()
 
     def raise_for_damage(self) -> None:
-        """Raise `IntegrityError` that names the first damaged bytes, if any are."""
+        """Raise `IntegrityError`, which names the first damaged bytes, if there are any."""
         if self.damage:
             more = f", and {len(self.damage) - 1} more" if len(self.damage) > 1 else ""
             raise IntegrityError(f"{self.name}: {self.damage[0]}{more}; restore the file from a copy")
@@ -69,8 +69,8 @@ def verify_file(
     `source` and `keys` are what `EncryptedOrcFile` takes; one key of the file is enough. `progress` is called
     with the bytes checked so far and all of them. No value is decoded.
 
-    Damage to stripes is in the report, all of it. Damage to the tail, without which nothing else can be
-    located, raises: `IntegrityError`, `CorruptFileError`, or `WrongKeyError` where it cannot be told from
+    The report lists all damage to stripes. Damage to the tail raises an error, because without the tail
+    nothing else can be located: `IntegrityError`, `CorruptFileError`, or `WrongKeyError` if it looks like
     another key.
     """
     provider = provider_from(keys)

@@ -51,7 +51,7 @@ class MaskConformance:
             assert len(self._mask()(pa.nulls(3, values.type))) == 3
 
     def test_slices_are_masked_as_copies(self) -> None:
-        """Arrow hands out arrays that begin in the middle of their memory."""
+        """Arrow arrays may begin in the middle of their memory."""
         for values in self.samples:
             copies = pa.concat_arrays([values] * _REPEATS)
             for start in range(len(values)):
@@ -62,7 +62,7 @@ class MaskConformance:
                 assert [each.is_valid for each in masked] == [each.is_valid for each in again]
 
     def test_the_original_is_left_alone(self) -> None:
-        """The true values are written after their mask was made."""
+        """A mask does not change its argument, because the true values are written after it."""
         for values in self.samples:
             before = values.to_pylist()
             self._mask()(values)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadReport:
-    """The counts of one read, so far as it has come.
+    """The counts of one read so far.
 
     A stripe without row index counts as one row group. `bytes_read` are stored bytes after the tail: data,
     indexes, dictionaries and Bloom filters. `dictionary_skips` are stripes that were skipped because their

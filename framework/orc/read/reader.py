@@ -38,33 +38,30 @@ HUGE = 1 << 30
 
 
 class EncryptedOrcFile:
-    """An ORC file whose columns may be encrypted; a file without encryption is read as well, by pyarrow as
-    it is.
+    """An ORC file with or without encrypted columns.
 
     `source` is a path, bytes, a seekable file object, an object with `read_at(offset, length)` and `size`, or
     a pair (file system, path) with one of Arrow's or fsspec's file systems; of remote files it reads only the
     needed bytes. `keys` is a `KeyProvider` or what `provider_from` takes.
 
-    A column whose key is missing or denied is read as its mask, with a `MaskedDataWarning`; its field bears
-    the name of the mask as metadata `lockgate.masked`. With `strict`, opening such a file raises
-    `KeyMissingError` or `KeyDeniedError` instead: anything that reads in order to write again must be
-    strict, or it stores masks as values.
+    If a column's key is missing or denied, reads return its mask, with a `MaskedDataWarning`; the field's
+    metadata `lockgate.masked` names the mask. With `strict`, opening such a file raises `KeyMissingError` or
+    `KeyDeniedError` instead: code that rewrites what it reads must be strict, or it stores masks as values.
 
-    Timestamps are nanoseconds, as pyarrow reads them, or with `timestamp_unit="us"` microseconds, which
-    also reach beyond the years 1677 to 2262; what is finer is rounded down.
+    Timestamps are nanoseconds, as in pyarrow, which end in the year 2262. `timestamp_unit="us"` gives
+    microseconds, rounded down, for the years 1 to 9999.
 
-    Files that Lockgate encrypted bear tags (docs/integrity.md). With `integrity="verify"` whatever is read of
-    such a file is checked by them first; a file without tags is read as it is, and damage to it shows only if
-    values no longer decode. `"require"` refuses files that cannot be checked, `"ignore"` checks nothing.
-    What was found is `file.integrity`.
+    Files that Lockgate encrypted have tags (docs/integrity.md). With `integrity="verify"`, reads check such a
+    file by its tags first; in a file without tags, damage shows only if values no longer decode. `"require"`
+    refuses files that cannot be checked, `"ignore"` checks nothing. `file.integrity` has the result.
 
-    `threads` stripes are decoded at a time (if None, one for each core); with `isolate` that happens in a
-    child process, so that a damaged file cannot crash this one.
+    Reads decode `threads` stripes at a time (None: one for each core). With `isolate` a child process does
+    that, so a damaged file cannot crash this one.
 
-    Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the keys cannot be
-    asked for, `IntegrityError` for bytes that do not fit their tags, `CorruptFileError` for a damaged file,
-    and `StorageDeniedError` for one that this user may not read. Damage to the name of a key, where it is
-    the only one, looks like a key that is not held: masks and a warning, unless `strict` or `"require"`.
+    Raises `WrongKeyError` for a key that does not open the file, `KeyServiceError` if the key service does
+    not answer, `IntegrityError` for bytes that do not match their tags, `CorruptFileError` for a damaged
+    file, and `StorageDeniedError` for a file that this user may not read. Damage to the name of a file's only
+    key looks like a missing key: it leads to masks and a warning, unless `strict` or `"require"`.
     """
 
     @named_errors
@@ -118,7 +115,7 @@ class EncryptedOrcFile:
 
     @property
     def name(self) -> str:
-        """The path, or what stands for it."""
+        """The path, or a text in place of it for other sources."""
         return self._source.name
 
     @property
@@ -148,13 +145,13 @@ class EncryptedOrcFile:
 
     @property
     def last_read(self) -> ReadReport:
-        """Return what the latest `read` or `iter_batches` looked at so far: all zero before the first."""
+        """Return the counts of the latest `read` or `iter_batches` so far; all are 0 before the first."""
         return self._counter.report()
 
     @property
     def integrity(self) -> Status:
-        """Say whether the file is checked by its tags: "verified", "absent" (it has none), "unverified" (no
-        key that opens them is held) or "ignored".
+        """Say whether reads check the file by its tags: "verified", "absent" (it has none), "unverified" (no
+        held key opens them) or "ignored".
         """
         return self._integrity
 
@@ -186,10 +183,9 @@ class EncryptedOrcFile:
     @named_errors
     def read(self, columns: Sequence[str] | None = None, predicate: Any = None) -> pa.Table:
         """Read the rows for which `predicate` holds (all if None), with `columns` (all if None) in the
-        order asked for.
+        requested order.
 
-        A column may be a path to a part of it (`addr.zip`, `orders.price`): its parts that are not asked for
-        are not read.
+        A column may be a path to a part of it (`addr.zip`, `orders.price`); the read skips its other parts.
 
         `predicate` is a `lockgate.pushdown` predicate or a `pyarrow.compute.Expression`. A masked column is
         compared by its mask. Raises `ColumnNotFoundError` for an unknown column.
@@ -214,7 +210,7 @@ class EncryptedOrcFile:
     ) -> Iterator[pa.RecordBatch]:
         """Read stripe by stripe, one or more batches each, in the order of the file.
 
-        `stripes` are the numbers of those to read, ascending; None: all.
+        `stripes` are the numbers of the stripes to read, ascending; None: all.
 
         At most `threads + 1` stripes are in memory at a time; a generator that is closed early leaves no
         thread behind.

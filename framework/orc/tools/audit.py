@@ -18,7 +18,7 @@ from lockgate.framework.orc.sources.source import open_source
 
 @dataclass(frozen=True)
 class Audit:
-    """Columns by what is wrong with them; none is wrong if both are empty.
+    """Columns that are not encrypted as they should be; `plain` and `outdated` are empty if all are.
 
     `encrypted` says whether the file has any encrypted column, `tagged` whether it has tags
     (docs/integrity.md); only files with encrypted columns do.
@@ -41,8 +41,8 @@ def audit_file(
 
     `plain` are columns stored in the clear, as by writers that ignore `orc.encrypt`. `outdated` are columns
     under another key, or, with `keys`, under an older version than the current; a part of a column
-    (`address.zip`) counts as encrypted if the whole is. Columns that the file lacks are left out. `source` is
-    what `EncryptedOrcFile` takes. `keys` is only asked for current versions.
+    (`address.zip`) counts as encrypted if the whole is. The result omits columns that the file lacks.
+    `source` is what `EncryptedOrcFile` takes. `keys` only has to know current versions.
     """
     opened = open_source(source, name)
     try:

@@ -140,11 +140,11 @@ def inspect_file(
 ) -> Inspection:
     """Describe an ORC file, encrypted or not, from its tail and the footers of its stripes.
 
-    No data is read, but for Bloom filters in the clear where there should be none.
+    It reads no data, except Bloom filters that are in the clear against the rules.
 
-    `source` and `keys` are what `EncryptedOrcFile` takes. Statistics are true where the key is held. A
-    missing key is no error; a wrong one is a `WrongKeyError`, and damage a `CorruptFileError`, unless only
-    the tags tell of it: then the result does.
+    `source` and `keys` are what `EncryptedOrcFile` takes. If you hold a column's key, its statistics are the
+    true ones. A missing key is no error; a wrong one is a `WrongKeyError`. Damage is a `CorruptFileError`; if
+    only the tags show it, the result reports it instead.
     """
     provider = provider_from(keys)
     opened = open_source(source)

@@ -41,13 +41,11 @@ def rekey(
     in the file to the names to use from now on. `source` and `keys` are what `EncryptedOrcFile` takes. A path
     as `sink` is replaced in one step when the copy is complete, so it may be the source itself.
 
-    The source is checked by its tags as `integrity` says (see `EncryptedOrcFile`), and the copy bears new
-    ones, also where the source has none.
-
-    Raises `IntegrityError` for a source that is not as it was written, `InputError` if nothing is encrypted
-    or `rename` names a key that the file does not use, an `EncryptionKeyError` before anything is written if
-    a key is missing, denied or wrong, and `UnsupportedError` for a column that is encrypted under several
-    keys at once.
+    It checks the source by its tags as `integrity` says (see `EncryptedOrcFile`). The copy gets new tags,
+    even if the source has none. Raises `IntegrityError` for a changed source, `InputError` if nothing is
+    encrypted or `rename` names a key that the file does not use, an `EncryptionKeyError` before anything is
+    written if a key is missing, denied or wrong, and `UnsupportedError` for a column that is encrypted under
+    several keys at once.
     """
     provider, wrapping = provider_from(keys), provider_from(keys if new_keys is None else new_keys)
     with _opened(source) as opened:
@@ -81,8 +79,8 @@ def decrypt_file(
 ) -> WrittenFile:
     """Copy an encrypted file without its encryption, so that any ORC reader sees the true values.
 
-    No value is decoded: streams, row indexes, Bloom filters and statistics of the encrypted columns take the
-    place of their masks. The copy has no tags, since there is no key to open them. Arguments and errors are
+    It decodes no value: streams, row indexes, Bloom filters and statistics of the encrypted columns replace
+    those of their masks. The copy has no tags, since there is no key to open them. Arguments and errors are
     those of `rekey`.
     """
     provider = provider_from(keys)
@@ -108,10 +106,10 @@ def encrypt_file(
 ) -> WrittenFile:
     """Write a plain ORC file again with encrypted columns, stripe by stripe.
 
-    The rows are decoded and written again, since masks need other streams. `encrypt`, `mask`, `keys` and
-    `options` are those of `OrcWriter`; compression and row groups are the source's, unless `options` say
-    otherwise. Attributes of columns, such as Paimon's field ids, stay, and so do CHAR, VARCHAR and the file's
-    own metadata. Timestamps are read as `timestamp_unit` says.
+    It decodes the rows and writes them again, since masks need streams of their own. `encrypt`, `mask`,
+    `keys` and `options` are those of `OrcWriter`; compression and row groups are the source's, unless
+    `options` say otherwise. Attributes of columns, such as Paimon's field ids, stay, and so do CHAR, VARCHAR
+    and the file's own metadata. Timestamps are read as `timestamp_unit` says.
 
     Raises `InputError` if the file has encrypted columns already, or `encrypt` names none.
     """

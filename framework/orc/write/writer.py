@@ -62,9 +62,9 @@ class OrcWriter:
     Columns whose fields say that their values were decrypted (`lockgate.encrypted`, as readers mark them) and
     that `encrypt` does not name cause a PlaintextWarning, or with `on_plaintext="refuse"` a PlaintextError.
 
-    A path is removed again if writing fails. Encrypted values are never in the clear in the file: not as
-    values, statistics, dictionary entries or Bloom filter bits. What the format itself reveals is in
-    docs/encryption.md.
+    If writing fails, it removes the path. The file never holds encrypted values in the clear: not as values,
+    statistics, dictionary entries or Bloom filter bits. docs/encryption.md says what the format itself
+    reveals.
     """
 
     @named_errors
@@ -144,7 +144,7 @@ class OrcWriter:
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Add rows; their columns must be those of the schema, in order.
 
-        Raises `InputError` once the file is finished, or failed to be written.
+        Raises `InputError` if the file is finished, or if writing it has failed.
         """
         if self._output.closed:
             raise self._ended()
@@ -158,9 +158,9 @@ class OrcWriter:
 
     @named_errors
     def close(self) -> WrittenFile:
-        """Finish the file and say what was written; a second call only says it again.
+        """Finish the file and return what was written; a second call returns the same.
 
-        Raises `InputError` if writing failed before or was given up.
+        Raises `InputError` if writing failed or was aborted.
         """
         if self._written is not None:
             return self._written

@@ -54,7 +54,7 @@ class Context:
 
     @property
     def principal(self) -> Principal:
-        """The identity that asks: the user of the Spark session, or the one that a server acts for."""
+        """The requesting identity: the user of the Spark session, or the one that a server acts for."""
         return current_principal()
 
     @property

@@ -13,8 +13,7 @@ from lockgate.framework.types import DataType
 class SimpleStats:
     """`min`, `max` and `null_counts` of some columns in order; None: not known, or nothing but nulls.
 
-    Those read from a manifest decode themselves when first asked, because most files are skipped by their
-    partition.
+    Statistics from a manifest are decoded on first use, because scans skip most files by their partition.
     """
 
     # Made by factories, so that the class has no attribute of these names: see `__getattr__`.

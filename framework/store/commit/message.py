@@ -21,10 +21,10 @@ from lockgate.framework.types import DataType, value_from_json, value_to_json
 class CommitMessage:
     """Files added to and deleted from one bucket; `partition` holds the partition's values in order.
 
-    `vectors` are those by which deleted files were read, by name of the file. `collected` is the output of
-    collectors for added files, by name of the file and of the collector (see `file_collectors`). `hashes` are
-    those of the keys in added files, where buckets are dynamic (see `hash_index`). `changelog` are files with
-    the changes of keys (see `write.changelog`).
+    `vectors` are the deletion vectors of deleted files as they were read, by name of the file. `collected` is
+    the output of collectors for added files, by name of the file and of the collector (see
+    `file_collectors`). `hashes` are those of the keys in added files, if buckets are dynamic (see
+    `hash_index`). `changelog` are files with the changes of keys (see `write.changelog`).
     """
 
     partition: tuple[Any, ...]
@@ -45,7 +45,7 @@ class CommitMessage:
         collected: Mapping[str, Mapping[str, bytes]] = MappingProxyType({}),
         changelog: Sequence[DataFileMeta] = (),
     ) -> CommitMessage:
-        """Return the message that replaces files of one bucket, as they were read, by `added`."""
+        """Return the message that replaces files of one bucket, in the state that was read, by `added`."""
         return cls(
             entries[0].partition,
             entries[0].bucket,

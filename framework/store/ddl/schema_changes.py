@@ -16,7 +16,7 @@ ColumnPath: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Position:
-    """The place of a column among its neighbours: behind `after`, or at the front if that is None."""
+    """A position among the columns: behind `after`, or at the front if that is None."""
 
     after: str | None = None
 
@@ -36,7 +36,7 @@ class AddColumn:
 
 @dataclass(frozen=True)
 class DropColumn:
-    """A column goes; its values stay in old files, unread. A new column of that name starts empty."""
+    """Drops a column; its values stay in old files, unread. A new column of that name starts empty."""
 
     path: ColumnPath
     if_exists: bool = False
@@ -44,7 +44,7 @@ class DropColumn:
 
 @dataclass(frozen=True)
 class RenameColumn:
-    """A column gets another name in the same position; options that name it follow."""
+    """Renames a column; options that name it change too."""
 
     path: ColumnPath
     name: str
@@ -52,7 +52,7 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class ChangeType:
-    """A column gets a wider type; its nullability stays."""
+    """Widens the type of a column; its nullability stays."""
 
     path: ColumnPath
     type: DataType
@@ -60,7 +60,7 @@ class ChangeType:
 
 @dataclass(frozen=True)
 class ChangeNullability:
-    """A column may hold nulls from now on, or, in a table without rows, may not."""
+    """Lets a column hold nulls or, in a table without rows, forbids them."""
 
     path: ColumnPath
     nullable: bool
@@ -68,7 +68,7 @@ class ChangeNullability:
 
 @dataclass(frozen=True)
 class ChangeComment:
-    """A column gets another comment; None removes it."""
+    """Changes the comment of a column; None removes it."""
 
     path: ColumnPath
     description: str | None
@@ -76,7 +76,7 @@ class ChangeComment:
 
 @dataclass(frozen=True)
 class ChangeDefault:
-    """A column gets another default, a constant of SQL, for rows to come; None removes it."""
+    """Changes the default of a column, a constant of SQL, for new rows; None removes it."""
 
     path: ColumnPath
     default: str | None
@@ -84,7 +84,7 @@ class ChangeDefault:
 
 @dataclass(frozen=True)
 class MoveColumn:
-    """A column goes to another place among its neighbours."""
+    """Moves a column among its neighbours."""
 
     path: ColumnPath
     position: Position
@@ -92,7 +92,7 @@ class MoveColumn:
 
 @dataclass(frozen=True)
 class SetOption:
-    """An option of the table gets a value."""
+    """Sets an option of the table."""
 
     key: str
     value: str
@@ -100,14 +100,14 @@ class SetOption:
 
 @dataclass(frozen=True)
 class RemoveOption:
-    """An option of the table gets its default again; one that is not set is no error."""
+    """Resets an option of the table to its default; resetting one that is not set is no error."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class SetComment:
-    """The table gets another comment; None removes it."""
+    """Changes the comment of the table; None removes it."""
 
     comment: str | None
 

@@ -62,11 +62,11 @@ def expire_snapshots(
 ) -> ExpireResult:
     """Remove old snapshots, and the files that no remaining snapshot, tag or branch needs.
 
-    The newest `retain_min` stay whatever their age; beyond `retain_max` even young ones go; between the two
-    those that were not the newest any more at `older_than_millis` (milliseconds since the epoch) go, so that
-    queries begun later than that keep what they read. At most `max_deletes` snapshots go
-    at once. What consumers still need stays. What is not given comes from the table's options. Raises
-    InputError if the limits contradict each other and CorruptFileError if metadata cannot be read.
+    The newest `retain_min` stay whatever their age; beyond `retain_max` it removes even young ones. Between
+    the two it removes those that had been replaced by `older_than_millis` (milliseconds since the epoch), so
+    queries begun later keep what they read. It removes at most `max_deletes` snapshots, and keeps those that
+    consumers still need. Omitted arguments come from the table's options. Raises InputError if the limits
+    contradict each other and CorruptFileError if metadata cannot be read.
     """
     limits = snapshot_retention(table, retain_max, retain_min, older_than_millis, max_deletes)
     end = _first_retained(table, limits, dry_run)

@@ -77,7 +77,7 @@ class VectorPlace:
 class ManifestEntry:
     """The addition or deletion of one file; `partition` holds values of the partition columns in order.
 
-    `vector` is not of the manifest but of the snapshot that is read: where the rows are that it deletes.
+    `vector` comes from the snapshot that is read, not from the manifest: it locates the file's deleted rows.
     """
 
     kind: FileKind
@@ -94,7 +94,7 @@ class ManifestEntry:
 
     @property
     def identifier(self) -> tuple[Any, ...]:
-        """Return what makes an addition and a deletion a pair."""
+        """Return the identity that an addition and its deletion share."""
         file = self.file
         return (
             *(self.partition, self.bucket, file.level, file.file_name),

@@ -33,7 +33,7 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One state of a table; `snapshot/snapshot-<id>` as it is stored, in Python's spelling.
+    """One state of a table: the content of `snapshot/snapshot-<id>`, in Python's spelling.
 
     Record counts are unmerged rows of data files. A commit of a stream is identified by `commit_user` and
     `commit_identifier`.
@@ -66,7 +66,8 @@ class Snapshot:
 
     @property
     def commit_id(self) -> str:
-        """Return what tells the snapshot from another one that gets its number after a rollback."""
+        """Return an identity that differs from that of a later snapshot with the same number, after a
+        rollback."""
         return self.uuid or f"{self.commit_user}:{self.commit_identifier}:{self.time_millis}"
 
     def to_json(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _RETAINED = "tagTimeRetained"
 
 @dataclass(frozen=True)
 class Tag:
-    """A named snapshot; `created` is in local time and, like `retained`, given only for tags that expire."""
+    """A named snapshot; only tags that expire have `created` (in local time) and `retained`."""
 
     name: str
     snapshot: Snapshot

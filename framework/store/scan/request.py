@@ -33,15 +33,15 @@ from lockgate.pushdown import (
 class ReadRequest:
     """A query of one table.
 
-    `columns` are top-level names, None for all. What the table's options select is read, mostly the newest
-    snapshot, unless `snapshot_id` (0: the state before the first one), `tag` or `between` (what a range of
-    snapshots added; of a key, the newest of these rows) is given. With `order`, the scan skips files that
-    cannot hold one of the first `limit` rows. A `strict` read refuses masks. `principal` is the requesting
-    user, None for the current one. A snapshot that is named is read with its own schema, or with that of the
-    table if not `own_schema`. With `read_optimized` only files of a key table are read that need no merge,
-    which leaves out the newest rows. `decided` is what was decided about the query before, None to ask.
+    `columns` are top-level names, None for all. `snapshot_id` (0: the state before the first one), `tag` or
+    `between` (the rows that a range of snapshots added; for each key, its newest row) selects what to read.
+    Without them the table's options do, by default the newest snapshot. With `order`, the scan skips files
+    that cannot hold one of the first `limit` rows. A `strict` read refuses masks. `principal` is the
+    requesting user, None for the current one. A named snapshot is read with its own schema, or with the
+    table's if not `own_schema`. With `read_optimized`, a read of a key table omits files that need a merge,
+    and so the newest rows. `decided` is an earlier decision about the query, None to ask.
 
-    Raises InputError for a negative limit and for two answers to the question which snapshot.
+    Raises InputError for a negative limit, and for more than one way to name the snapshot.
     """
 
     columns: tuple[str, ...] | None = None
@@ -70,7 +70,7 @@ class ReadRequest:
 
     @property
     def names_a_snapshot(self) -> bool:
-        """Say whether one snapshot is named, by its number or by a tag."""
+        """Say whether the request names one snapshot, by its number or by a tag."""
         return self.snapshot_id is not None or self.tag is not None
 
     def snapshot(self, table: TableHandle) -> Snapshot | None:
@@ -89,9 +89,9 @@ class ReadRequest:
     def resolve(self, table: TableHandle, also: Iterable[str] = ()) -> ResolvedRead:
         """Look up the snapshot and its schema, check the request against them, and ask for access.
 
-        `also` are columns that are read in addition to those that the request names. Raises
-        ColumnNotFoundError and UnsupportedTypeError for what does not fit the schema, UnsupportedError for
-        features of the table that are not read, AccessDeniedError, and what `snapshot` raises.
+        `also` names further columns to read. Raises ColumnNotFoundError and UnsupportedTypeError for what
+        does not fit the schema, UnsupportedError for features of the table that are not read,
+        AccessDeniedError, and what `snapshot` raises.
         """
         if not self.names_a_snapshot and self.between is None:
             selected = table_selection(table)

@@ -28,10 +28,10 @@ from lockgate.pushdown import (
 
 
 class TableScan:
-    """A scan that takes over what it is asked to; `plan` says which files are left to read.
+    """A scan that collects filters, columns and limits; `plan` returns the files to read.
 
-    Begins from `request`, by default all rows of the newest snapshot. With `merge_apart` files whose rows are
-    merged share no split with others. Raises as `ReadRequest.resolve`.
+    Begins from `request`, by default all rows of the newest snapshot. With `merge_apart`, files that need a
+    merge share no split with others. Raises as `ReadRequest.resolve`.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class TableScan:
         return ProjectionPushDown(tuple((name,) for name in names))
 
     def apply_limit(self, limit: int) -> LimitPushDown:
-        """Return at most `limit` rows, of no order."""
+        """Return at most `limit` rows, in any order."""
         self.request = replace(self.request, limit=limit)
         return LimitPushDown(applied=True, guaranteed=True)
 
     def apply_top_n(self, order: Sequence[SortKey], limit: int) -> TopNPushDown:
-        """Leave out files that cannot hold one of the first rows of an order; the engine sorts again."""
+        """Skip files that cannot hold one of the first rows of an order; the engine sorts again."""
         first = order[0].field
         if len(first) > 1:
             return TopNPushDown(False, f"statistics do not order {describe_field(first)}")
@@ -86,13 +86,13 @@ class TableScan:
         return self._aggregates.push_down
 
     def aggregates(self) -> AggregateAnswer:
-        """Return what metadata answers of the aggregates that were applied; InputError if none were."""
+        """Return the applied aggregates that metadata answers; InputError if none were applied."""
         if self._aggregates is None:
             raise InputError("no aggregates were asked for: call apply_aggregates before aggregates")
         return self._aggregates
 
     def runtime_filter_columns(self) -> list[str]:
-        """Return the columns by whose single values the scan leaves out many of its files."""
+        """Return the columns whose single values let the scan skip many of its files."""
         files = files_of(self._table, self.request.snapshot(self._table), self.request.between)
         names = self.request.columns
         return selective_columns(
@@ -100,11 +100,11 @@ class TableScan:
         )
 
     def apply_runtime_filters(self, filters: Sequence[Predicate]) -> None:
-        """Leave out files by filters that nobody evaluates on the rows; see `late_filters`."""
+        """Skip files by filters that nobody evaluates on the rows; see `late_filters`."""
         self._late = all_of(self._late, *filters)
 
     def plan(self) -> ScanPlan:
-        """Return the files to read, of which `Table.read` makes rows."""
+        """Return the files to read, as `Table.read` takes them."""
         return plan_scan(
             self._table,
             self.request,

@@ -157,7 +157,7 @@ class TableSchema:
 
     @property
     def has_dynamic_buckets(self) -> bool:
-        """Say whether the bucket of a key is looked up in an index, and new ones are made as they fill."""
+        """Say whether an index maps keys to buckets, and new buckets are made as they fill."""
         return self.has_primary_key and self.bucket_count == -1
 
     @cached_property

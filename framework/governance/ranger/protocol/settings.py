@@ -22,10 +22,11 @@ _TLS = "xasecure.policymgr.clientssl."
 
 @dataclass(frozen=True)
 class AdminSettings:
-    """Where the admin is, which service's policies are wanted, and where they are kept.
+    """Settings of the admin: its addresses, the service whose policies to fetch, and the folder that keeps
+    them.
 
-    `poll_seconds` lies between two downloads; policies older than `oldest_seconds` allow nothing.
-    `ca`, `certificate` and `key` are PEM files for TLS.
+    `poll_seconds` pass between two downloads; policies older than `oldest_seconds` allow nothing. `ca`,
+    `certificate` and `key` are PEM files for TLS.
     """
 
     urls: tuple[str, ...]

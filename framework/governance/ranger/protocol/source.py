@@ -21,7 +21,7 @@ _log = logging.getLogger("lockgate.governance")
 class AdminPolicies:
     """The engine of the newest policies; close it to end the poll.
 
-    A download that cannot be used (PolicyError) is not taken: the last good policies stay, with their age.
+    If a download cannot be used (PolicyError), the last good policies stay, with their age.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class AdminPolicies:
 
     @property
     def age_seconds(self) -> float:
-        """The time since the admin last said that these are the newest policies; infinite for none."""
+        """The seconds since the admin last confirmed that these are the newest policies; infinite if it never
+        did."""
         return float("inf") if self._confirmed is None else max(0.0, time.time() - self._confirmed)
 
     @property
