@@ -1,4 +1,4 @@
-"""Lookup caches: how fast they are built, asked and brought forward; no Spark."""
+"""Lookup caches: how fast they are built, read and refreshed, without Spark."""
 
 from __future__ import annotations
 

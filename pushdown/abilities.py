@@ -1,7 +1,8 @@
-"""Abilities: what a source can take over from the engine, and how it answers.
+"""Abilities: what a source can do for the engine, and how it answers.
 
 Named after Flink's; the answers are precise. A filter is *accepted* if the source guarantees that no row
-breaks it, *remaining* if the engine must still evaluate it. It may be both: then it only served to skip data.
+breaks it, *remaining* if the engine must still evaluate it. If it is both, the source uses it only to skip
+data.
 """
 
 from __future__ import annotations

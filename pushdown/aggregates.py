@@ -1,7 +1,7 @@
-"""Aggregates and sort orders, and what a source answers if it is asked to take them over.
+"""Aggregates and sort orders, and a source's answers about them.
 
-Named after Flink's `SupportsAggregatePushDown`, with an answer that says of each aggregate whether it is
-taken over, and if not, why.
+Named after Flink's `SupportsAggregatePushDown`; the answer says for each aggregate whether the source
+computes it, and if not, why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The report of a scan: what was asked, what was taken over, and what each step of pruning left."""
+"""The report of a scan: accepted and remaining filters, and the files left by each step of pruning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning: steps that leave out what a query cannot need, and the funnel that runs and counts them."""
+"""Pruning: steps that skip what a query cannot need, and the funnel that runs and counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A procedure that counts the rows of each partition: all there is to a plugin."""
+"""A whole plugin: a procedure that counts the rows of each partition."""
 
 from lockgate.plugins import Parameter, Procedure, hookimpl
 

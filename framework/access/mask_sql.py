@@ -1,7 +1,7 @@
 """Masks in SQL: expressions of Spark that never fail and never show more than the masks of ORC.
 
-Those three give what they store in files; where SQL cannot say that (redacted floating-point numbers, say),
-null. The values are of the column's type: the connector adds a cast.
+Each of ORC's three masks gives the value that it stores in files, or null if SQL cannot compute that (such as
+redacted floating-point numbers). The connector adds a cast to the column's type.
 """
 
 from __future__ import annotations

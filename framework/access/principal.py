@@ -1,4 +1,4 @@
-"""Principals: the identity that access is decided for, and the caller from whom it is made."""
+"""Principals: identities with groups and roles, and the callers that they are made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Governance: who may see what, decided in Python by policies."""
+"""Governance: decisions in Python, by policies, about what each user may see and do."""
 
 from lockgate.framework.governance.audit_log import AuditLog
 from lockgate.framework.governance.authorizer import RangerAuthorizer, Record

@@ -1,6 +1,6 @@
 """Audit: decisions as JSON lines in Ranger's fields, written by a thread of their own from a bounded queue.
 
-Nothing waits for the file. What does not fit into the queue, or cannot be written, is counted in `dropped`.
+Nothing waits for the file. `dropped` counts records that did not fit into the queue or could not be written.
 """
 
 from __future__ import annotations

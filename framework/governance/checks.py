@@ -1,4 +1,4 @@
-"""Checks: what a statement needs, and what of that lacks. Nothing runs, and no record is left."""
+"""Checks: what a statement needs, and which grants are missing. They run nothing and leave no record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies from files: what Ranger's admin gives, kept as JSON in a folder, read again when it changes.
+"""Policies from files: exports of Ranger's admin, as JSON in a folder, read again when they change.
 
 `policies.json` is a download of policies (ServicePolicies); `roles.json` (RangerRoles), `tags.json`
 (ServiceTags) and `users.json` (RangerUserStore) may be with it. A single file has policies alone.

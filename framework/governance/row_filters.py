@@ -1,7 +1,7 @@
-"""Row filters of policies: a part of SQL, read into predicates that a scan of Python can apply.
+"""Row filters of policies: parses a part of SQL into predicates for scans in Python.
 
 Understood: columns, texts, numbers, TRUE, FALSE, DATE '...', TIMESTAMP '...', comparisons, IN, BETWEEN, IS
-NULL, LIKE with `%` at its ends, AND, OR, NOT, parentheses. All else raises PolicyError: nothing is read.
+NULL, LIKE with `%` at its ends, AND, OR, NOT, parentheses. Anything else raises PolicyError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Masks of policies as SQL of Spark: by their names, of a column's type, and null rather than a value shown.
+"""Masks of policies as SQL of Spark, of the column's type; null in doubt.
 
-Ranger's service definitions name functions of Hive, which Spark does not have; so the masks that every
-service has are known by name, and the text of a definition is used for others alone.
+Ranger's service definitions name functions of Hive, which Spark does not have. So masks that every service
+has are known by name; only others use the text of the definition.
 """
 
 from __future__ import annotations

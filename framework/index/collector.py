@@ -1,4 +1,4 @@
-"""Collector of new data files: makes their indexes of the rows, as `file-index.*` options ask."""
+"""Collector of new data files: makes the file indexes that options `file-index.*` name."""
 
 from __future__ import annotations
 

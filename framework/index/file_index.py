@@ -1,4 +1,5 @@
-"""File indexes of data files, in manifest entries or next to the files, read by the names of their schema."""
+"""File indexes of data files, in manifest entries or next to the files, by the column names of their
+schema."""
 
 from __future__ import annotations
 

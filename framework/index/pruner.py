@@ -1,4 +1,4 @@
-"""The step of pruning by file indexes, and the rows that they leave of a file."""
+"""The step of pruning by file indexes, and the rows of a file that may match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompression within limits: what is too large is noticed before it takes the memory."""
+"""Decompression within limits: too large a content is an error before it takes the memory."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Limits for metadata in memory: a small file can unpack to gigabytes, or claim to be one.
 
-Anyone who can write to a table's folder chooses what is read there. So metadata is read and unpacked up to a
-limit: 256 MiB a file (real ones have a few MiB), 32 MiB of JSON, and of a compressed file 64 times what is
-stored, but 32 MiB in any case. Where real tables need more, the environment variable LOCKGATE_METADATA_LIMIT
-gives the bytes, for all of them.
+Anyone who can write to a table's folder decides what readers find there. So they read and unpack metadata
+only up to a limit: 256 MiB per file (real ones have a few MiB), 32 MiB of JSON, and for a compressed file 64
+times its size or 32 MiB if that is more. The environment variable LOCKGATE_METADATA_LIMIT, a number of bytes,
+replaces all of these limits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Named errors of storage: a disk that is full or away, a closed place, a name too long for it."""
+"""Named errors of storage: a full or missing disk, a closed folder, too long a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records from the connector: whose warehouse they belong to, by which names, and what may stand in them."""
+"""Records from the connector: their warehouse, the names in them, and what they may contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared lineage: what a program says of columns whose origin no plan shows."""
+"""Declared lineage: a program's own statement about columns whose origin no plan shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of the bridge on lineage: a statement that has ended, and the datasets that it named."""
+"""Messages of the bridge on lineage: an ended statement, and the datasets that it named."""
 
 from __future__ import annotations
 

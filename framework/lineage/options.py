@@ -1,4 +1,5 @@
-"""Options of lineage: what happens when readers lose a column, and when copies in the clear are copied."""
+"""Options of lineage: reactions to the loss of a column that others read, and to copies of copies in the
+clear."""
 
 from __future__ import annotations
 

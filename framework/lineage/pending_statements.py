@@ -1,4 +1,4 @@
-"""Statements that have ended in Spark and are on their way to the journal."""
+"""Statements that have ended in Spark, but are not yet in the journal."""
 
 from __future__ import annotations
 

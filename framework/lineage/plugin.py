@@ -1,4 +1,4 @@
-"""The lineage plugin: records of statements, questions about them, and what others read of them."""
+"""The lineage plugin: its hooks for commands, procedures, tables, options and events."""
 
 from __future__ import annotations
 

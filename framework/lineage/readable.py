@@ -1,4 +1,4 @@
-"""Tables of a warehouse whose lineage may be shown to the one who asks: those that they may read."""
+"""Tables of a warehouse that the current user may read; only their lineage is shown."""
 
 from __future__ import annotations
 

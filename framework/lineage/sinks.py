@@ -1,7 +1,7 @@
-"""Sinks: what plugins do with the lineage that this process records, on a thread of their own.
+"""Sinks: delivery of the lineage that this process records to plugins, on a thread of its own.
 
-What waits for sinks is bounded: records that come when too many wait are dropped and counted. They are in the
-warehouse all the same, so that `lockgate lineage export` can send them later.
+The queue is bounded: further records are dropped and counted. They are still in the warehouse, so `lockgate
+lineage export` can send them later.
 """
 
 from __future__ import annotations

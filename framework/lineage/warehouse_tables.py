@@ -1,6 +1,6 @@
 """The tables `sys.lineage_edges`, `sys.lineage_processes` and `sys.lineage_runs` of a warehouse.
 
-Datasets that the one who asks may not read are left out, with all that is said of them.
+They omit every row about a dataset that the user may not read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options without an entry of their own: those of others, which are carried along, and those of columns."""
+"""Options without an entry of their own: those of other engines, which tables keep, and those of columns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The question whether an action is allowed, put to the plugins, and the identity that it is put for.
+"""Authorization of actions by plugins, and the identity that it is for.
 
-The identity belongs to the running context (`contextvars`): the bridge sets it for each question of the
-connector, a server written in Python sets it by `acting_as`. Where nobody has set it, the operating system's
-user of this process asks.
+The identity belongs to the running context (`contextvars`): the bridge sets it for each request of the
+connector, a server written in Python sets it by `acting_as`. By default it is the operating system's user of
+this process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Types that hooks hand over and receive; nothing here imports Spark or runs a table's code."""
+"""Types that hooks receive and return; nothing here imports Spark or runs a table's code."""
 
 from __future__ import annotations
 

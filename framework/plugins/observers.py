@@ -1,7 +1,8 @@
-"""The queue between what happens and the plugins that observe it.
+"""The queue between publishers of events and the plugins that observe them.
 
-The publisher of an event pays for putting it into a queue, never for an observer: a slow observer makes the
-queue drop events, which is counted, and an observer that raises is logged and asked again for the next event.
+A publisher pays for putting an event into the queue, never for an observer. If an observer is slow, the queue
+drops events and counts them. If an observer raises an error, that is logged, and the observer gets the next
+event.
 """
 
 from __future__ import annotations

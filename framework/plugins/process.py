@@ -1,4 +1,4 @@
-"""The plugins of this process: one manager, made when it is asked for."""
+"""The plugins of this process: one manager, made on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confs of the Spark session that asks, for plugins that are called below Spark.
+"""Confs of the requesting Spark session, for plugins that are called below Spark.
 
 They belong to the running context (`contextvars`): the bridge offers them while it answers a session.
 """

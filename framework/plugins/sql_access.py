@@ -1,4 +1,4 @@
-"""Answers in SQL of plugins that only know decisions: the columns of a refused query are asked one by one."""
+"""Answers in SQL for plugins that only make decisions: after a refusal, one question per column."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Rights of sessions: the catalogs that each may open, and with which keys.
 
-Confs of a catalog come from two places: what the application started with, which counts for all its sessions,
-and what a session sets for itself, which anyone who may send it SQL can do. Keys that were given to a session
-as an object have a handle in its confs. It means something for that session alone, and for those that Spark
-clones from it, as streams do.
+Confs of a catalog come from two places: the application's start, for all its sessions, and a session's own
+settings, which anyone who may send it SQL can change. Keys passed to a session as an object have a handle in
+its confs. It is valid for that session alone, and for those that Spark clones from it, as streams do.
 """
 
 from __future__ import annotations

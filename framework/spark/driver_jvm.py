@@ -1,4 +1,4 @@
-"""What Python asks the driver's JVM for: its classes, and how its Hadoop reaches stores."""
+"""Access to the driver's JVM: its classes, and the Hadoop settings that Python needs to reach stores."""
 
 from __future__ import annotations
 

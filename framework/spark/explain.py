@@ -1,4 +1,4 @@
-"""Why a query reads what it reads: each scan's report, collected while Spark plans the query."""
+"""Reports of a query's scans, collected while Spark plans the query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations that are no tables of Lockgate, as those who decide know them: files, Hive, other catalogs."""
+"""Relations that are no Lockgate tables, as targets of access requests: files, Hive, other catalogs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Grants: what was decided about tables that Spark reads under row filters and masks, by a token.
+"""Grants: decisions about tables that Spark reads under row filters and masks, each with a token.
 
-A plan that carries the row filter and the masks itself reads stored rows, and needs a grant for it. A grant
-is for one principal, one table and some columns, and ends when something else is decided.
+A plan that has the row filter and the masks reads stored rows, and needs a grant to do so. A grant is for one
+principal, one table and some columns, and ends when the decision changes.
 """
 
 from __future__ import annotations

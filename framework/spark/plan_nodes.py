@@ -1,4 +1,4 @@
-"""Nodes of Spark's plans: what each may do in a session about which somebody decides.
+"""Nodes of Spark's plans, and what each may do in a governed session.
 
 A class that is not here may not run there, since nobody knows what it reads or changes.
 """

@@ -1,4 +1,4 @@
-"""Confs that a Spark session will start with, from what its builder does not know."""
+"""Confs that a Spark session will start with, including those that its builder does not know."""
 
 from __future__ import annotations
 

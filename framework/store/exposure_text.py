@@ -1,4 +1,4 @@
-"""Exposures in sentences: who keeps them, and how to remove them."""
+"""Exposures in sentences: what needs the files, and how to remove them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access to tables: the question to the plugins, named as they know tables."""
+"""Access to tables: requests to plugins, with the names that plugins use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A table as the rooms of the store use it: where it lies, its schema, and access to its metadata.
+"""A table for use inside the store: its folder, its schema, and access to its metadata.
 
-What a table can do for users is in `table.Table`, which is made of functions that take a handle.
+`table.Table`, for users, is built from functions that take a handle.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tables that move as a whole: renamed, or set aside to be deleted.
+"""Tables that move as a whole: renamed, or set aside for deletion.
 
-Only where a folder can be renamed at once: an object store would have to copy every file, and a reader would
-meet half a table.
+This needs a file system that renames a folder at once: an object store would copy file by file, and a reader
+would find half a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Replacing a table by another one, in its place: new columns, keys, options and rows in one commit.
+"""Replacement of a table in its place: new columns, keys, options and rows in one commit.
 
 Files of the new rows are written into the table's folder under a schema that nobody has seen yet; `publish`
 stores it and commits one OVERWRITE snapshot, which replaces all rows and makes the schema hold at once (see

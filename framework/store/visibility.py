@@ -1,4 +1,4 @@
-"""Visibility of columns: which are encrypted, and which of them this process sees only as masks."""
+"""Visibility of columns: the encrypted ones, and those of them that this process sees only as masks."""
 
 from __future__ import annotations
 

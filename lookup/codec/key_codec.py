@@ -1,4 +1,4 @@
-"""Keys as bytes: a 64-bit hash for sorting, then bytes that tell any two keys apart.
+"""Keys as bytes: a 64-bit hash for sorting, then bytes that differ for any two keys.
 
 The bytes of a key are its row (`row_codec`) with the null word replaced by the hash, most significant byte
 first, so that RocksDB's order by bytes is the order of the hashes and sorting a batch sorts machine words.

@@ -1,4 +1,4 @@
-"""Folders of caches on a host, and their locks; imports nothing large.
+"""Folders of caches on a host, and their locks; it imports no large module.
 
 A plan names a cache by a text that every process of the cluster can read, the *place*: the folder that
 `lookup.cache-dir` gives and the cache's name, or the name alone. Each host turns it into a folder of its own.

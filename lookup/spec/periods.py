@@ -1,4 +1,4 @@
-"""Times of day and date at which a lookup is not refreshed."""
+"""Periods during which a lookup is not refreshed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The rows of a table that a cache holds: under a condition, of chosen partitions, of one group of
-buckets."""
+"""The rows of a table that a cache holds: by a condition, by partitions, by a group of buckets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The procedures that come with Lockgate, one module each or close family."""
+"""The procedures that come with Lockgate: one module for each, or for a few similar ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexes: bytes to answers and back: file indexes as Paimon writes them, and segments of the index database.
+"""Indexes as bytes: file indexes as Paimon writes them, and segments of the index database.
 
 Pure: no file, no table. `framework/index` finds the bytes and knows which column they are of.
 """

@@ -1,4 +1,4 @@
-"""Bloom filters of a file's values: may one of some values be there.
+"""Bloom filters of a file's values: whether the file may have one of some values.
 
 Source: Paimon's `BloomFilterFileIndex` and `BloomFilter64`.
 """

@@ -1,4 +1,4 @@
-"""Evaluation of a predicate by what is known of single comparisons: in which places may a row match."""
+"""Evaluation of a predicate from the answers to its comparisons: the blocks in which a row may match."""
 
 from __future__ import annotations
 

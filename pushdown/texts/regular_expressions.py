@@ -1,7 +1,7 @@
-"""Texts that whatever matches a regular expression must hold, found without knowing whose syntax it is.
+"""Texts that every match of a regular expression must contain, in whatever syntax it is.
 
-What Java, Python and RE2 write alike is understood; at anything else nothing is required. So an answer may be
-weak, and never says too much.
+Only parts that Java, Python and RE2 read alike count; anything else requires nothing. So an answer may be
+weak, but never wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Governance: who may see what, by policies of Apache Ranger, and records of decisions."""
+"""Governance: decisions by policies of Apache Ranger, permission points, and records of decisions."""
 
 from __future__ import annotations
 

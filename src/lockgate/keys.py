@@ -1,4 +1,4 @@
-"""Master keys: providers, making and rolling keys, wrapping local keys under them."""
+"""Master keys: providers, and functions that create, list and roll keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineage: where columns come from; `lake.lineage` answers, these names declare and describe it."""
+"""Lineage: names to declare the origins of columns, and to describe the answers of `lake.lineage`."""
 
 from __future__ import annotations
 

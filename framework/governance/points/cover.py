@@ -1,4 +1,4 @@
-"""Cover: which points are covered by grants, alone or several together, and which parts are not.
+"""Cover: the points that grants cover, alone or together, and the parts that they do not.
 
 One rule: a grant covers a point if its table and column are absent or the same, and the point's rows are
 among the grant's. So a database covers its tables, a table its rows and columns, rows of a table the same

@@ -1,1 +1,1 @@
-"""The index database: segments of a table that say in which files, and where in them, values are."""
+"""The index database: segments of a table that say which blocks of which files hold a value."""

@@ -1,4 +1,4 @@
-"""`index_advice`: what columns of a table would cost and save in the index database, by a sample of files."""
+"""`index_advice`: estimates, from a sample of files, what indexing a table's columns would cost and save."""
 
 from __future__ import annotations
 

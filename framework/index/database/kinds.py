@@ -1,4 +1,4 @@
-"""Kinds of the index database that Lockgate brings: whole values by their hashes, and pieces of texts."""
+"""Kinds of the index database in Lockgate itself: hashes of whole values, and pieces of texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The segments of a snapshot: found in its index manifest, opened once, and read by ranges that are kept."""
+"""The segments of a snapshot: found in its index manifest, opened once, and read by cached ranges."""
 
 from __future__ import annotations
 

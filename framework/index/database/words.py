@@ -1,4 +1,4 @@
-"""Kind of the index database for words of texts, which `match` asks for."""
+"""Kind of the index database for words of texts, for `match`."""
 
 from __future__ import annotations
 

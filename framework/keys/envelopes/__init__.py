@@ -1,1 +1,1 @@
-"""Envelopes: master keys stored with the data, wrapped under a key kept elsewhere."""
+"""Envelopes: master keys in the table's option, wrapped under a root key stored elsewhere."""

@@ -1,4 +1,4 @@
-"""Delivery of events to a service of OpenLineage by HTTP, tried again where that can help."""
+"""Delivery of events to an OpenLineage service by HTTP, with retries if they can help."""
 
 from __future__ import annotations
 

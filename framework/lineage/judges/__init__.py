@@ -1,1 +1,1 @@
-"""Judgement of changes and writes before they happen, by recorded lineage."""
+"""Checks of changes and writes before they happen, by recorded lineage."""

@@ -1,7 +1,7 @@
 """Copies of encrypted columns in the clear that a statement would copy further: warned of or refused.
 
-`encryption.on-plaintext` judges one statement, which reads an encrypted column. What it let pass is a column
-like any other for the next statement; the lineage knows it for what it is.
+`encryption.on-plaintext` judges one statement, which reads an encrypted column. To the next statement an
+allowed copy is a column like any other; only lineage shows its origin.
 """
 
 from __future__ import annotations

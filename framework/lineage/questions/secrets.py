@@ -1,4 +1,4 @@
-"""Keys of the columns of a warehouse, by the names that the lineage has for its tables."""
+"""Keys of a warehouse's columns, by lineage's names of its tables."""
 
 from __future__ import annotations
 

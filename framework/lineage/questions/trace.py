@@ -1,4 +1,4 @@
-"""Traces: every column that some columns come from, or lead to.
+"""Traces: every column that some columns come from, or flow into.
 
 The index is read level by level, which takes few statements; `Trace.walk` gives the edges depth-first.
 Between names there are circles (a MERGE reads its own target), so each vertex is visited once.

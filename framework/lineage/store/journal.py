@@ -1,4 +1,5 @@
-"""Journal of a process: records that wait to be written as segments, folded where a stream repeats itself."""
+"""Journal of a process: records that wait to be written as segments, with the batches of a stream folded into
+one."""
 
 from __future__ import annotations
 

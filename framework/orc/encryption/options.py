@@ -1,4 +1,5 @@
-"""`orc.encrypt` and `orc.mask`: which columns are encrypted, with which key, and what is shown without it."""
+"""`orc.encrypt` and `orc.mask`: the encrypted columns, their keys, and the masks for readers without the
+key."""
 
 from __future__ import annotations
 

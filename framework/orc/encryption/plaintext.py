@@ -1,4 +1,5 @@
-"""Values of encrypted columns that would be stored in the clear: known by what their Arrow fields say.
+"""Values of encrypted columns that would be stored in the clear, recognised by metadata of their Arrow
+fields.
 
 Readers put a mark on the field of each column that they decrypted. Arrow keeps it while columns are selected,
 filtered and put together; what is computed from a column, or goes through pandas, has none.

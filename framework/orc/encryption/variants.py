@@ -1,4 +1,4 @@
-"""The encrypted columns of a file: the keys they need, which are open, and what masks the others."""
+"""The encrypted columns of a file: their keys, which of these are held, and the masks of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that a reader must have for `addr.zip`: a leaf, what it lies in, and nothing else."""
+"""Columns that a reader needs for `addr.zip`: the leaf and its parents, nothing else."""
 
 from __future__ import annotations
 

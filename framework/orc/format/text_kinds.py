@@ -1,7 +1,6 @@
-"""CHAR and VARCHAR, which Arrow has not: strings whose field says which of the two they are, and how long.
+"""CHAR and VARCHAR, which Arrow lacks: strings whose field names the type and the length.
 
-Arrow's ORC writer stores them as STRING with an attribute; the types of the assembled file are put right
-afterwards.
+Arrow's ORC writer stores them as STRING with an attribute; assembling the file corrects its types.
 """
 
 from __future__ import annotations

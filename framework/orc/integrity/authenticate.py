@@ -1,4 +1,4 @@
-"""Deciding, when a file is opened, whether its tags are there and whether its tail is as it was written."""
+"""Authentication of an opened file: whether it has tags, and whether its tail is unchanged."""
 
 from __future__ import annotations
 

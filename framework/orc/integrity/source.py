@@ -1,4 +1,4 @@
-"""Random access to bytes that are checked against their tags before anybody sees them."""
+"""Random access to bytes, checked against their tags before use."""
 
 from __future__ import annotations
 

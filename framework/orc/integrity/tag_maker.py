@@ -1,4 +1,4 @@
-"""Making the tags of a file while it is written."""
+"""Maker of a file's tags while it is written."""
 
 from __future__ import annotations
 

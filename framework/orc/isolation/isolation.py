@@ -1,9 +1,9 @@
-"""Decoding ORC in this process, or in a child process that a damaged file cannot take this one down with.
+"""Decoding of ORC in this process, or in a child process, so that a damaged file cannot crash this one.
 
-Arrow's decoder is made for files that are what they claim to be: one flipped byte can crash it or keep it
-busy for ever. Everything around it (metadata, keys, decryption, predicates) is Python and stays here. So
-an isolated file differs in one step only: the plain image of a stripe goes to a child as bytes, and its rows
-come back as Arrow IPC, which is checked before it is trusted. The child gets neither key nor path.
+Arrow's decoder trusts its input: one flipped byte can crash it or keep it busy for ever. Everything around it
+(metadata, keys, decryption, predicates) is Python and stays here. So isolation changes one step only: the
+plain image of a stripe goes to a child as bytes, and its rows come back as Arrow IPC, which this process
+checks before use. The child gets neither key nor path.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The child processes that decode files of others: started when needed, used again, never left behind."""
+"""The child processes that decode untrusted files: started on demand, reused, and always ended."""
 
 from __future__ import annotations
 

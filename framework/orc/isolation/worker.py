@@ -1,7 +1,7 @@
-"""The process that decodes files of others: it may crash or hang, and takes nothing with it.
+"""The process that decodes untrusted files: it may crash or hang without harm.
 
-It gets plain ORC images over one socket and answers with Arrow IPC. It is given no key, no path and no more
-of the environment than Python needs. It ends when its parent does.
+It gets plain ORC images over one socket and answers with Arrow IPC. It gets no key, no path, and only the
+environment that Python needs. It ends when its parent does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests that the author of a mask gets for free: subclass, say which mask, and let pytest find it.
+"""Ready-made tests for the author of a mask: subclass, name the mask, and let pytest find it.
 
 from lockgate.framework.orc.masks.conformance import MaskConformance
 

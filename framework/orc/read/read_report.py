@@ -1,4 +1,4 @@
-"""Reports of reads: the stripes, row groups and bytes that one looked at, and what spared it the others."""
+"""Reports of reads: the stripes, row groups and bytes that a read used, and why it skipped the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content of one stream from any byte on: read, decrypted and decompressed only where it is needed."""
+"""The content of one stream from any byte on: reads, decrypts and decompresses only the needed part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files whose every read costs: file objects, and objects of remote file systems, read by ranges of bytes."""
+"""Files with a cost per read, read by ranges of bytes: file objects, and objects of remote file systems."""
 
 from __future__ import annotations
 

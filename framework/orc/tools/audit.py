@@ -1,4 +1,4 @@
-"""Audit of a file: its columns that are not encrypted as a table's options want them."""
+"""Audit of a file: the columns that are not encrypted as a table's options say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disclosure: what an ORC file tells readers without a key, in plain words."""
+"""Disclosure: what an ORC file reveals to readers without a key, in sentences."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The driver's Python listening to its own JVM: a Unix domain socket in a folder of this user alone.
 
-What keeps others out, one behind the other: the folder's mode (0700, every part of the way to it checked),
-the peer's user as the kernel knows it, and a secret of 256 bits. The secret is sent as it is: the system has
-told both ends by then that the other is this user's, and nobody else reads along on such a socket, so that a
-challenge would protect from nothing. It tells the JVM of this driver from other processes of the user.
+Three checks keep others out, one after the other: the folder's mode (0700, on every part of its path), the
+peer's user as the kernel reports it, and a secret of 256 bits. The secret travels as it is: both ends already
+know that the other belongs to this user, and nobody else can read such a socket, so a challenge would add
+nothing. It distinguishes the JVM of this driver from other processes of the user.
 """
 
 from __future__ import annotations

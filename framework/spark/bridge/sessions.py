@@ -1,4 +1,4 @@
-"""The Spark sessions behind the connector's questions, reached through pyspark's own gateway."""
+"""The Spark sessions behind the connector's requests, reached through pyspark's own gateway."""
 
 from __future__ import annotations
 

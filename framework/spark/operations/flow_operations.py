@@ -1,8 +1,8 @@
-"""Values of encrypted columns on their way into files: noticed from a query's plan, and judged here.
+"""Judgement of statements that write values of encrypted columns.
 
-The connector says which output columns carry values of which columns; whether that is warned of, refused, or
-the target is encrypted alike follows from the option `encryption.on-plaintext` of the table that is written,
-of the session and of the warehouse, in this order.
+The connector says which output columns carry values of which columns. The option `encryption.on-plaintext` of
+the written table, of the session and of the warehouse, in this order, says whether to warn, to refuse, or to
+encrypt the target alike.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations on rights: what a query of Spark may see of the relations that it reads.
 
-The connector describes a statement, and does with it what is answered here.
+The connector describes a statement, and changes its plan as the answer says.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations on partitions, which are there as long as they have rows."""
+"""Operations on partitions, which exist as long as they have rows."""
 
 from __future__ import annotations
 

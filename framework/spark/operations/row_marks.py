@@ -1,4 +1,4 @@
-"""The rows that a DELETE, UPDATE or MERGE deletes where they lie, as tasks tell of them."""
+"""The rows that a DELETE, UPDATE or MERGE marks as deleted, as tasks report them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a scan for Spark's UI: which there are, and their values for a plan."""
+"""The figures of a scan for Spark's UI: their names, and their values for a plan."""
 
 from __future__ import annotations
 

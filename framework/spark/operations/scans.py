@@ -1,4 +1,4 @@
-"""Operations on scans: which filters are taken over, which files are read, what system tables hold."""
+"""Operations on scans: accepted filters, files to read, rows of system tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions about statements: what is done in them other than reading rows."""
+"""Decisions about actions of statements other than reading rows."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Commits: from files that writers left behind to a new snapshot, or to an error with nothing changed.
+"""Commits: turn files of writers into a new snapshot, or raise an error and change nothing.
 
 Source: Paimon's `FileStoreCommitImpl`. Everything is written under new names first; the snapshot file,
-created exclusively, makes it visible. A writer that loses the race for a snapshot's id looks at the new head,
-checks that the changes still fit, and tries again.
+created exclusively, makes it visible. A writer that loses the race for a snapshot's id reads the new head,
+checks that its changes still fit, and tries again.
 """
 
 from __future__ import annotations

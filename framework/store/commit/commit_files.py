@@ -1,4 +1,5 @@
-"""The manifests and lists of one commit: written under new names, taken over by later attempts, tidied up."""
+"""The manifests and lists of one commit: written under new names, reused by later attempts, and cleaned
+up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to commit, checked as far as the table's state does not matter."""
+"""Requests to commit, with the checks that need no state of the table."""
 
 from __future__ import annotations
 

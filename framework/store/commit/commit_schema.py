@@ -1,4 +1,4 @@
-"""The schema that a commit is made under: the table's newest, if it still is the table that was loaded."""
+"""The schema of a commit: the table's newest, if this is still the table that was loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conflicts that prevent changes from being applied to a state of the table unknown to their writer.
+"""Conflicts between changes and a state of the table that their writer did not know.
 
 Source: Paimon's `ConflictDetection`.
 """

@@ -1,4 +1,4 @@
-"""Earlier tries of a stream's commit: whether one of them was made, which then is not made twice."""
+"""Earlier attempts of a stream's commit, so that no commit happens twice."""
 
 from __future__ import annotations
 

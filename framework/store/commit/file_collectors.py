@@ -1,4 +1,4 @@
-"""File collectors: plugins that see the rows of a new file, and what they hand to participants of its commit.
+"""File collectors: plugins that see the rows of a new file; participants of its commit receive their output.
 
 Python's writers show them each batch while it is written. Files that others wrote (Spark's tasks, engines
 whose files are taken over) are read once more by the process that commits them, in the columns that a

@@ -1,7 +1,7 @@
 """Index files of plugins in a commit: written once, and named in the index manifest of each attempt.
 
-They say what files have by the files' names, which never come back; so nothing that happens to the table
-makes one wrong, and what an overwrite leaves without use is dropped only to save space.
+They describe files by name, and names are never reused, so no change of the table makes one wrong. Entries of
+removed files are dropped only to save space.
 """
 
 from __future__ import annotations

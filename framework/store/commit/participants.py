@@ -1,4 +1,4 @@
-"""Participants of a commit: plugins that are asked before it, and told how it ended."""
+"""Participants of a commit: plugins that are called before it, and afterwards with its outcome."""
 
 from __future__ import annotations
 

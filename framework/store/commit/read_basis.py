@@ -1,10 +1,9 @@
-"""The snapshot that changes were computed from, and whether it still holds when they are committed.
+"""The snapshot that changes were computed from, and the check at their commit that it is still valid.
 
-Statements run under snapshot isolation, as in Paimon and by choice in Iceberg: each sees the table as it was
-at one snapshot, and of two that change the same thing the later one is refused. What the same thing is
-depends on how it is changed: the rows of a key, the files that are written again, the partitions that are
-replaced. Under `write.isolation-level` = `serializable` any change that lands concurrently refuses a
-statement that read the table.
+Statements run under snapshot isolation, as in Paimon and by choice in Iceberg: each sees the table at one
+snapshot, and if two change the same thing, the later one is refused. That thing depends on the kind of
+change: the rows of a key, the rewritten files, the replaced partitions. Under `write.isolation-level` =
+`serializable`, any concurrent change refuses a statement that read the table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Progress of each stream, handed on from snapshot to snapshot, so that expiry forgets no epoch.
+"""Progress of each stream, copied from snapshot to snapshot, so that expiry loses no epoch.
 
-A stream that starts again asks whether its last epoch was committed. The snapshot that did it may have
-expired by then, so every snapshot carries, in its property `lockgate.streams`, the last commit of each
-stream.
+A restarted stream checks whether its last epoch was committed. That snapshot may have expired since, so every
+snapshot has the last commit of each stream in its property `lockgate.streams`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Changes of deletion vectors by a commit: rows are marked, and vectors go with the files that go.
+"""Changes of deletion vectors by a commit: it marks rows, and drops the vectors of removed files.
 
 Source: Paimon's `AppendDeleteFileMaintainer`, `BucketedDvMaintainer` and `DeletionVectorIndexFileWriter`.
 Index files never change: one that holds a vector to be changed is replaced by another, with the rest of its

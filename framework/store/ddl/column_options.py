@@ -1,7 +1,7 @@
 """Options that name columns, when a column is renamed or dropped.
 
-An option that still named the old column would lose its column: the values of one that `orc.encrypt` names
-would be written in the clear.
+If an option still named the old column, it would lose effect: writers would store values of a column in
+`orc.encrypt` in the clear.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns that were encrypted, were dropped, and are added again under their name."""
+"""Encrypted columns that were dropped and are added again under their name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys that `orc.encrypt` names, looked up when a table is created or altered, not at its first row."""
+"""The keys in `orc.encrypt`, checked when a table is created or altered, not at its first row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of tables that plugins judge before they are made: tables and columns dropped or renamed."""
+"""Planned changes of tables, for plugins to judge: tables and columns dropped or renamed."""
 
 from __future__ import annotations
 

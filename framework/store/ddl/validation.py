@@ -1,4 +1,4 @@
-"""Validation of a new table: its first schema from a user's wishes, or an error that says what is wrong."""
+"""Validation of a new table: returns its first schema, or raises an error that says what is wrong."""
 
 from __future__ import annotations
 

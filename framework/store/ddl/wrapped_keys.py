@@ -1,4 +1,4 @@
-"""Storing the master keys that a table brings along, wrapped, in its option `orc.keys.wrapped`."""
+"""Storage of a table's own master keys, wrapped, in its option `orc.keys.wrapped`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Avro data files: rows that are turned into columns by the types of the schema they were written under.
+"""Avro data files: converts their rows to columns, by the types of the schema that wrote them.
 
-Paimon gives timestamps their Avro types the other way round than Avro means them: one without a zone is
-`timestamp-millis`, one with the local zone `local-timestamp-millis`. A map whose keys are no strings is a
-list of records with the fields `key` and `value`.
+Paimon exchanges Avro's two types of timestamps: one without a zone is `timestamp-millis`, one with the local
+zone `local-timestamp-millis`. A map whose keys are no strings is a list of records with the fields `key` and
+`value`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parquet data files as Paimon's writers make them: field ids, and integers for short decimals.
 
-Source: Paimon's `ParquetSchemaConverter` and `SpecialFields`. Page indexes are written too, by which engines
-leave out pages of a row group.
+Source: Paimon's `ParquetSchemaConverter` and `SpecialFields`. Page indexes are written too, so that engines
+can skip pages of a row group.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The history of a table: tags, branches, changes, rollback, expiry and what it leaves behind."""
+"""The history of a table: tags, branches, changes, rollback, expiry and orphans."""

@@ -1,4 +1,4 @@
-"""Clones: the newest state of a table as a table of its own, file by file.
+"""Clones: a new table with the newest state of another, file by file.
 
 Files keep their names, and are hard links where there are some, else copies; a clone has all schemas of its
 source, since files are read by the one that they were written under. Source: Paimon's `CloneProcedure`.

@@ -1,13 +1,12 @@
 """Expiry: old snapshots are removed, with the files that nothing newer needs.
 
-Where changes are to outlive snapshots (options `changelog.*`), a snapshot becomes a changelog before it goes,
-and the files stay that tell of its changes; see `expire_changelogs`.
+If changes outlive snapshots (options `changelog.*`), a snapshot becomes a changelog before its removal, and
+the files with its changes stay; see `expire_changelogs`.
 
-Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an
-expiry that is killed can be repeated and then finishes the work. Unlike there, the age of a snapshot counts
-from when the next one took its place: its readers began before that, however long it was the newest.
-Both the writer's clock and the store's say when that was; the later counts, since either may be hours off
-(`clock`).
+Source: Paimon's `ExpireSnapshotsImpl`. Data files go first, then manifests, then snapshots, so that an expiry
+that is killed can be repeated and then finishes the work. Unlike in Paimon, the age of a snapshot counts from
+the commit of the next one, because its readers began before that. Both the writer's clock and the store's
+record that moment; the later one counts, since either may be hours off (`clock`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Expiry of changelogs that outlived their snapshots.
 
-Source: Paimon's `ExpireChangelogImpl`. What a changelog needs is counted as the files of a snapshot are, so
-that nothing goes that a snapshot, a tag, a branch or another changelog needs. Data files go first, then
-manifests, then changelogs: an expiry that is killed can be repeated and then finishes the work.
+Source: Paimon's `ExpireChangelogImpl`. The files of a changelog count like those of a snapshot, so nothing
+goes that a snapshot, a tag, a branch or another changelog needs. Data files go first, then manifests, then
+changelogs: an expiry that is killed can be repeated and then finishes the work.
 """
 
 from __future__ import annotations

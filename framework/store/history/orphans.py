@@ -1,9 +1,9 @@
 """Orphans: files in a table's folder that nothing refers to, left by writers that were killed.
 
 Source: Paimon's `OrphanFilesClean`. A file that is being written has no reference yet either, so only files
-that are older than a given time go. Nor does anything go in a table younger than that: what is older than
-its table was linked into it by a migration that may still run. Where anything that refers to files cannot be
-read, nothing is deleted.
+that are older than a given time go. In a table younger than that nothing goes: files older than their table
+were linked into it by a migration, which may still run. If anything that refers to files cannot be read,
+nothing is deleted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reachable files: those that a table's snapshots, tags and branches need, or that one snapshot alone needs.
 
-Names are enough to tell files apart, because writers never give one twice. Source: Paimon's
-`OrphanFilesClean` and `TagDeletion`.
+Names identify files, because writers never reuse one. Source: Paimon's `OrphanFilesClean` and `TagDeletion`.
 """
 
 from __future__ import annotations

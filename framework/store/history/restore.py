@@ -1,4 +1,4 @@
-"""Restoring an earlier state as the newest snapshot: history goes on, and nothing of it is removed.
+"""Restoring of an earlier state as the newest snapshot, without removing any history.
 
 Files of that state which were deleted since come back under new names, by hard links where there are some:
 expiry deletes a file for good by the name under which it was deleted once.

@@ -1,4 +1,4 @@
-"""Retention: how many snapshots and changelogs stay, and how long, by options and by a caller's wishes.
+"""Retention: the number and age of snapshots and changelogs to keep, from options and arguments.
 
 Source: Paimon's `ExpireConfig`, and its options `snapshot.*` and `changelog.*`.
 """

@@ -1,10 +1,10 @@
-"""Rollback: a table becomes again what it was at an earlier snapshot, and what came after is removed.
+"""Rollback: restores a table to an earlier snapshot, and removes everything later.
 
 Source: Paimon's `RollbackHelper`, which deletes snapshots and tags beyond the target and leaves their files.
 Here a *fence* comes first: a snapshot with the target's content, created exclusively on top of all others. It
 makes the rollback visible at once, and every commit that was about to land on top of the old state loses its
 race and is applied to the new one. Only then are the snapshots in between removed, and the fence last. A
-commit that was held up beyond all that notices by itself (see `commit`). So a rollback may be killed at any
+commit that is delayed beyond all of that notices it itself (see `commit`). So a rollback may be killed at any
 step: the table is whole before and after, and calling it again finishes the work.
 """
 

@@ -1,9 +1,8 @@
 """Bounds of one column in many files: arrays of the smallest and largest values, as manifests hold
 them.
 
-Only types whose values become whole numbers or text are known here: integers, DATE, DECIMAL up to 18 digits,
-TIMESTAMP up to microseconds, and text. Of others, and wherever statistics are missing, nothing is known, and
-nothing is left out because of them.
+It handles types whose values become whole numbers or text: integers, DATE, DECIMAL up to 18 digits, TIMESTAMP
+up to microseconds, and text. Other types and missing statistics skip nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The data files of a snapshot side by side: their entries, and columns of what most files are left out by.
+"""The data files of a snapshot as columns: their entries, and the values by which scans skip most files.
 
-A scan of a table of 100,000 files looks at most of them only to leave them out. Asked one by one that takes
-seconds, by columns milliseconds. Tables of files are kept with the manifests they come from, which never
-change.
+A scan of 100,000 files looks at most of them only to skip them. One by one that takes seconds, by columns
+milliseconds. Tables of files are kept with the manifests they come from, which never change.
 """
 
 from __future__ import annotations

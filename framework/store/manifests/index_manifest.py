@@ -1,4 +1,4 @@
-"""Index manifests: which index files a snapshot has, and which part of them belongs to which data file.
+"""Index manifests: the index files of a snapshot, and the part of them that belongs to each data file.
 
 Source: Paimon's `IndexManifestEntry`, `IndexFileMeta` and `DeletionVectorMeta`. Unlike other manifests each
 one is complete: a snapshot's lists every index file that holds for it.

@@ -1,4 +1,4 @@
-"""Manifests and manifest lists on disk; what was parsed is kept in memory, because they never change."""
+"""Manifests and manifest lists on disk, with a cache of parsed ones, which never change."""
 
 from __future__ import annotations
 

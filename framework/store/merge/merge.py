@@ -1,4 +1,4 @@
-"""The merge: what becomes of the rows of one key in several files.
+"""The merge: combines the rows of one key in several files.
 
 How rows merge is written once, as a `MergePlan`; this module interprets it on Arrow tables, the connector's
 `RowMerge` interprets the same plan on pages of columns, from which it picks rows without copying them, and

@@ -1,4 +1,4 @@
-"""Rows put together of several of the same key: the engines partial-update and aggregation.
+"""Merge engines that combine several rows of a key: partial-update and aggregation.
 
 Keys are merged side by side: first the oldest row of each, then the second oldest, and so on, so that each
 step is one of whole columns. Source: Paimon's `PartialUpdateMergeFunction` and `AggregateMergeFunction`.

@@ -1,4 +1,4 @@
-"""Columns whose merged value is the value of one of the rows: which row, for many keys at a time.
+"""Columns whose merged value comes from one of the rows: finds that row, for many keys at a time.
 
 Every step takes `at`, the numbers of keys, and `rows`, the position of one row of each. Source: Paimon's
 `FieldLastValueAgg` and its kin.

@@ -1,4 +1,4 @@
-"""Texts, lists and maps that are put together of the values of several rows, one key after the other.
+"""Texts, lists and maps combined from the values of several rows, one key after the other.
 
 Values are Python's: a list for an ARRAY, a list of pairs for a MAP, a dict for a ROW. Sets and maps keep the
 order in which their elements came first; Paimon's have none. Source: Paimon's `FieldListaggAgg`,

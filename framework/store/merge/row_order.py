@@ -1,4 +1,4 @@
-"""The order in which rows of one key come, by columns that say which is newer (`sequence.field`).
+"""The order of the rows of one key, by columns that say which is newer (`sequence.field`).
 
 Nulls come first whichever way the others are ordered. Source: Paimon's `UserDefinedSeqComparator`, whose
 generated comparators put nulls first.

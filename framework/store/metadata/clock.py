@@ -1,8 +1,8 @@
-"""Time as maintenance takes it: no computer's clock alone decides that something is old.
+"""Clocks of maintenance: no single computer's clock decides that something is old.
 
 Ages come from two clocks: that of the writer (in the metadata) and that of the store (the file's time of
-modification); a file is as young as either says. Age is reckoned from this computer's
-clock only as far as the store's clock agrees, which the time of a file written just now shows.
+modification); a file is as young as either says. This computer's clock counts only as far as the store's
+clock agrees, which the time of a newly written file shows.
 """
 
 from __future__ import annotations

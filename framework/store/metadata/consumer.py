@@ -1,4 +1,4 @@
-"""Consumers: who follows a table, and which snapshot each needs next.
+"""Consumers: registered readers of a table, and the snapshot that each needs next.
 
 Source: Paimon's `ConsumerManager`; `consumer/consumer-<id>` holds `{"nextSnapshot": n}`.
 """

@@ -3,8 +3,8 @@
 REPLACE TABLE gives a table other columns and other rows. The rows come by a snapshot, the columns by a schema
 file, and both must be seen at once. So the schema says which generation it begins, every later one that comes
 of it by ALTER says the same, and of all schemas the newest *of the generation of the newest snapshot* is the
-one that holds: the snapshot that a replacement commits turns the page. A schema whose replacement came to
-nothing is never looked at, and a rollback to before a replacement brings the columns back too.
+one that holds: the snapshot that a replacement commits turns the page. Nobody reads a schema whose
+replacement failed, and a rollback to a time before a replacement restores the columns too.
 
 Columns of two generations share no field id, so none is ever read as one of another.
 """

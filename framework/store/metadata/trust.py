@@ -1,4 +1,4 @@
-"""Trust in metadata: where a table's metadata may say that files are.
+"""Trust in metadata: the places in which a table's metadata may locate files.
 
 Anyone who can write to a table's folder writes its manifests, and a table may come from elsewhere. Yet
 maintenance deletes, and queries read, with the rights of the user who runs them. So metadata names files

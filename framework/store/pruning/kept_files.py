@@ -1,4 +1,4 @@
-"""The files that a scan has not left out yet, and what its steps need to know of the query."""
+"""The files that a scan has not skipped yet, and the facts about the query for its steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a filter may leave out of a table whose files are merged, although a reader never sees it again.
+"""Files of a merged table that a late filter, which nobody evaluates on the rows, may skip.
 
 The files of a bucket hold older and newer versions of the same keys, and deletions. A filter of key columns
 leaves a file out if no key of it passes. All versions of a key that passes stay together, since each lies in

@@ -2,9 +2,9 @@
 
 Paimon's writers put the whole row that is deleted into a deletion, and its compactions stop at one that has a
 null in a NOT NULL column. A deletion holds the values of the row where they are known: DELETE by a condition
-has read the row. A deletion by key alone has a value that stands for none in NOT NULL columns, zero or empty,
-which nobody reads: a deletion is never a row of the table. Source: Paimon's `MergeTreeWriter`, and
-`NullableSerializer` of its files.
+has read the row. A deletion by key alone has a zero or empty value in NOT NULL columns, which nobody reads: a
+deletion is never a row of the table. Source: Paimon's `MergeTreeWriter`, and `NullableSerializer` of its
+files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Kinds of rows on their way into a key table: which are written, passed over, or refused.
+"""Kinds of rows for a key table: written, ignored or refused.
 
-A retraction that the table's engine cannot take would make the table unreadable, so it is refused before it
-is stored. Source: Paimon's `RowKindGenerator` and `RowKindFilter`.
+A retraction that the table's engine does not support would make the table unreadable, so it is refused before
+it is stored. Source: Paimon's `RowKindGenerator` and `RowKindFilter`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows on their way into files: brought to the table's schema, and laid out with Paimon's system columns.
+"""Rows before they are written: cast to the table's schema, with Paimon's system columns added.
 
 Source: Paimon's `SpecialFields` and `KeyValue.schema`.
 """

@@ -1,1 +1,1 @@
-"""Scans: which files of a snapshot a query must read, what metadata answers alone, and the reading."""
+"""Scans: choice of a snapshot's files, answers from metadata alone, and the reading of rows."""

@@ -1,4 +1,4 @@
-"""Rows of a file that are read: no vector deletes them, and pruners leave them; other stripes are skipped."""
+"""Rows to read of a file: no vector deletes them and no pruner rules them out; other stripes are skipped."""
 
 from __future__ import annotations
 

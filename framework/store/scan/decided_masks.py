@@ -1,4 +1,4 @@
-"""Masks of a decision, put on the rows that are read."""
+"""Masks of a decision, applied to the rows of a read."""
 
 from __future__ import annotations
 

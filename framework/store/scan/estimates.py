@@ -1,6 +1,6 @@
 """Estimates for optimizers of the columns of a scan: bounds, nulls, how many values differ at most.
 
-Of the files that are left after pruning, by their statistics alone; rows that a merge drops are counted too.
+They come from the statistics of the files that remain after pruning; rows that a merge drops count too.
 """
 
 from __future__ import annotations

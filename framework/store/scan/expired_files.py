@@ -1,4 +1,4 @@
-"""Files that are gone when a planned read comes to them."""
+"""Files of a planned read that have expired before it reads them."""
 
 from __future__ import annotations
 

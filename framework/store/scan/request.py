@@ -1,4 +1,4 @@
-"""Requests to read: everything a query wants of a table, and what that comes to once access is decided."""
+"""Requests to read: a query's columns, filters and snapshot, resolved and authorized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scan: from a snapshot and a query's wishes to the files that must be read.
+"""The scan: chooses the files of a snapshot that a query must read.
 
 Snapshot → manifests → partitions → buckets → files by key → files by value → limit; each step is counted in
 the plan's report. Source: Paimon's `AbstractFileStoreScan`, `KeyValueFileStoreScan` and

@@ -1,4 +1,4 @@
-"""The source of rows that a query is planned with: all abilities of `lockgate.pushdown`, and then a plan."""
+"""The source of rows for planning a query: all abilities of `lockgate.pushdown`, and a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scan of a table in the making, as `lockgate.pushdown` describes sources: it is asked, then planned."""
+"""The scan of a table as a source of `lockgate.pushdown`: it collects what is applied, then plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection for queries that make none: what the table's own options select, else its newest snapshot.
+"""Default selection: the snapshot that the table's own options select, else its newest one.
 
 Source: Paimon's `CoreOptions.startupMode` and `TimeTravelUtil`, for batch reads.
 """

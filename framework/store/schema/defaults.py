@@ -1,8 +1,8 @@
-"""Defaults of columns: what a row gets where its writer names no value.
+"""Defaults of columns, for rows whose writer gives no value.
 
 A schema keeps them as text (`defaultValue`), spelled so that Paimon, which takes off quotes around it and
-casts the rest to the column's type, means the same. Source: Paimon's `DefaultValueUtils`. Unlike Paimon's
-writer, which also puts them in place of nulls that were given, a null that is given stays one, as SQL has it.
+casts the rest to the column's type, means the same. Source: Paimon's `DefaultValueUtils`. A given null stays
+null, as in SQL; Paimon's writer replaces it by the default.
 """
 
 from __future__ import annotations

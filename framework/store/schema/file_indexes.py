@@ -1,4 +1,4 @@
-"""File indexes that a table's options ask for: of which columns, of which kinds, with which parameters.
+"""File indexes that a table's options require: their columns, kinds and parameters.
 
 Source: Paimon's `FileIndexOptions`: `file-index.<kind>.columns` names columns, and keys of maps as
 `column[key]`; `file-index.<kind>.<column>.<parameter>` says more.

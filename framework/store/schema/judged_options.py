@@ -1,7 +1,7 @@
-"""Every option of Paimon, and what it means that a table has it: the one list that reading and writing ask.
+"""Every option of Paimon, and its effect here: the one list that readers and writers check.
 
-An option that changes which rows a table has is honoured or refused by its name; the list is closed.
-Source: Paimon's `CoreOptions`, `OrcOptions`, `IcebergOptions` and the options of its Flink, Spark and Hive
+An option that changes a table's rows is supported or refused by its name; the list is closed. Source:
+Paimon's `CoreOptions`, `OrcOptions`, `IcebergOptions` and the options of its Flink, Spark and Hive
 connectors, 0.2 to the master of 2026-08-22. Tests compare the list with theirs: a new name fails them.
 """
 

@@ -1,7 +1,7 @@
-"""Encrypted columns by their ids, which stay when columns are renamed and tell them apart in every schema.
+"""Encrypted columns by their ids, which survive renames and identify them in every schema.
 
-A file names its columns as the schema did that it was written under, and `orc.encrypt` names them as they are
-now. A column that was dropped counts as the last schema that has it says.
+A file has the column names of the schema that wrote it, `orc.encrypt` the current ones. A dropped column
+counts as the last schema with it says.
 """
 
 from __future__ import annotations

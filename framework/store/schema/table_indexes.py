@@ -1,4 +1,4 @@
-"""The index database that a table's options ask for: `index.<kind>.columns` names columns, or `auto`."""
+"""The index database that a table's options require: `index.<kind>.columns` names columns, or `auto`."""
 
 from __future__ import annotations
 

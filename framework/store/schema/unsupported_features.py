@@ -1,7 +1,7 @@
 """Features of tables that other engines wrote, and which of them forbid reading or writing here.
 
-Reading past a feature would answer with wrong rows, writing past it would break what the table promises to
-its other readers; so both are refused, by the name of the option. What each option means: `judged_options`.
+Ignoring a feature would give wrong rows to a reader, and break the table for its other readers; so both are
+refused by the name of the option. What each option means: `judged_options`.
 """
 
 from __future__ import annotations

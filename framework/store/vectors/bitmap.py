@@ -1,9 +1,9 @@
 """One deletion vector: the positions of deleted rows in a data file, to and from its bytes.
 
-Two layouts, told apart by their magic numbers: Paimon's own of 32 bits, and the one of 64 bits that it has in
-common with Iceberg. Each is a size, a magic number, Roaring bitmaps in the portable format, and a CRC-32 of
-the magic number and the bitmaps. Source: Paimon's `BitmapDeletionVector` and `Bitmap64DeletionVector`.
-The connector's twin is `DeletedRows`; both run the vectors of `tests/fixtures/vectors`.
+Two layouts, which differ by their magic numbers: Paimon's own of 32 bits, and the one of 64 bits that it has
+in common with Iceberg. Each is a size, a magic number, Roaring bitmaps in the portable format, and a CRC-32
+of the magic number and the bitmaps. Source: Paimon's `BitmapDeletionVector` and `Bitmap64DeletionVector`. The
+connector's twin is `DeletedRows`; both run the vectors of `tests/fixtures/vectors`.
 """
 
 from __future__ import annotations

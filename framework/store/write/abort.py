@@ -1,4 +1,4 @@
-"""Files of a write that came to nothing, deleted unless they are live."""
+"""Removal of a failed write's files, unless they are live."""
 
 from __future__ import annotations
 

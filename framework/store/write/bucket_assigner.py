@@ -1,4 +1,4 @@
-"""Buckets of keys in tables with dynamic buckets: those that keys have, and those that new keys are given.
+"""Buckets of keys in tables with dynamic buckets: those of known keys, and the assignment of new ones.
 
 Source: Paimon's `PartitionIndex`. A key that the table knows stays in its bucket; a new one goes to a bucket
 with room, else to a new bucket.

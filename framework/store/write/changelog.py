@@ -1,6 +1,6 @@
-"""Changelogs: what became of keys, in files of their own that streams of other engines follow.
+"""Changelogs: changes of keys, in files of their own for streams of other engines.
 
-With producer `input` a write stores its rows as they came. With `lookup` and `full-compaction` a compaction
+With producer `input` a write stores its rows as given. With `lookup` and `full-compaction` a compaction
 stores what it changed: with `lookup` by the rows of level 0 that it took in, with `full-compaction` by all
 that were not at the top level. Source: Paimon's `LookupChangelogMergeFunctionWrapper` and
 `FullChangelogMergeFunctionWrapper`.

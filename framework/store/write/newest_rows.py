@@ -1,7 +1,7 @@
-"""Newest rows of their keys among those that a commit adds, where columns say what is newer.
+"""Newest rows of keys among the rows of a commit, if columns say which is newer.
 
-With `sequence.field` a row that comes late may be older than the one that is there: who follows a table's
-changes must not take it in (Paimon's issue #2621).
+With `sequence.field` a late row may be older than the present one; followers of the table's changes must
+ignore it (Paimon's issue #2621).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Rows whose keys another commit has put into other buckets, written again into those.
+"""Rows whose keys another commit has put into other buckets, moved into those buckets.
 
-Two writers of a table with dynamic buckets may give one new key to two buckets. The commit that comes second
-finds that out before anything is visible; its rows then move to the buckets that the keys have by now.
+Two writers of a table with dynamic buckets may give one new key to two buckets. The second commit notices
+before anything is visible; its rows then move to the buckets that the keys have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`reset_consumer` and `clear_consumers`: where those who follow a table continue."""
+"""`reset_consumer` and `clear_consumers`: change where consumers continue, or forget them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`purge_files`: a table becomes empty, with everything that it ever held."""
+"""`purge_files`: removes the whole content and history of a table."""
 
 from __future__ import annotations
 

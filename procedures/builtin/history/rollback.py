@@ -1,4 +1,4 @@
-"""`rollback` and its kin: restoring an earlier state of a table."""
+"""`rollback` and its variants: restore an earlier state of a table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Parquet and Avro files of other writers: their columns, their rows, and whether they can be adopted.
 
-Unlike data files of tables (`store.formats`) they say themselves what their columns are. Sources: the
-formats' specifications, and Spark's `DataSourceUtils.datetimeRebaseSpec`.
+Unlike data files of tables (`store.formats`), they describe their own columns. Sources: the formats'
+specifications, and Spark's `DataSourceUtils.datetimeRebaseSpec`.
 """
 
 from __future__ import annotations

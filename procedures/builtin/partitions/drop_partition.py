@@ -1,4 +1,4 @@
-"""`drop_partition` and `mark_partition_done`: what is done to partitions that the caller names."""
+"""`drop_partition` and `mark_partition_done`: procedures on partitions that the caller names."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Evaluators of conditions, by the name of Ranger's class for each.
 
-A condition whose evaluator or script is not understood never holds; `unreadable` says why, and the policies
-that would let something through for that reason are refused (see `policies.strictness`).
-Not done: the evaluators that ask for geolocation, and those of data shares (GDS).
+A condition with an unknown evaluator or script never holds; `unreadable` says why. If that could open access,
+the policies are refused (see `policies.strictness`). Not done: evaluators of geolocation and of data shares
+(GDS).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests to Ranger's engine, and what is known of who asks while one is decided."""
+"""Requests to Ranger's engine, and the facts about their user."""
 
 from __future__ import annotations
 

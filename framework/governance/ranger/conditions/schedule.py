@@ -1,4 +1,4 @@
-"""Schedules: when a policy, a tag or a condition is valid; a period, and times that come again in it.
+"""Schedules: when a policy, a tag or a condition is valid, by a period and recurrences within it.
 
 A recurrence has a schedule like cron's (minute, hour, day of month, day of week with Sunday 1, month, year; a
 list of days of either kind suffices) and an interval, for which it holds from each of these times on.

@@ -1,4 +1,4 @@
-"""Scripts: the part of JavaScript that Ranger's conditions and macros are written in, without an engine.
+"""Scripts: the part of JavaScript that Ranger's conditions and macros use, interpreted here.
 
 Expressions: literals, names, calls, members, indexes, lists, `! - && || ?:`, comparisons, `in`, `+ - * / %`.
 Statements: expressions, `var x = ...`, `x = ...`, `ctx.result = ...`, `if`, blocks. All else raises

@@ -1,7 +1,7 @@
-"""Several access types asked at once: each is decided on its own, and the answers are composed.
+"""Several access types in one request: the engine decides each one and combines the answers.
 
-`_any` asks for all of the service's. Groups of access types need one of each group.
-Semantics: RangerDefaultPolicyEvaluator.evaluatePolicyItems.
+`_any` stands for all of the service's. Groups of access types need one of each group. Semantics:
+RangerDefaultPolicyEvaluator.evaluatePolicyItems.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results of Ranger's engine, while they are being found and afterwards."""
+"""Results of Ranger's engine, during and after a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search: policies are asked one by one, in order, until nothing can change any more.
+"""The search: evaluates policies one by one, in order, until nothing can change the answer.
 
 Semantics: RangerDefaultPolicyEvaluator.evaluate and RangerPolicyEngineImpl.
 """

@@ -1,7 +1,7 @@
-"""A table's columns decided together: policies are found once a table, and people matched once a policy.
+"""A table's columns decided together: one search of policies per table, one match of people per policy.
 
-The answers are those of asking the engine column by column. Where more than resources and people matter
-(tags, zones, conditions, audit filters), that is what is done.
+The answers equal those for single columns. If more than resources and people matters (tags, zones,
+conditions, audit filters), the engine decides column by column.
 """
 
 from __future__ import annotations

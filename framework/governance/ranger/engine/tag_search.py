@@ -1,4 +1,4 @@
-"""Policies on tags: asked before those on resources, for every valid tag that the resource carries.
+"""Policies on tags: they come before those on resources, for every valid tag of the resource.
 
 Semantics: RangerPolicyEngineImpl.evaluateTagPolicies.
 """

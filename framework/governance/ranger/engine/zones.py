@@ -1,4 +1,4 @@
-"""Security zones: resources whose policies are kept apart."""
+"""Security zones: resources with policies of their own."""
 
 from __future__ import annotations
 

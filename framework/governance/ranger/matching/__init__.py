@@ -1,4 +1,4 @@
-"""Matching of resources: does what a policy names cover what a request asks for?"""
+"""Matching of resources: whether a policy's resource covers the one of a request."""
 
 from lockgate.framework.governance.ranger.matching.hierarchy import Hierarchies
 from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource

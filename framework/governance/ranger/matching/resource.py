@@ -1,4 +1,4 @@
-"""Resources of policies over several levels, and how they stand to what a request asks for.
+"""Resources of policies over several levels, and how they relate to the resource of a request.
 
 Semantics: Ranger's RangerDefaultPolicyResourceMatcher.
 """

@@ -1,8 +1,8 @@
-"""Index of policies: it finds the few that may be about a resource, in the order in which they are asked.
+"""Index of policies: finds the few that may match a resource, in the order of evaluation.
 
-For each level, a table leads from a value (or its beginning, up to a wildcard) to the ranks of policies.
-Ranks are places in the order of all policies, so what is found is sorted by sorting numbers. What the index
-offers is checked exactly by its caller; it may offer too much, never too little.
+For each level, a table leads from a value (or its beginning, up to a wildcard) to the ranks of policies. A
+rank is a position in the order of all policies, so sorting policies means sorting numbers. The caller checks
+each one exactly: the index may return too many, never too few.
 """
 
 from __future__ import annotations

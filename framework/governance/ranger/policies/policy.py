@@ -1,4 +1,4 @@
-"""Policies: made in a microsecond, and prepared when they are first asked, as most of 50,000 never are.
+"""Policies: parsed in a microsecond and prepared on first use, since most of 50,000 are never used.
 
 Semantics: Ranger's RangerDefaultPolicyEvaluator.
 """

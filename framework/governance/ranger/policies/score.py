@@ -1,7 +1,7 @@
 """Scores of policies: of several masks or filters of one priority, the policy with the lower score wins.
 
-Broad policies come first. The score is computed of a policy as it is written, because policies are sorted
-when they are loaded and prepared when they are first asked. Source: Ranger's RangerOptimizedPolicyEvaluator.
+Broad policies come first. The score comes from the text of a policy, because policies are sorted when they
+are loaded, before they are prepared. Source: Ranger's RangerOptimizedPolicyEvaluator.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Strictness: the refusal of policies that would let something through since a condition is not understood.
+"""Strictness: the refusal of policies that an unknown condition could turn into open access.
 
-Such a condition never holds. On an item that allows, that is safe. It is not on an item that denies, on an
-exception to what is allowed, on a mask and on a row filter.
+Such a condition never holds. That is safe on an item that allows, but not on an item that denies, an
+exception to an allowed access, a mask or a row filter.
 """
 
 from __future__ import annotations

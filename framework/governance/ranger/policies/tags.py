@@ -1,4 +1,5 @@
-"""Tags of resources: their own, those of what they are part of, and where any counts those of their parts."""
+"""Tags of resources: their own and those of their parents, and for requests about any part those of the
+parts."""
 
 from __future__ import annotations
 

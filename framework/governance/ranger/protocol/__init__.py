@@ -1,4 +1,4 @@
-"""Ranger's protocol: policies, roles, users and tags from its admin, kept on disk for when it is down."""
+"""Ranger's protocol: downloads of policies, roles, users and tags from its admin, with a cache on disk."""
 
 from lockgate.framework.governance.ranger.protocol.client import AdminClient
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings

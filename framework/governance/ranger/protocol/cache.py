@@ -1,8 +1,8 @@
-"""The cache on disk: the last good downloads, for when the admin is down.
+"""The cache on disk: the last good downloads, used while the admin is down.
 
 One file a content, `<app>_<service>_<content>.json`, replaced as a whole: written under another name, flushed
-to the disk, then renamed. The one before is kept, and used if the newest cannot be read. The folder belongs
-to this user alone, which is checked by every opening.
+to the disk, then renamed. The previous file stays, and is used if the newest cannot be read. Every opening
+checks that the folder belongs to this user alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The client of Ranger's admin: one GET a download, with the version that is known already.
+"""The client of Ranger's admin: one GET per download, which names the version at hand.
 
 Source: Ranger's RangerAdminRESTClient. Status 304 and 204 mean unchanged, 404 that there is no service.
 """

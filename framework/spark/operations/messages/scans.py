@@ -1,4 +1,4 @@
-"""Messages on scans: filters and aggregates that are taken over, and the files that are left to read."""
+"""Messages on scans: accepted filters and aggregates, and the files to read."""
 
 from __future__ import annotations
 
