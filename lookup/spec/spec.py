@@ -62,7 +62,7 @@ class LookupSpec:
     rights: CacheRights | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the text for pipes."""
+        """Return the form that goes through pipes."""
         return {
             "identifier": self.identifier,
             "keys": list(self.keys),
@@ -74,7 +74,7 @@ class LookupSpec:
         }
 
     def asked(self) -> dict[str, Any]:
-        """Return the form that goes through read options: users see these, so there are no rights in it."""
+        """Return the form for read options, without rights, because users see read options."""
         return replace(self, rights=None).to_json()
 
     @classmethod
