@@ -49,8 +49,8 @@ class LookupSpec:
     """A lookup in the form that processes exchange: names, without types and keys.
 
     With a `group` (number, count), it has only the rows in buckets whose number modulo `count` is `number`.
-    With `rights`, it omits what these hide from the user. Lockgate decides rights when the lookup is made, and
-    passes them only to the cache's owner.
+    With `rights`, it omits what these hide from the user. Lockgate decides rights when the lookup is made,
+    and passes them only to the cache's owner.
     """
 
     identifier: str
