@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lockgate.framework.lineage.model.kinds import kind_names
@@ -18,6 +19,7 @@ from lockgate.framework.lineage.model.records import WHOLE
 from lockgate.framework.lineage.pending_statements import wait_for_this_process
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.lineage.readable import Readable
+from lockgate.framework.lineage.store.edges import all_edges
 from lockgate.framework.lineage.warehouse import lineage_of
 from lockgate.framework.store.system.batches import batches_of
 from lockgate.framework.types import DataField, arrow_schema, parse_type
@@ -47,13 +49,18 @@ class _Table:
 
 
 def _edges(database: sqlite3.Connection, may_read: Readable) -> Rows:
-    for sql in (_COLUMN_EDGES, _ROW_EDGES):
-        for some in _pieces(database, sql):
-            ends = vertices(database, {number for row in some for number in row[:2]})
-            by = processes(database, {row[2] for row in some})
-            for source, target, process, kinds in some:
-                if may_read(ends[source]) and may_read(ends[target]):
-                    yield _edge(ends[source], ends[target], by[process], kinds)
+    for some in chain(_column_edges(database), _pieces(database, _ROW_EDGES)):
+        ends = vertices(database, {number for row in some for number in row[:2]})
+        by = processes(database, {row[2] for row in some})
+        for target, source, process, kinds in some:
+            if may_read(ends[source]) and may_read(ends[target]):
+                yield _edge(ends[source], ends[target], by[process], kinds)
+
+
+def _column_edges(database: sqlite3.Connection) -> Iterator[list[Any]]:
+    rows = all_edges(database)
+    for at in range(0, len(rows), _AT_A_TIME):
+        yield rows[at : at + _AT_A_TIME].tolist()
 
 
 def _edge(source: Vertex, target: Vertex, process: Mapping[str, Any], kinds: int) -> tuple[Any, ...]:
@@ -136,9 +143,8 @@ def _columns(text: str) -> tuple[DataField, ...]:
     return tuple(DataField(number, name, parse_type(kind)) for number, (name, kind) in enumerate(pairs))
 
 
-_COLUMN_EDGES = "SELECT source, target, process, kinds FROM back ORDER BY target, source, process"
 _ROW_EDGES = (
-    "SELECT r.source, -p.target, r.process, r.kinds FROM row_edge r JOIN process p ON p.id = r.process "
+    "SELECT -p.target, r.source, r.process, r.kinds FROM row_edge r JOIN process p ON p.id = r.process "
     "WHERE p.target IS NOT NULL ORDER BY p.target, r.source, r.process"
 )
 _MOMENT = "TIMESTAMP(3) WITH LOCAL TIME ZONE"

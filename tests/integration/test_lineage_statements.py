@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lineage_edges import spread
 
 import lockgate
 from lockgate.framework.lineage.lake_methods import wait_for_records
@@ -62,6 +63,7 @@ class Recorder:
         wait_for_records(self.lake.spark)
         found: dict[str, list[Process]] = {}
         with lineage_of(catalog or self.lake.catalog).reading() as index:
+            spread(index)
             for number, kind, target, run in index.execute(_RUNS).fetchall():
                 values = json.loads(run)
                 prefix, _, name = values.get("why", {}).get("reason", "").partition(" ")

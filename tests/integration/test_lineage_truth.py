@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from lineage_edges import spread
 from tpch.queries import QUERIES
 
 from lockgate.framework.lineage.lake_methods import wait_for_records
@@ -68,7 +69,7 @@ def asked(lake: Lake, statements: list[str]) -> list[Edges]:
 def _edges(index: Any, reason: str) -> Edges:
     found: Edges = {}
     rows = (
-        index.execute(_COLUMN_EDGES, {"reason": reason}).fetchall()
+        spread(index).execute(_COLUMN_EDGES, {"reason": reason}).fetchall()
         + index.execute(_ROW_EDGES, {"reason": reason}).fetchall()
     )
     for target, table, source, kinds in rows:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockgate.framework.lineage.model.kinds import EdgeKind
+from lockgate.framework.lineage.questions.graph import Graph
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 
 
@@ -52,6 +53,7 @@ def entities(database: sqlite3.Connection, warehouse: str) -> dict[str, Any]:
 class _Message:
     def __init__(self, database: sqlite3.Connection, warehouse: str) -> None:
         self._database, self._warehouse = database, warehouse
+        self._graph = Graph(database)
         self._referred: dict[str, dict[str, Any]] = {}
 
     def made(self) -> dict[str, Any]:
@@ -82,14 +84,10 @@ class _Message:
         return [entity, *self._columns(process)]
 
     def _columns(self, process: Mapping[str, Any]) -> list[dict[str, Any]]:
-        steps = self._database.execute(
-            "SELECT target, source, kinds FROM back WHERE process = ?1 AND target IN "
-            "(SELECT id FROM field WHERE dataset = ?2)",
-            (process["id"], process["target"]),
-        ).fetchall()
-        names = vertices(self._database, {number for a, b, _ in steps for number in (a, b)})
+        steps = [] if process["target"] is None else self._graph.steps_by(process["id"], process["target"])
+        names = vertices(self._database, {number for a, b, *_ in steps for number in (a, b)})
         sources: dict[int, list[tuple[int, int]]] = {}
-        for target, source, kinds in steps:
+        for target, source, _, kinds in steps:
             sources.setdefault(target, []).append((source, kinds))
         return [self._column(process, names, target, found) for target, found in sources.items()]
 

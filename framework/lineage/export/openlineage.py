@@ -15,6 +15,7 @@ from typing import Any
 from lockgate.framework.lineage.export.openlineage_names import file_name
 from lockgate.framework.lineage.model.kinds import MASKED, EdgeKind
 from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.questions.graph import Graph
 from lockgate.framework.lineage.questions.vertices import Vertex, processes, vertices
 from lockgate.framework.version import VERSION
 
@@ -40,16 +41,18 @@ _INDIRECT = (
 
 def events(database: sqlite3.Connection, warehouse: str) -> Iterator[dict[str, Any]]:
     """Yield two events of the last run of every process; `warehouse` is the address of the warehouse."""
+    graph = Graph(database)
     numbers = [row[0] for row in database.execute("SELECT id FROM process ORDER BY last, id")]
     for process in processes(database, numbers).values():
-        yield from _Job(database, process, warehouse).events()
+        yield from _Job(graph, process, warehouse).events()
 
 
 class _Job:
     """One process as a job with a run."""
 
-    def __init__(self, database: sqlite3.Connection, process: Mapping[str, Any], warehouse: str) -> None:
-        self._database, self._process, self._warehouse = database, process, warehouse
+    def __init__(self, graph: Graph, process: Mapping[str, Any], warehouse: str) -> None:
+        self._graph, self._database = graph, graph.database
+        self._process, self._warehouse = process, warehouse
         self._run: Mapping[str, Any] = process["run"] or {}
 
     def events(self) -> Iterator[dict[str, Any]]:
@@ -116,17 +119,13 @@ class _Job:
         return {"outputStatistics": _facet("OutputStatisticsOutputDatasetFacet", "1-0-2", measures)}
 
     def _columns(self) -> dict[str, Any]:
-        steps = self._database.execute(
-            "SELECT target, source, kinds FROM back WHERE process = ?1 AND target IN "
-            "(SELECT id FROM field WHERE dataset = ?2)",
-            (self._process["id"], self._process["target"]),
-        ).fetchall()
+        steps = self._graph.steps_by(self._process["id"], self._process["target"])
         rows = self._database.execute(
             "SELECT source, kinds FROM row_edge WHERE process = ?", (self._process["id"],)
         ).fetchall()
-        names = vertices(self._database, {n for a, b, _ in steps for n in (a, b)} | {n for n, _ in rows})
+        names = vertices(self._database, {n for a, b, *_ in steps for n in (a, b)} | {n for n, _ in rows})
         fields: dict[str, Any] = {}
-        for target, source, kinds in steps:
+        for target, source, _, kinds in steps:
             column = names[target].column or WHOLE
             fields.setdefault(column, {"inputFields": []})["inputFields"].append(
                 self._field(names[source], kinds)

@@ -181,7 +181,7 @@ def shape_from_json(found: Mapping[str, Any]) -> Shape:
             kind=str(found["kind"]),
             target=None if found.get("target") is None else _dataset(found["target"]),
             inputs=tuple(map(_dataset, found.get("inputs", ()))),
-            edges=tuple((str(a), int(b), str(c), int(d)) for a, b, c, d in found.get("edges", ())),
+            edges=tuple([_edge(*each) for each in found.get("edges", ())]),
             rows=tuple((int(a), str(b), int(c)) for a, b, c in found.get("rows", ())),
             columns=tuple(map(str, found.get("columns", ()))),
             views=tuple(map(str, found.get("views", ()))),
@@ -207,6 +207,13 @@ def run_from_json(found: Mapping[str, Any]) -> Run:
 def guid_of(name: str, version: int | None = None) -> str:
     """Return the guid of a vertex: the same for the same name and version, everywhere."""
     return str(uuid.uuid5(_GUIDS, name if version is None else f"{name}@{version}"))
+
+
+def _edge(target: Any, number: Any, source: Any, kinds: Any) -> Edge:
+    # The types of JSON's own values: to make them again takes longer than to read them.
+    if type(target) is type(source) is str and type(number) is type(kinds) is int:
+        return target, number, source, kinds
+    raise TypeError(f"no edge: {target!r}, {number!r}, {source!r}, {kinds!r}")
 
 
 def _dataset(found: Any) -> Dataset:

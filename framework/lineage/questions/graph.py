@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator
 from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lockgate.framework.lineage.model.kinds import OF_ROWS
 from lockgate.framework.lineage.model.records import WHOLE
+from lockgate.framework.lineage.store.edges import PROCESS, SOURCE, TARGET, Rows, no_edges, parts, together
 
 Direction = Literal["back", "forward"]
+Columns = NDArray[np.int32]
+"""Numbers of columns, sorted, each once; negative ones are whole datasets."""
 
 # Numbers in one statement: SQLite sorts them once and walks along the index.
 _AT_A_TIME = 5_000
@@ -25,8 +30,14 @@ class Step(NamedTuple):
     kinds: int
 
 
-# Made by the ten thousand: without a call of Python's own for each, a long trace takes a tenth less time.
-_step: Callable[[Iterable[int]], Step] = partial(tuple.__new__, Step)
+def steps_of(rows: Rows) -> list[Step]:
+    """Return edges by their names."""
+    return list(map(Step._make, rows.tolist()))
+
+
+def columns_of(numbers: Iterable[int]) -> Columns:
+    """Return numbers as an array."""
+    return np.array(sorted(set(numbers)), np.int32)
 
 
 def chunks(numbers: Collection[int]) -> Iterator[str]:
@@ -41,6 +52,7 @@ class Graph:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self.database = database
+        self._parts = parts(database)
         self._wholes: dict[int, int] = dict(
             database.execute(f"SELECT dataset, id FROM field WHERE name = '{WHOLE}'")
         )
@@ -50,36 +62,34 @@ class Graph:
         """Say whether any statement is known by its datasets only."""
         return bool(self._wholes)
 
-    def steps(self, front: Collection[int], direction: Direction, kinds: int) -> list[Step]:
+    def steps(self, front: Columns, direction: Direction, kinds: int) -> Rows:
         """Return the edges of these kinds that begin (or end, backward) at the columns of `front`."""
-        near = self._with_wholes({each for each in front if each > 0} | self._of_negative(front))
+        near = self._with_members(front)
         found = self._edges(near, direction, kinds)
         if kinds & OF_ROWS:
-            found += self._row_steps(near, direction, kinds)
+            found = np.concatenate([found, self._row_steps(near.tolist(), direction, kinds)])
         return found
 
-    def _edges(self, front: Collection[int], direction: Direction, kinds: int) -> list[Step]:
-        table, near = ("back", "target") if direction == "back" else ("forth", "source")
-        found: list[Step] = []
-        for numbers in chunks(front):
-            rows = self.database.execute(
-                f"SELECT target, source, process, kinds FROM {table} "
-                f"WHERE {near} IN ({numbers}) AND kinds & {int(kinds)}"
-            )
-            found += map(_step, rows)
-        return found
+    def steps_by(self, process: int, target: int) -> list[Step]:
+        """Return the edges by which a process made the columns of a dataset."""
+        found = self._edges(columns_of(self.fields_of([target])), "back", -1)
+        return steps_of(found[found[:, PROCESS] == process])
 
-    def _with_wholes(self, front: Collection[int]) -> set[int]:
-        """Add the vertices of whole datasets, where edges of statements lead that were too large."""
-        if not self._wholes:
-            return set(front)
-        datasets = self._datasets(front)
-        wholes = {self._wholes[dataset] for dataset in datasets if dataset in self._wholes}
-        starts = [dataset for dataset, whole in self._wholes.items() if whole in front]
-        return {*front, *wholes, *self.fields_of(starts)}
+    def _edges(self, front: Columns, direction: Direction, kinds: int) -> Rows:
+        near = TARGET if direction == "back" else SOURCE
+        return together([part.at(front, near, int(kinds)) for part in self._parts], near)
 
-    def _of_negative(self, front: Collection[int]) -> set[int]:
-        return self.fields_of({-each for each in front if each < 0})
+    def _with_members(self, front: Columns) -> Columns:
+        """Add the vertices of whole datasets, where edges of statements lead that were too large, and the
+        columns of whole datasets."""
+        if not self._wholes and (not front.size or front[0] > 0):
+            return front
+        numbers = front.tolist()
+        columns = {each for each in numbers if each > 0}
+        columns |= self.fields_of({-each for each in numbers if each < 0})
+        wholes = {self._wholes[each] for each in self._datasets(columns) if each in self._wholes}
+        starts = [dataset for dataset, whole in self._wholes.items() if whole in columns]
+        return columns_of({*columns, *wholes, *self.fields_of(starts)})
 
     def _datasets(self, front: Collection[int]) -> set[int]:
         return {
@@ -96,7 +106,7 @@ class Graph:
             for row in self.database.execute(f"SELECT id FROM field WHERE dataset IN ({numbers})")
         }
 
-    def _row_steps(self, front: Collection[int], direction: Direction, kinds: int) -> list[Step]:
+    def _row_steps(self, front: Collection[int], direction: Direction, kinds: int) -> Rows:
         """Return the edges of columns that decide which rows there are: they lead to a whole dataset."""
         where = (
             "p.target IN (SELECT dataset FROM field WHERE id IN ({0}))"
@@ -104,15 +114,15 @@ class Graph:
             else "r.source IN ({0})"
         )
         found = [
-            row
+            (self.whole(target), source, process, bits)
             for numbers in chunks(front)
-            for row in self.database.execute(
+            for target, source, process, bits in self.database.execute(
                 "SELECT p.target, r.source, r.process, r.kinds FROM row_edge r "
                 "JOIN process p ON p.id = r.process "
                 f"WHERE {where.format(numbers)} AND r.kinds & {int(kinds)} AND p.target IS NOT NULL"
             )
         ]
-        return [Step(self.whole(target), source, process, bits) for target, source, process, bits in found]
+        return np.array(found, np.int32) if found else no_edges()
 
     def whole(self, dataset: int) -> int:
         """Return the vertex of a whole dataset; one that has no edges of its own gets a negative number."""

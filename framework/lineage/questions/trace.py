@@ -9,24 +9,35 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from lockgate.framework.lineage.questions.graph import Direction, Graph, Step
+import numpy as np
+from numpy.typing import NDArray
+
+from lockgate.framework.lineage.questions.graph import Direction, Graph, Step, columns_of, steps_of
 from lockgate.framework.lineage.questions.versions import steps_of_versions
+from lockgate.framework.lineage.store.edges import SOURCE, TARGET, Rows, no_edges
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
-    """Edges by numbers, with the depth at which each was found; `starts` are the columns that were asked
+    """Edges by numbers, and the depth at which each was found; `starts` are the columns that were asked
     for."""
 
     direction: Direction
     starts: tuple[int, ...]
-    steps: tuple[tuple[Step, int], ...]
+    found: Rows
+    levels: NDArray[np.int32]
+
+    @cached_property
+    def steps(self) -> tuple[tuple[Step, int], ...]:
+        """The edges by names, in the order in which they were found, each with its depth."""
+        return tuple(zip(steps_of(self.found), self.levels.tolist(), strict=True))
 
     @property
     def fields(self) -> set[int]:
         """The numbers of all columns, those that were asked for too."""
-        return {*self.starts, *(end for step, _ in self.steps for end in (step.target, step.source))}
+        return {*self.starts, *np.unique(self.found[:, : SOURCE + 1]).tolist()}
 
     def walk(self) -> Iterator[tuple[Step, int]]:
         """Yield every edge once, depth-first from the starts, with its depth on the way taken."""
@@ -64,24 +75,28 @@ def trace(
     """
     graph = Graph(database)
     if snapshot is not None:
-        found = steps_of_versions(graph, starts, direction, kinds=kinds, depth=depth, snapshot=snapshot)
-        return Trace(direction, tuple(starts), tuple(found))
-    far = 1 if direction == "back" else 0
-    seen, front = set(starts), set(starts)
-    steps: list[tuple[Step, int]] = []
+        levels = steps_of_versions(graph, starts, direction, kinds=kinds, depth=depth, snapshot=snapshot)
+    else:
+        levels = list(_levels(graph, starts, direction, kinds, depth))
+    found = np.concatenate([no_edges(), *levels])
+    depths = np.repeat(np.arange(1, len(levels) + 1, dtype=np.int32), [len(each) for each in levels])
+    # An edge whose near end was reached as a whole dataset is found again from its columns.
+    if graph.has_wholes or snapshot is not None:
+        first = np.sort(np.unique(found, axis=0, return_index=True)[1])
+        found, depths = found[first], depths[first]
+    return Trace(direction, tuple(starts), found, depths)
+
+
+def _levels(
+    graph: Graph, starts: Collection[int], direction: Direction, kinds: int, depth: int | None
+) -> Iterator[Rows]:
+    """Yield the edges of one depth after the other; each column is gone on from once."""
+    far = SOURCE if direction == "back" else TARGET
+    seen = front = columns_of(starts)
     level = 0
-    while front and (depth is None or level < depth):
+    while front.size and (depth is None or level < depth):
         level += 1
-        found_here = graph.steps(front, direction, kinds)
-        # An edge whose near end was reached as a whole dataset is found again from its columns.
-        steps += [(step, level) for step in found_here]
-        front = {step[far] for step in found_here} - seen
-        seen |= front
-    return Trace(direction, tuple(starts), tuple(_once(steps) if graph.has_wholes else steps))
-
-
-def _once(steps: list[tuple[Step, int]]) -> list[tuple[Step, int]]:
-    first: dict[Step, int] = {}
-    for step, level in steps:
-        first.setdefault(step, level)
-    return list(first.items())
+        found = graph.steps(front, direction, kinds)
+        yield found
+        front = np.setdiff1d(found[:, far], seen)
+        seen = np.union1d(seen, front)

@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from lockgate.framework.lineage.questions.graph import Direction, Graph, Step
+import numpy as np
+
+from lockgate.framework.lineage.questions.graph import Direction, Graph, Step, columns_of, steps_of
+from lockgate.framework.lineage.store.edges import Rows, no_edges
 
 # A column, and the snapshot of its table up to which (or forward: from which on) runs count; None: any.
 State = tuple[int, int | None]
@@ -23,29 +26,29 @@ def steps_of_versions(
     kinds: int,
     depth: int | None,
     snapshot: int,
-) -> list[tuple[Step, int]]:
-    """Return the edges that runs made of these snapshots, each with the level at which it was found first."""
+) -> list[Rows]:
+    """Return the edges that runs made of these snapshots, level by level."""
     runs = _Runs(graph)
     near, far = (0, 1) if direction == "back" else (1, 0)
     front: set[State] = {(start, snapshot) for start in starts}
     seen = set(front)
-    found: dict[Step, int] = {}
-    level = 0
-    while front and (depth is None or level < depth):
-        level += 1
+    levels: list[Rows] = []
+    while front and (depth is None or len(levels) < depth):
+        found = []
         by_column: dict[int, list[int | None]] = {}
         for column, bound in front:
             by_column.setdefault(column, []).append(bound)
         following: set[State] = set()
-        for step in graph.steps(by_column, direction, kinds):
+        for step in steps_of(graph.steps(columns_of(by_column), direction, kinds)):
             for bound in by_column.get(step[near], [None]):
                 passed, beyond = runs.beyond(step, bound, direction)
                 if passed:
-                    found.setdefault(step, level)
+                    found.append(step)
                     following.add((step[far], beyond))
         front = following - seen
         seen |= front
-    return list(found.items())
+        levels.append(np.array(found, np.int32) if found else no_edges())
+    return levels
 
 
 class _Runs:

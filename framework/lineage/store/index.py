@@ -16,9 +16,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from lockgate.errors import CorruptFileError
+from lockgate.errors import CorruptFileError, LineageError
 from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
+from lockgate.framework.lineage.store.edges import parts
 from lockgate.framework.lineage.store.merge import Merger
+from lockgate.framework.lineage.store.numbering import Numbering
 from lockgate.framework.lineage.store.segments import Segments, is_compacted
 from lockgate.framework.lineage.store.tables import FORMAT, NAMES, TABLES
 
@@ -27,6 +29,8 @@ _ADVICE = f"remove it if it is not yours, or choose another folder with {ROOT_VA
 _WAIT_SECONDS = 30.0
 # Edges that are merged in one transaction: many, for they are sorted first.
 _EDGES_A_MERGE = 500_000
+# Columns whose numbers stay in memory from one transaction to the next: about 250 bytes each.
+_MOST_NUMBERS = 500_000
 
 _log = logging.getLogger("lockgate.lineage")
 
@@ -71,13 +75,23 @@ class Index:
         """Open the index, by default with all that has been written by now."""
         if refresh:
             self.refresh()
-        with closing(self._open()) as database:
-            yield database
+        with closing(self._open_whole()) as database:
+            try:
+                yield database
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                self.remove()
+                raise LineageError(
+                    f"the index of the lineage at {self._path} is damaged ({error}), so Lockgate removed it: "
+                    "ask again, it is built from the segments"
+                ) from error
 
     @contextmanager
     def reading_with(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[sqlite3.Connection]:
         """Open the index with lines that no segment holds yet; it is left without them."""
         with self.reading() as database:
+            database.execute("COMMIT")
             database.execute("BEGIN IMMEDIATE")
             try:
                 merger = Merger(database)
@@ -95,11 +109,12 @@ class Index:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
                 raise
-            _log.warning(
-                "the index of the lineage at %s is damaged (%s): it is built again", self._path, error
-            )
-            self.remove()
+            self._remove_damaged(error)
             return self._refresh()
+
+    def _remove_damaged(self, error: sqlite3.DatabaseError) -> None:
+        _log.warning("the index of the lineage at %s is damaged (%s): it is built again", self._path, error)
+        self.remove()
 
     def remove(self) -> None:
         """Delete the file; the next reader makes it again."""
@@ -107,6 +122,22 @@ class Index:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
     # --- opening ---
+
+    def _open_whole(self) -> sqlite3.Connection:
+        """Open the file for one question, which sees one state of it; its edges are checked."""
+        database = self._open()
+        try:
+            database.execute("BEGIN")
+            parts(database)
+        except sqlite3.DatabaseError as error:
+            database.close()
+            if not _is_damage(error):
+                raise
+            self._remove_damaged(error)
+            self._refresh()
+            database = self._open()
+            database.execute("BEGIN")
+        return database
 
     def _open(self) -> sqlite3.Connection:
         check_private_folder(self._path.parent, _ADVICE)
@@ -116,7 +147,6 @@ class Index:
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute("PRAGMA cache_size = -65536")
-            database.execute("PRAGMA mmap_size = 1073741824")
             if database.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
                 self._make(database)
         except BaseException:
@@ -128,8 +158,8 @@ class Index:
         with _transaction(database):
             if database.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
                 return  # another process was faster
-            for name in NAMES:
-                database.execute(f"DROP TABLE IF EXISTS {name}")
+            for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                database.execute(f"DROP TABLE {name}")
             for statement in TABLES.split(";"):
                 if statement.strip():
                     database.execute(statement)
@@ -155,9 +185,10 @@ class Index:
             self.remove_rows(database)
             return self._merge_all(database, self._segments.all_names())
         merged = at = 0
+        numbers = _Numbers(database)
         while at < len(order):
             with _transaction(database):
-                merger, edges = Merger(database), 0
+                merger, edges = Merger(database, numbers.now()), 0
                 while at < len(order) and edges < _EDGES_A_MERGE:
                     edges += self._merge_one(database, merger, order[at], replaced.get(order[at], ()))
                     merged, at = merged + 1, at + 1
@@ -200,6 +231,27 @@ class Index:
         names = [(name, damage), *((each, None) for each in replaced)]
         database.executemany("INSERT OR IGNORE INTO segment VALUES (?, ?)", names)
         return edges
+
+
+class _Numbers:
+    """Numbers of vertices, kept from one transaction to the next while nobody else writes."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._numbers: Numbering | None = None
+        self._version = -1
+
+    def now(self) -> Numbering:
+        """Return them, inside a transaction."""
+        version = self._database.execute("PRAGMA data_version").fetchone()[0]
+        if self._numbers is None or version != self._version or self._numbers.size > _MOST_NUMBERS:
+            self._numbers, self._version = Numbering(self._database), version
+        return self._numbers
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # ours have none
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def _knows(database: sqlite3.Connection, name: str) -> bool:

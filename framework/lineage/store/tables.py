@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Written into the file; an index of another format is made again from the segments.
-FORMAT = 2
+FORMAT = 3
 
 TABLES = """
 CREATE TABLE segment(name TEXT PRIMARY KEY, damage TEXT) WITHOUT ROWID;
@@ -31,12 +31,8 @@ CREATE TABLE input(
 CREATE INDEX input_of ON input(dataset);
 CREATE TABLE run(process INTEGER, ended INTEGER, run TEXT);
 CREATE INDEX run_of ON run(process, ended);
-CREATE TABLE back(
-  target INTEGER, source INTEGER, process INTEGER, kinds INTEGER,
-  PRIMARY KEY(target, source, process)) WITHOUT ROWID;
-CREATE TABLE forth(
-  source INTEGER, target INTEGER, process INTEGER, kinds INTEGER,
-  PRIMARY KEY(source, target, process)) WITHOUT ROWID;
+CREATE TABLE edges(
+  id INTEGER PRIMARY KEY, count INTEGER NOT NULL, digest INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE TABLE row_edge(
   process INTEGER, source INTEGER, kinds INTEGER, PRIMARY KEY(process, source)) WITHOUT ROWID;
 CREATE INDEX row_edge_of ON row_edge(source);
@@ -50,7 +46,6 @@ NAMES = (
     "process",
     "input",
     "run",
-    "back",
-    "forth",
+    "edges",
     "row_edge",
 )

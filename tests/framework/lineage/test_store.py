@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from lineage_edges import spread
 
 from lockgate.errors import LineageError, UnsafePathError
 from lockgate.framework.io import LocalFileSystem
@@ -46,12 +47,16 @@ def index(segments: Segments, tmp_path: Path) -> Index:
 def content(index: Index) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """What the index holds, by names: edges and sums of processes."""
     with index.reading() as database:
-        edges = database.execute(
-            "SELECT t.name || '.' || a.name, s.name || '.' || b.name, p.kind, e.kinds FROM back e "
-            "JOIN field a ON a.id = e.target JOIN dataset t ON t.id = a.dataset "
-            "JOIN field b ON b.id = e.source JOIN dataset s ON s.id = b.dataset "
-            "JOIN process p ON p.id = e.process"
-        ).fetchall()
+        edges = (
+            spread(database)
+            .execute(
+                "SELECT t.name || '.' || a.name, s.name || '.' || b.name, p.kind, e.kinds FROM back e "
+                "JOIN field a ON a.id = e.target JOIN dataset t ON t.id = a.dataset "
+                "JOIN field b ON b.id = e.source JOIN dataset s ON s.id = b.dataset "
+                "JOIN process p ON p.id = e.process"
+            )
+            .fetchall()
+        )
         sums = database.execute(
             "SELECT hash, count, failed, first, last, first_written, written, rows FROM process"
         ).fetchall()
