@@ -62,12 +62,12 @@ class Merger:
         # Edges are most of a line, and are checked as they are numbered.
         values, edges = line["shape"], line["shape"].get("edges", ())
         shape = shape_from_json(values if values.get("kind") in _CHANGES else {**values, "edges": ()})
-        known = self._known(line["hash"])
-        process = self._new(shape, edges, str(line["hash"]), runs) if known is None else known
+        number = self._number(line["hash"])
+        process = self._new(shape, edges, str(line["hash"]), runs) if number is None else number
         for run, found in zip(runs, line["runs"], strict=True):
             self._note(process, shape, run, json.dumps(found, separators=(",", ":")))
 
-    def _known(self, shape_hash: str) -> int | None:
+    def _number(self, shape_hash: str) -> int | None:
         if shape_hash in self._processes:
             return int(self._processes[shape_hash][0])
         row = self._database.execute("SELECT id FROM process WHERE hash = ?", (shape_hash,)).fetchone()

@@ -73,10 +73,10 @@ class Numbering:
         found = {}
         for name in names:
             uid = uids.get(name, "")
-            known = by_uid.get(uid) if uid else by_name.get(name)
+            entry = by_uid.get(uid) if uid else by_name.get(name)
             # Nearly always the column is there and has this name.
-            is_so = known is not None and known[1] == name
-            found[name] = known[0] if known is not None and is_so else self.field(dataset, name, uid, at)
+            is_so = entry is not None and entry[1] == name
+            found[name] = entry[0] if entry is not None and is_so else self.field(dataset, name, uid, at)
         return found
 
     @property
