@@ -1,19 +1,16 @@
 package io.lockgate.spark.governance;
 
+import io.lockgate.spark.scan.LeafRowsExec;
 import java.util.List;
 import java.util.function.Supplier;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
-import org.apache.spark.sql.execution.LeafExecNode;
 import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
-import scala.Function1;
 import scala.Tuple2;
 import scala.collection.Iterator;
-import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
@@ -23,17 +20,13 @@ import scala.reflect.ClassTag$;
  *
  * <p>That plan is no part of the statement's: what EXPLAIN, Spark's pages and exceptions show of
  * the statement, generated code and metrics too, holds no condition of a policy.
- *
- * <p>Spark copies nodes by their public constructor, whose arguments are the elements of the
- * product.
  */
-public final class GovernedRowsExec extends SparkPlan implements LeafExecNode {
-  private final Seq<Attribute> output;
+public final class GovernedRowsExec extends LeafRowsExec {
   private final transient Barrier barrier;
   private transient SparkPlan inner;
 
   public GovernedRowsExec(Seq<Attribute> output, Barrier barrier) {
-    this.output = output;
+    super(output, barrier);
     this.barrier = barrier;
   }
 
@@ -45,11 +38,6 @@ public final class GovernedRowsExec extends SparkPlan implements LeafExecNode {
               () -> QueryExecution$.MODULE$.prepareExecutedPlan(session(), barrier.child()));
     }
     return inner;
-  }
-
-  @Override
-  public Seq<Attribute> output() {
-    return output;
   }
 
   @Override
@@ -93,24 +81,7 @@ public final class GovernedRowsExec extends SparkPlan implements LeafExecNode {
   @Override
   public Iterator<Object> stringArgs() {
     return CollectionConverters.asScala(
-        List.<Object>of(output, barrier.guarded().toString()).iterator());
-  }
-
-  // --- what Scala would write itself ---
-
-  @Override
-  public Seq<SparkPlan> children() {
-    return LeafExecNode.super.children();
-  }
-
-  @Override
-  public SparkPlan mapChildren(Function1<SparkPlan, SparkPlan> change) {
-    return this;
-  }
-
-  @Override
-  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
-    return this;
+        List.<Object>of(output(), barrier.guarded().toString()).iterator());
   }
 
   /** The same rights over the same rows are the same, whatever ids their columns have. */
@@ -118,42 +89,5 @@ public final class GovernedRowsExec extends SparkPlan implements LeafExecNode {
   public SparkPlan doCanonicalize() {
     Barrier canonical = (Barrier) ((QueryPlan<?>) barrier).canonicalized();
     return new GovernedRowsExec(canonical.output(), canonical);
-  }
-
-  @Override
-  public AttributeSet producedAttributes() {
-    return LeafExecNode.super.producedAttributes();
-  }
-
-  @Override
-  public String verboseStringWithOperatorId() {
-    return LeafExecNode.super.verboseStringWithOperatorId();
-  }
-
-  @Override
-  public int productArity() {
-    return 2;
-  }
-
-  @Override
-  public Object productElement(int at) {
-    return at == 0 ? output : barrier;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof GovernedRowsExec;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof GovernedRowsExec rows
-        && rows.barrier.equals(barrier)
-        && rows.output.equals(output);
-  }
-
-  @Override
-  public int hashCode() {
-    return 31 * output.hashCode() + barrier.hashCode();
   }
 }

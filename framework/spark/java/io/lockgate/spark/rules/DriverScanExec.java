@@ -1,6 +1,7 @@
 package io.lockgate.spark.rules;
 
 import io.lockgate.spark.scan.DriverRead;
+import io.lockgate.spark.scan.LeafRowsExec;
 import io.lockgate.spark.scan.LockgateScan;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -8,21 +9,16 @@ import java.util.List;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
-import org.apache.spark.sql.execution.LeafExecNode;
 import org.apache.spark.sql.execution.SQLExecution;
-import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.metric.SQLMetrics;
-import scala.Function1;
 import scala.Tuple2;
 import scala.collection.Iterator;
-import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -31,19 +27,15 @@ import scala.reflect.ClassTag$;
 /**
  * A scan that the driver has read: like Spark's LocalTableScan, but it says what it is and has the
  * metrics of a scan. Where only its rows are asked for, no job is started.
- *
- * <p>Spark copies nodes by their public constructor, whose arguments are the elements of the
- * product.
  */
-public final class DriverScanExec extends SparkPlan implements LeafExecNode {
+public final class DriverScanExec extends LeafRowsExec {
   private static final String ROWS = "numOutputRows";
 
-  private final Seq<Attribute> output;
   private final transient DriverRead read;
   private transient Map<String, SQLMetric> metrics;
 
   public DriverScanExec(Seq<Attribute> output, DriverRead read) {
-    this.output = output;
+    super(output, read);
     this.read = read;
   }
 
@@ -57,11 +49,6 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
   /** Returns what was read. */
   LockgateScan scan() {
     return read.scan();
-  }
-
-  @Override
-  public Seq<Attribute> output() {
-    return output;
   }
 
   @Override
@@ -137,58 +124,6 @@ public final class DriverScanExec extends SparkPlan implements LeafExecNode {
   @Override
   public Iterator<Object> stringArgs() {
     return CollectionConverters.asScala(
-        List.<Object>of(output, scan().description() + " read on the driver").iterator());
-  }
-
-  // --- what Scala would write itself ---
-
-  @Override
-  public Seq<SparkPlan> children() {
-    return LeafExecNode.super.children();
-  }
-
-  @Override
-  public SparkPlan mapChildren(Function1<SparkPlan, SparkPlan> change) {
-    return this;
-  }
-
-  @Override
-  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
-    return this;
-  }
-
-  @Override
-  public AttributeSet producedAttributes() {
-    return LeafExecNode.super.producedAttributes();
-  }
-
-  @Override
-  public String verboseStringWithOperatorId() {
-    return LeafExecNode.super.verboseStringWithOperatorId();
-  }
-
-  @Override
-  public int productArity() {
-    return 2;
-  }
-
-  @Override
-  public Object productElement(int at) {
-    return at == 0 ? output : read;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof DriverScanExec;
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof DriverScanExec scan && scan.read == read && scan.output.equals(output);
-  }
-
-  @Override
-  public int hashCode() {
-    return 31 * output.hashCode() + System.identityHashCode(read);
+        List.<Object>of(output(), scan().description() + " read on the driver").iterator());
   }
 }
