@@ -121,7 +121,7 @@ def test_many_small_blocks_count_together() -> None:
         ({"type": "record", "name": "r", "fields": []}, 2**50, b""),
         ({"type": "record", "name": "r", "fields": [{"name": "a", "type": "null"}]}, 2**50, b""),
         (RECORD, 2**50, bytes(100)),
-        (RECORD, 30 << 20, bytes(30 << 20)),
+        pytest.param(RECORD, 30 << 20, bytes(30 << 20), marks=pytest.mark.long),
         (
             {
                 "type": "record",

@@ -88,7 +88,7 @@ UNHURRIED = {
 }
 
 
-@settings(max_examples=40, **UNHURRIED)
+@settings(max_examples=20, **UNHURRIED)
 @given(data=st.data())
 def test_the_result_is_full_scan_then_filter(data: st.DataObject) -> None:
     check_skipping(data)

@@ -127,7 +127,7 @@ def _mask(table: FileTable, predicate: Predicate) -> list[bool]:
     return may_match_files(normalize(predicate), bounds, len(table)).tolist()
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(200))
 @given(st.lists(_entry(), min_size=1, max_size=6), _predicates())
 def test_columns_exclude_no_file_that_its_statistics_allow(
     entries: list[ManifestEntry], predicate: Predicate
