@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from lockgate.framework.lineage.export.neighbourhood import near
 from lockgate.framework.lineage.model.kinds import DIRECT, kind_names
 
 if TYPE_CHECKING:
@@ -19,14 +21,11 @@ def page(name: str, edges: Iterable[Edge], starts: Iterable[Vertex]) -> str:
     """Return the page; names and texts of statements go in as data, never as markup."""
     template = (files("lockgate.framework.lineage.export") / "page.html").read_text(encoding="utf-8")
     data = _Data(name, edges, tuple(starts))
-    before, between, after = _split(template)
-    return f"{before}{_embedded(data.graph())}{between}{_embedded(data.questions)}{after}"
+    values = {"/*FIRST*/": data.first(), "/*DATA*/": data.graph(), "/*PROCESSES*/": data.questions}
+    return _PLACE.sub(lambda place: _embedded(values[place[0]]), template)
 
 
-def _split(template: str) -> tuple[str, str, str]:
-    before, _, rest = template.partition("/*DATA*/")
-    between, _, after = rest.partition("/*PROCESSES*/")
-    return before, between, after
+_PLACE = re.compile(r"/\*(?:FIRST|DATA|PROCESSES)\*/")
 
 
 def _embedded(value: Any) -> str:
@@ -46,18 +45,39 @@ class _Data:
         self._kinds: dict[int, int] = {}
         self._processes: dict[int, int] = {}
         self.questions: list[dict[str, str]] = []
-        self._first = [self._place(vertex) for vertex in starts]
-        self._edges = list({self._edge(edge): None for edge in edges})
+        # The table that was asked for comes first.
+        self._starts = [self._place(vertex) for vertex in starts]
+        edges_by_number = list({self._edge(edge): None for edge in edges})
+        self._near = near(edges_by_number, len(self._tables))
+        order = {number: place for place, number in enumerate(self._near.tables)}
+        for number in self._tables:
+            order.setdefault(number, len(order))
+        self._ordered = [self._tables[number] for number in order]
+        self._edges = [(order[a], b, order[c], *rest) for a, b, c, *rest in edges_by_number]
 
     def graph(self) -> dict[str, Any]:
-        picked = self._first[0] if len(self._first) == 1 and self._first[0][1] >= 0 else None
+        """Return everything."""
         return {
-            "name": self._name,
-            "tables": list(self._tables.values()),
+            "tables": self._ordered,
             "kinds": [(", ".join(kind_names(kinds)), int(bool(kinds & DIRECT))) for kinds in self._kinds],
             "edges": [number for edge in self._edges for number in edge],
-            "focus": self._first[0][0] if self._first else 0,
-            "pick": picked,
+        }
+
+    def first(self) -> dict[str, Any]:
+        """Return what the first picture shows: tables near the first one, and what is said of that."""
+        count = len(self._near.tables)
+        edges = [edge for edge in self._edges if edge[0] < count and edge[2] < count]
+        is_column = len(self._starts) == 1 and self._starts[0][1] >= 0
+        return {
+            **self.graph(),
+            "name": self._name,
+            "tables": self._ordered[:count],
+            "edges": [number for edge in edges for number in edge],
+            "processes": {edge[5]: self.questions[edge[5]] for edge in edges if edge[2] == 0},
+            "pick": self._starts[0] if is_column else None,
+            "count": len(self._ordered),
+            "hops": self._near.hops,
+            "beyond": self._near.beyond,
         }
 
     def _place(self, vertex: Vertex) -> tuple[int, int]:
