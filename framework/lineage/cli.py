@@ -134,19 +134,20 @@ def _page(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     from lockgate.framework.lineage.export import atlas, openlineage
+    from lockgate.framework.lineage.readable import Readable, readable_processes
     from lockgate.framework.lineage.warehouse import address_of, lineage_of
 
     if options.send is not None and options.format != "openlineage":
         raise InputError("only OpenLineage events can be sent: write Atlas entities with --output")
     catalog = _catalog(options)
     with lineage_of(catalog).reading() as database:
-        address = address_of(catalog)
+        address, numbers = address_of(catalog), readable_processes(database, Readable(catalog))
         if options.send is not None:
-            return _send(options.send, openlineage.events(database, address))
+            return _send(options.send, openlineage.events(database, address, numbers))
         if options.format == "atlas":
-            lines: Sequence[Any] = [atlas.entities(database, address)]
+            lines: Sequence[Any] = [atlas.entities(database, address, numbers)]
         else:
-            lines = list(openlineage.events(database, address))
+            lines = list(openlineage.events(database, address, numbers))
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     if options.output:
         Path(options.output).write_text(text, encoding="utf-8")

@@ -57,6 +57,25 @@ class Readable:
             grant_by_name(Action.SELECT, identifier, location, principal=self._catalog.principal)
 
 
+def readable_processes(database: sqlite3.Connection, may_read: Readable) -> list[int]:
+    """Return the numbers of the processes whose target and inputs may all be read, the last run last.
+
+    The text of a statement names all of them.
+    """
+    numbers = [row[0] for row in database.execute("SELECT id FROM process ORDER BY last, id")]
+    if not may_read.is_asked:
+        return numbers
+    rows = "SELECT process, dataset FROM input UNION SELECT id, target FROM process WHERE target IS NOT NULL"
+    datasets = [row[0] for row in database.execute(f"SELECT DISTINCT dataset FROM ({rows})")]
+    hidden = {
+        -number
+        for number, vertex in vertices(database, [-each for each in datasets]).items()
+        if not may_read(vertex)
+    }
+    left_out = {process for process, dataset in database.execute(rows) if dataset in hidden}
+    return [number for number in numbers if number not in left_out]
+
+
 def find_readable(database: sqlite3.Connection, text: str, catalog: str | None, may_read: Readable) -> Found:
     """Find what `text` names, as `find` does; AccessDeniedError if its table may not be read.
 

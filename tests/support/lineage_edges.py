@@ -1,4 +1,4 @@
-"""Edges of an index of lineage as a table, for questions in SQL."""
+"""Content of an index of lineage: its edges as a table, for questions in SQL, and its processes."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def spread(database: sqlite3.Connection) -> sqlite3.Connection:
     database.execute("DELETE FROM back")
     database.executemany("INSERT INTO back VALUES (?, ?, ?, ?)", all_edges(database).tolist())
     return database
+
+
+def everything(database: sqlite3.Connection) -> list[int]:
+    """Return the numbers of all processes."""
+    return [row[0] for row in database.execute("SELECT id FROM process ORDER BY last, id")]

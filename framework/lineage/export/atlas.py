@@ -6,7 +6,7 @@ Everything that an entity refers to is in the same message, so that Atlas need n
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lockgate.framework.lineage.model.kinds import EdgeKind
@@ -45,9 +45,12 @@ ATLAS_TYPES: dict[str, Any] = {
 """The type definitions, to be sent to `/api/atlas/v2/types/typedefs` once."""
 
 
-def entities(database: sqlite3.Connection, warehouse: str) -> dict[str, Any]:
-    """Return `AtlasEntitiesWithExtInfo` of every process; names end with `@` and the warehouse's address."""
-    return _Message(database, warehouse).made()
+def entities(database: sqlite3.Connection, warehouse: str, numbers: Collection[int]) -> dict[str, Any]:
+    """Return `AtlasEntitiesWithExtInfo` of the processes of `numbers`.
+
+    Names end with `@` and the warehouse's address.
+    """
+    return _Message(database, warehouse).made(numbers)
 
 
 class _Message:
@@ -56,8 +59,7 @@ class _Message:
         self._graph = Graph(database)
         self._referred: dict[str, dict[str, Any]] = {}
 
-    def made(self) -> dict[str, Any]:
-        numbers = [row[0] for row in self._database.execute("SELECT id FROM process")]
+    def made(self, numbers: Collection[int]) -> dict[str, Any]:
         found = [
             each for process in processes(self._database, numbers).values() for each in self._of(process)
         ]

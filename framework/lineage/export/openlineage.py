@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +24,7 @@ PRODUCER = f"urn:lockgate:{VERSION}"
 _SPEC = "https://openlineage.io/spec"
 SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = f"{_SPEC}/facets"
+_AT_A_TIME = 1_000
 _DIRECT = (
     (EdgeKind.IDENTITY | EdgeKind.MASKED_IDENTITY, "IDENTITY"),
     (EdgeKind.TRANSFORMATION | EdgeKind.MASKED_TRANSFORMATION, "TRANSFORMATION"),
@@ -39,12 +40,17 @@ _INDIRECT = (
 )
 
 
-def events(database: sqlite3.Connection, warehouse: str) -> Iterator[dict[str, Any]]:
-    """Yield two events of the last run of every process; `warehouse` is the address of the warehouse."""
-    graph = Graph(database)
-    numbers = [row[0] for row in database.execute("SELECT id FROM process ORDER BY last, id")]
-    for process in processes(database, numbers).values():
-        yield from _Job(graph, process, warehouse).events()
+def events(database: sqlite3.Connection, warehouse: str, numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """Yield two events of the last run of each process of `numbers`, in their order.
+
+    `warehouse` is the address of the warehouse.
+    """
+    graph, order = Graph(database), list(numbers)
+    for at in range(0, len(order), _AT_A_TIME):
+        some = order[at : at + _AT_A_TIME]
+        found = processes(database, some)
+        for number in some:
+            yield from _Job(graph, found[number], warehouse).events()
 
 
 class _Job:

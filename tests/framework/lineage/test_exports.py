@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from lineage_edges import everything
 
 from lockgate import procedures
 from lockgate.cli.main import main
@@ -116,7 +117,7 @@ def test_the_page_is_one_file(lineage: WarehouseLineage, tmp_path: Path) -> None
 
 def test_events_of_openlineage(catalog: Catalog, lineage: WarehouseLineage) -> None:
     with lineage.reading() as database:
-        found = list(openlineage.events(database, address_of(catalog)))
+        found = list(openlineage.events(database, address_of(catalog), everything(database)))
     assert [each["eventType"] for each in found] == ["START", "COMPLETE", "START", "FAIL"]
     for event in found:
         uuid.UUID(event["run"]["runId"])
@@ -137,7 +138,9 @@ def test_events_of_openlineage(catalog: Catalog, lineage: WarehouseLineage) -> N
 def test_events_are_read_back(catalog: Catalog, lineage: WarehouseLineage) -> None:
     address = address_of(catalog)
     with lineage.reading() as database:
-        found = [record_of(event, address) for event in openlineage.events(database, address)]
+        found = [
+            record_of(event, address) for event in openlineage.events(database, address, everything(database))
+        ]
     shapes = [each.shape for each in found if each is not None]
     for shape, original in zip(shapes, SHAPES, strict=True):
         assert (shape.target, shape.inputs) == (original.target, original.inputs)
@@ -147,7 +150,7 @@ def test_events_are_read_back(catalog: Catalog, lineage: WarehouseLineage) -> No
 
 def test_entities_of_atlas_refer_only_to_what_they_bring(catalog: Catalog, lineage: WarehouseLineage) -> None:
     with lineage.reading() as database:
-        message = atlas.entities(database, address_of(catalog))
+        message = atlas.entities(database, address_of(catalog), everything(database))
     known = {each.get("guid") for each in message["entities"]} | set(message["referredEntities"])
     types = {each["name"]: each for each in atlas.ATLAS_TYPES["entityDefs"]}
     own = {"qualifiedName", "name", "inputs", "outputs"}

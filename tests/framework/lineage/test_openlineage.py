@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
+from lineage_edges import everything
 from referencing import Registry, Resource
 
 from lockgate.cli.main import main
@@ -69,7 +70,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
 
 def events(catalog: Catalog) -> list[dict[str, Any]]:
     with lineage_of(catalog).reading() as database:
-        return list(openlineage.events(database, address_of(catalog)))
+        return list(openlineage.events(database, address_of(catalog), everything(database)))
 
 
 def validate(value: Any, reference: str) -> None:

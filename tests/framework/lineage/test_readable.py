@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from lockgate import procedures
+from lockgate.cli.main import main
 from lockgate.errors import AccessDeniedError, LineageError, NotFoundError
 from lockgate.framework.access import AccessRequest, Decision
 from lockgate.framework.lineage import Dataset, Record, Run, Shape
@@ -80,3 +81,35 @@ def test_hidden_readers_protect_without_their_names(catalog: Catalog) -> None:
     with pytest.raises(LineageError, match=r"hr\.open\.name \(INSERT\) and 1 more") as refused:
         catalog.drop_table("hr.people")
     assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize("form", ["openlineage", "atlas"])
+def test_exports_leave_out_statements_about_hidden_tables(
+    catalog: Catalog, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lineage", "export", "--format", form, "--warehouse", catalog.warehouse]) == 0
+    found = capsys.readouterr().out
+    assert "hr.people" in found
+    assert "hr.open" in found
+    assert "hidden" not in found
+
+
+def test_the_command_line_asks_as_the_user_of_the_process(
+    catalog: Catalog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        code = main(["lineage", *arguments, "--warehouse", catalog.warehouse])
+        return code, "".join(capsys.readouterr())
+
+    for command in (("trace", "hr.open"), ("impact", "hr.people"), ("plaintext",)):
+        code, found = run(*command)
+        assert code == 0
+        assert "hidden" not in found
+    page = tmp_path / "page.html"
+    assert run("page", "hr.people", "--direction", "both", "--output", str(page))[0] == 0
+    assert HIDDEN not in page.read_text()
+    for command in (("trace", HIDDEN), ("impact", HIDDEN), ("page", HIDDEN, "--output", str(page))):
+        code, found = run(*command)
+        assert code == 1
+        assert "SELECT on hidden" in found
+    assert HIDDEN not in page.read_text()
