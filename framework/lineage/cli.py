@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lockgate.errors import InputError
+from lockgate.errors import InputError, NotFoundError
 
+FORMATS_HELP = (
+    "openlineage: events, one JSON object a line; atlas: entities, in one JSON object; atlas-types: the "
+    "definitions of their types, which Atlas needs once"
+)
 Run = Callable[[argparse.Namespace], int]
 
 
@@ -38,7 +42,9 @@ def add_lineage(parser: argparse.ArgumentParser) -> None:
     export = _command(
         commands, "export", _export, "write OpenLineage events or Atlas entities for other catalogs"
     )
-    export.add_argument("--format", choices=("openlineage", "atlas"), required=True, help="output format")
+    export.add_argument(
+        "--format", choices=("openlineage", "atlas", "atlas-types"), required=True, help=FORMATS_HELP
+    )
     target = export.add_mutually_exclusive_group()
     target.add_argument("--output", metavar="FILE", help="the file to write (default: standard output)")
     target.add_argument(
@@ -73,14 +79,17 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kinds",
         default="direct",
-        help="edges to follow: direct, plain, all, or a list such as identity,mask (default: direct)",
+        help="edges to follow: direct, plain, all, or a list such as identity,join (default: direct)",
     )
 
 
 def _catalog(options: argparse.Namespace) -> Any:
     from lockgate.framework.store import Catalog
 
-    return Catalog(options.warehouse)
+    catalog = Catalog(options.warehouse)
+    if not catalog.file_system.exists(catalog.warehouse):
+        raise NotFoundError(f"there is no warehouse at {catalog.warehouse}")
+    return catalog
 
 
 def _answer(options: argparse.Namespace) -> Any:
@@ -138,7 +147,9 @@ def _export(options: argparse.Namespace) -> int:
     from lockgate.framework.lineage.warehouse import address_of, lineage_of
 
     if options.send is not None and options.format != "openlineage":
-        raise InputError("only OpenLineage events can be sent: write Atlas entities with --output")
+        raise InputError("only OpenLineage events can be sent: write what Atlas reads with --output")
+    if options.format == "atlas-types":
+        return _write([atlas.ATLAS_TYPES], options.output)
     catalog = _catalog(options)
     with lineage_of(catalog).reading() as database:
         address, numbers = address_of(catalog), readable_processes(database, Readable(catalog))
@@ -148,9 +159,13 @@ def _export(options: argparse.Namespace) -> int:
             lines: Sequence[Any] = [atlas.entities(database, address, numbers)]
         else:
             lines = list(openlineage.events(database, address, numbers))
+    return _write(lines, options.output)
+
+
+def _write(lines: Iterable[Any], output: str | None) -> int:
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
-    if options.output:
-        Path(options.output).write_text(text, encoding="utf-8")
+    if output:
+        Path(output).write_text(text, encoding="utf-8")
     else:
         sys.stdout.write(text)
     return 0

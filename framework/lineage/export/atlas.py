@@ -1,6 +1,8 @@
 """Apache Atlas v2 entities: processes and column lineage, with the type definitions and the tables they name.
 
 Everything that an entity refers to is in the same message, so that Atlas need not know any of it before.
+Guids begin with `-`, which is how Atlas marks those of a message; it finds what it has by `qualifiedName`. It
+refuses a message that refers to other guids that it does not have.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class _Message:
         self._database, self._warehouse = database, warehouse
         self._graph = Graph(database)
         self._referred: dict[str, dict[str, Any]] = {}
+        self._guids: dict[str, str] = {}
 
     def made(self, numbers: Collection[int]) -> dict[str, Any]:
         found = [
@@ -69,11 +72,12 @@ class _Message:
         number, run = process["id"], process["run"] or {}
         rows = self._database.execute("SELECT DISTINCT dataset FROM input WHERE process = ?", (number,))
         targets = [] if process["target"] is None else [-process["target"]]
-        whole = vertices(self._database, [*(-row[0] for row in rows), *targets])
+        inputs = [-row[0] for row in rows]
+        whole = vertices(self._database, [*inputs, *targets])
         attributes = {
             "qualifiedName": f"{process['hash']}@{self._warehouse}",
             "name": process["name"] or process["kind"],
-            "inputs": [self._refer(each) for key, each in whole.items() if key not in targets],
+            "inputs": [self._refer(whole[key]) for key in inputs],
             "outputs": [self._refer(whole[key]) for key in targets],
             "operationType": process["kind"],
             "queryText": run.get("how", ""),
@@ -82,7 +86,8 @@ class _Message:
             "endTime": run.get("ended"),
             "runs": process["count"],
         }
-        entity = {"typeName": "lockgate_process", "guid": process["guid"], "attributes": attributes}
+        guid = self._guid(process["guid"])
+        entity = {"typeName": "lockgate_process", "guid": guid, "attributes": attributes}
         return [entity, *self._columns(process)]
 
     def _columns(self, process: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -104,27 +109,33 @@ class _Message:
         name = f"{process['hash']}:{names[target].column}@{self._warehouse}"
         return {
             "typeName": "lockgate_column_lineage",
+            "guid": self._guid(name),
             "attributes": {
                 "qualifiedName": name,
                 "name": name,
                 "inputs": [self._refer(names[source]) for source, _ in sources],
                 "outputs": [self._refer(names[target])],
                 "dependencyType": "SIMPLE" if simple else "EXPRESSION",
-                "query": {"typeName": "lockgate_process", "guid": process["guid"]},
+                "query": {"typeName": "lockgate_process", "guid": self._guid(process["guid"])},
             },
         }
 
     def _refer(self, vertex: Vertex) -> dict[str, str]:
-        own = vertex.attributes()
+        guid = self._guid(f"{vertex.type}:{vertex.qualified}")
         kind = "lockgate_dataset" if vertex.column is None else "lockgate_column"
         attributes: dict[str, Any] = {
             "qualifiedName": f"{vertex.qualified}@{self._warehouse}",
             "name": vertex.qualified if vertex.column is None else vertex.column,
         }
-        self._referred[own["guid"]] = {"typeName": kind, "guid": own["guid"], "attributes": attributes}
+        if guid in self._referred:
+            return {"typeName": kind, "guid": guid}
+        self._referred[guid] = {"typeName": kind, "guid": guid, "attributes": attributes}
         if vertex.column is None:
             attributes["kind"] = vertex.type
         else:
             [whole] = vertices(self._database, [-vertex.dataset]).values()
             attributes["dataset"] = self._refer(whole)
-        return {"typeName": kind, "guid": str(own["guid"])}
+        return {"typeName": kind, "guid": guid}
+
+    def _guid(self, name: str) -> str:
+        return self._guids.setdefault(name, f"-{len(self._guids) + 1}")

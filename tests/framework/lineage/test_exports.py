@@ -19,6 +19,7 @@ from lockgate.framework.lineage import Dataset, EdgeKind, Record, Run, Shape
 from lockgate.framework.lineage.answer import Lineage, answer
 from lockgate.framework.lineage.export import atlas, openlineage
 from lockgate.framework.lineage.export.openlineage_import import record_of
+from lockgate.framework.lineage.model.kinds import parse_kinds
 from lockgate.framework.lineage.readable import Readable
 from lockgate.framework.lineage.warehouse import WarehouseLineage, address_of, lineage_of
 from lockgate.framework.store import Catalog
@@ -189,9 +190,29 @@ def test_the_command_line(
     assert "referredEntities" in run("export", "--format", "atlas")
     assert "2 runs imported" in run("import", str(tmp_path / "events"))
     assert "IMPORTED" in run("trace", "hr.b.x")
+    assert "lockgate_process" in run("export", "--format", "atlas-types")
     (tmp_path / "wrong").write_text('{"eventType": "COMPLETE"}\n')
     assert main(["lineage", "import", str(tmp_path / "wrong"), "--warehouse", catalog.warehouse]) == 1
     assert "wrong:1" in capsys.readouterr().err
+    assert main(["lineage", "trace", "hr.b", "--warehouse", str(tmp_path / "nowhere")]) == 1
+    assert "there is no warehouse at" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("command", ["trace", "impact", "plaintext", "page", "export", "import"])
+def test_the_help_of_a_command_says_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["lineage", command, "--help"])
+    assert ended.value.code == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"usage: lockgate lineage {command}" in out
+    # A sentence, and a text for each option.
+    assert re.search(r"\] (?:NAME|FILE)? ?[A-Z][a-z]+ [^.]+\. ", out) or re.search(
+        r" [A-Z][a-z]+ [^.]+\. ", out
+    )
+    assert not re.search(r"(--[a-z]+(?: [A-Z]+)?) (?=--|$)", out.partition("options:")[2])
+    for kinds in re.findall(r"a list such as ([a-z,]+)", out):
+        parse_kinds(kinds)
 
 
 def test_procedures_without_spark(catalog: Catalog, lineage: WarehouseLineage) -> None:
