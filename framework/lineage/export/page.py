@@ -22,7 +22,7 @@ def page(name: str, edges: Iterable[Edge], starts: Iterable[Vertex]) -> str:
     template = (files("lockgate.framework.lineage.export") / "page.html").read_text(encoding="utf-8")
     data = _Data(name, edges, tuple(starts))
     values = {"/*FIRST*/": data.first(), "/*DATA*/": data.graph(), "/*PROCESSES*/": data.questions}
-    return _PLACE.sub(lambda place: _embedded(values[place[0]]), template)
+    return _PLACE.sub(lambda found: _embedded(values[found[0]]), template)
 
 
 _PLACE = re.compile(r"/\*(?:FIRST|DATA|PROCESSES)\*/")
@@ -49,7 +49,7 @@ class _Data:
         self._starts = [self._place(vertex) for vertex in starts]
         edges_by_number = list({self._edge(edge): None for edge in edges})
         self._near = near(edges_by_number, len(self._tables))
-        order = {number: place for place, number in enumerate(self._near.tables)}
+        order = {number: position for position, number in enumerate(self._near.tables)}
         for number in self._tables:
             order.setdefault(number, len(order))
         self._ordered = [self._tables[number] for number in order]
