@@ -103,7 +103,8 @@ class Procedure(ABC):
     `parameters` are in the order of positional arguments. `result` names and types the columns of the rows
     that `call` returns: counts of what was done. A procedure that deletes or rewrites takes a parameter
     `dry_run`. In addition to the right to call, a caller needs `right` on the table that the parameter
-    `table` names; None if the procedure checks rights itself.
+    `table` names; None if the procedure checks rights itself. With `asks_itself` it checks all rights itself,
+    and the right to call is not needed.
     """
 
     name: ClassVar[str]
@@ -111,6 +112,7 @@ class Procedure(ABC):
     parameters: ClassVar[Sequence[Parameter]] = ()
     result: ClassVar[Sequence[tuple[str, str]]]
     right: ClassVar[Action | None] = Action.ALTER
+    asks_itself: ClassVar[bool] = False
 
     @abstractmethod
     def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:

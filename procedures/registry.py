@@ -134,7 +134,8 @@ def call(context: ProcedureContext, name: str, /, *positional: Any, **named: Any
     """
     procedure = find(name)
     arguments = bind(procedure, positional, named)
-    authorize(Action.CALL, Target("procedure", procedure.name))
+    if not procedure.asks_itself:
+        authorize(Action.CALL, Target("procedure", procedure.name))
     table = arguments.get("table")
     if procedure.right is not None and isinstance(table, str):
         context.require(procedure.right, table)

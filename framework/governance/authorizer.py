@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lockgate.errors import PolicyError
 from lockgate.framework.access import (
@@ -24,6 +24,10 @@ from lockgate.framework.governance.sql_masks import sql_of
 from lockgate.framework.plugins import hookimpl
 from lockgate.pushdown import AlwaysTrue, Predicate
 
+if TYPE_CHECKING:
+    from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
+    from lockgate.framework.governance.requests.folder import RequestFolder
+
 # Which access types of a service an action needs: the first that the service has.
 _ACCESSES = {
     Action.SELECT: ("select",),
@@ -42,6 +46,12 @@ _MASKS = {
     "MASK_NULL": Mask("nullify"),
 }
 _NO_MASK = "MASK_NONE"
+
+
+def access_of(service: ServiceDefinition, action: Action) -> str:
+    """Return the access type that a service has for an action."""
+    declared, wanted = set(service.accesses), _ACCESSES[action]
+    return next((each for each in wanted if each in declared), wanted[0])
 
 
 class Policies(Protocol):
@@ -73,7 +83,8 @@ class RangerAuthorizer:
     `catalog` is the warehouse's name in policies. With `warehouse`, the location of its folder, it has no
     opinion about tables of other warehouses. The policies also decide about anything else that a Spark
     session reads (files, Hive, other catalogs), unless `governs_others` is false. A refusal ends with
-    `apply_at`, where to apply for access. `audit` receives a Record of every decision that leaves one.
+    `apply_at`, where to apply for access. `audit` receives a Record of every decision that leaves one. With
+    `requests`, users may ask for access by `CALL sys.request_access`, and refusals say so.
     """
 
     policies: Policies
@@ -82,6 +93,7 @@ class RangerAuthorizer:
     governs_others: bool = True
     apply_at: str | None = None
     audit: Callable[[Record], None] | None = field(default=None, repr=False)
+    requests: RequestFolder | None = None
 
     @hookimpl
     def lockgate_authorize(self, request: AccessRequest) -> Decision | None:
@@ -108,12 +120,33 @@ class RangerAuthorizer:
             return None
         return Principal(caller.user, groups, engine.roles.of(caller.user, groups))
 
+    def decides_at(self, location: str) -> bool:
+        """Say whether tables at a location are those of the warehouse that this decides about."""
+        return self.warehouse is None or f"{location}/".startswith(f"{self.warehouse.rstrip('/')}/")
+
+    def resource_of(self, table: str) -> dict[str, str]:
+        """Return the levels of a table of the warehouse, named `database.table`."""
+        return resource_of(self.policies.engine(), self.catalog, Target("table", table))
+
     def _is_ours(self, target: Target) -> bool:
         if target.catalog is not None:
             return self.governs_others
-        if self.warehouse is None or target.location is None:
-            return True
-        return f"{target.location}/".startswith(f"{self.warehouse.rstrip('/')}/")
+        return target.location is None or self.decides_at(target.location)
+
+
+def resource_of(engine: Engine, catalog: str, target: Target) -> dict[str, str]:
+    """Return the levels of a target: those that the service has; PolicyError if there is none."""
+    levels_there, kind, name = engine.service.levels, target.kind, target.name
+    if kind in ("path", "statement"):
+        return {kind: name}
+    if "catalog" not in levels_there and target.catalog is not None:
+        raise PolicyError(f"service {engine.service.name!r} has no level for {target}")
+    named = [target.catalog or catalog, *(name.split(".", 1) if kind == "table" else [name])]
+    levels = zip(("catalog", "database", "table"), named if kind != "procedure" else named[:1], strict=False)
+    found = {level: value for level, value in levels if level in levels_there}
+    if not found:
+        raise PolicyError(f"service {engine.service.name!r} has no level for {target}")
+    return found
 
 
 class _Question:
@@ -124,9 +157,7 @@ class _Question:
     ) -> None:
         self._authorizer, self._engine, self._request = authorizer, engine, request
         self._records = records and authorizer.audit is not None
-        declared = set(engine.service.accesses)
-        wanted = _ACCESSES[request.action]
-        self._access = next((each for each in wanted if each in declared), wanted[0])
+        self._access = access_of(engine.service, request.action)
         self._missing: list[str] = []
 
     def decision(self) -> Decision:
@@ -177,7 +208,7 @@ class _Question:
         principal = self._request.principal
         attributes = {principal.user: principal.attributes} if principal.attributes else {}
         return Asked(
-            resource=self._resource(),
+            resource=resource_of(self._engine, self._authorizer.catalog, self._request.target),
             access=self._access,
             user=principal.user,
             groups=principal.groups,
@@ -186,27 +217,6 @@ class _Question:
             users=attributes,
             **more,
         )
-
-    def _resource(self) -> dict[str, str]:
-        """Return the levels of the target: those that the service has."""
-        kind, name = self._request.target.kind, self._request.target.name
-        catalog = self._request.target.catalog or self._authorizer.catalog
-        if kind in ("path", "statement"):
-            return {kind: name}
-        if "catalog" not in self._engine.service.levels and self._request.target.catalog is not None:
-            raise PolicyError(
-                f"service {self._engine.service.name!r} has no level for {self._request.target}"
-            )
-        named = [catalog, *(name.split(".", 1) if kind == "table" else [name])]
-        levels = zip(
-            ("catalog", "database", "table"), named if kind != "procedure" else named[:1], strict=False
-        )
-        found = {level: value for level, value in levels if level in self._engine.service.levels}
-        if not found:
-            raise PolicyError(
-                f"service {self._engine.service.name!r} has no level for {self._request.target}"
-            )
-        return found
 
     # --- answers ---
 
@@ -283,7 +293,11 @@ class _Question:
         return Decision.denied(*dict.fromkeys(self._missing), *self._where_to_ask())
 
     def _where_to_ask(self) -> tuple[str, ...]:
-        return (f"ask at {self._authorizer.apply_at}",) if self._authorizer.apply_at else ()
+        authorizer, target = self._authorizer, self._request.target
+        ways = [f"ask at {authorizer.apply_at}"] if authorizer.apply_at else []
+        if authorizer.requests is not None and target.kind == "table" and target.catalog is None:
+            ways.append(f"ask by CALL sys.request_access(table => '{target.name}')")
+        return tuple(ways)
 
     def _note(self, asked: Asked, result: Result, column: str | None = None) -> None:
         if self._authorizer.audit is None or not self._records or not result.audited:

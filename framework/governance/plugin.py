@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import InputError
-from lockgate.framework.plugins import CommandMaker, LakeMethod, hookimpl
+from lockgate.framework.plugins import CommandMaker, LakeMethod, WarehouseTable, hookimpl
 
 if TYPE_CHECKING:
     from lockgate.procedures import Procedure
@@ -43,10 +43,19 @@ def _check(lake: Any, sql: str, user: str | None = None) -> Any:
 
 @hookimpl
 def lockgate_procedures() -> Sequence[Procedure]:
-    """Offer `check_access` and `show_grants`."""
+    """Offer `check_access`, `show_grants`, `request_access`, `grant` and `revoke`."""
     from lockgate.framework.governance.procedures import PROCEDURES
+    from lockgate.framework.governance.requests.procedures import PROCEDURES as OF_REQUESTS
 
-    return PROCEDURES
+    return (*PROCEDURES, *OF_REQUESTS)
+
+
+@hookimpl
+def lockgate_warehouse_tables() -> Mapping[str, WarehouseTable]:
+    """Offer `lake.sys.access_requests`."""
+    from lockgate.framework.governance.requests.table import TABLES
+
+    return TABLES
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:

@@ -6,15 +6,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lockgate.errors import PolicyError
 from lockgate.framework.governance.ranger.engine import Engine, Settings
+from lockgate.framework.governance.requests.changes import GrantChange, granted, revoked
 
 POLICIES, ROLES, TAGS, USERS = "policies.json", "roles.json", "tags.json", "users.json"
 Stamp = tuple[tuple[int, int] | None, ...]
@@ -59,6 +63,27 @@ class PolicyFiles:
             self._looked = now if now - self._looked >= self._seconds else self._looked
             return self._engine
 
+    def grant(self, change: GrantChange) -> None:
+        """Put a grant among the policies of the file; PolicyError if these cannot be read or used then."""
+        self._change(granted, change)
+
+    def revoke(self, change: GrantChange) -> None:
+        """Take a grant out of the policies of the file; raises as `grant`."""
+        self._change(revoked, change)
+
+    def _change(self, by: Callable[..., dict[str, Any]], change: GrantChange) -> None:
+        with self._lock, _alone(self._files()[POLICIES]) as path:
+            document = by(_read(path), change)
+            # Policies that could not be used would allow nothing to anybody.
+            others = {
+                name: _read(each)
+                for name, each in self._files().items()
+                if name != POLICIES and each.exists()
+            }
+            engine_of({POLICIES: document, **others}, self._settings, strict=self._strict)
+            _replace(path, json.dumps(document, indent=1))
+            self._engine = self._load()
+
     def _files(self) -> dict[str, Path]:
         if not self._path.is_dir():
             return {POLICIES: self._path}
@@ -75,6 +100,26 @@ class PolicyFiles:
         engine = engine_of(document, self._settings, strict=self._strict)
         self._stamp, self._looked = stamp, time.monotonic()
         return engine
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[Path]:
+    """Keep other processes from changing a file at the same time."""
+    real = path.resolve()
+    with real.with_name(f".{real.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield real
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a text in the place of a file, as a whole or not at all, with the same permissions."""
+    fresh = path.with_name(f".{path.name}.new")
+    with fresh.open("w") as file:
+        os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -40,6 +40,9 @@ class Attribution(threading.local):
 class Copy:
     """A plugin's functions; each is equal to itself alone, so that pluggy can keep it in sets."""
 
+    def __init__(self, plugin: object) -> None:
+        self.copied = plugin
+
 
 def attributed(
     plugin: object, name: str, hooks: frozenset[str], observers: frozenset[str], to: Attribution
@@ -49,7 +52,7 @@ def attributed(
     A function of a hook in `observers` never raises: its failure is remembered. Any other raises HookError.
     Functions of unknown hooks are taken over too, so that pluggy refuses them.
     """
-    copy = Copy()
+    copy = Copy(plugin)
     for attribute in dir(plugin):
         function = getattr(plugin, attribute, None)
         marks = getattr(function, "lockgate_impl", None)

@@ -138,6 +138,10 @@ class PluginManager:
         """Return the names of the registered plugins, sorted."""
         return sorted(self._origin)
 
+    def objects(self) -> list[object]:
+        """Return the registered plugins."""
+        return [each.copied for each in self._pluggy.get_plugins()]
+
     # --- what plugins add ---
 
     def procedures(self) -> Mapping[str, Procedure]:

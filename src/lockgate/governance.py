@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lockgate.lazy_names import lazy_attributes
 
 if TYPE_CHECKING:
-    from lockgate.framework.governance import AuditLog, PolicyFiles, RangerAuthorizer, Record
+    from lockgate.framework.governance import AuditLog, PolicyFiles, RangerAuthorizer, Record, RequestFolder
     from lockgate.framework.governance.checks import Check
     from lockgate.framework.governance.points import Point, covers, missing
     from lockgate.framework.governance.ranger.protocol import AdminPolicies, AdminSettings
@@ -21,6 +21,7 @@ __all__ = [
     "PolicyFiles",
     "RangerAuthorizer",
     "Record",
+    "RequestFolder",
     "covers",
     "missing",
 ]
@@ -36,6 +37,7 @@ __getattr__ = lazy_attributes(
         "PolicyFiles": "lockgate.framework.governance",
         "RangerAuthorizer": "lockgate.framework.governance",
         "Record": "lockgate.framework.governance",
+        "RequestFolder": "lockgate.framework.governance",
         "covers": "lockgate.framework.governance.points",
         "missing": "lockgate.framework.governance.points",
     },

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from governed_world import World, governed, limit, make_people
+from pyspark.errors import AnalysisException
+from ranger_world import item, policy
 
 from lockgate.errors import InputError
+from lockgate.framework.governance import RequestFolder
 
 if TYPE_CHECKING:
     from lockgate import Lake
@@ -120,3 +123,22 @@ def test_users_check_and_list_their_own_rights(world: World, people: str) -> Non
     }
     tables = {each.table for each in policy.sql("CALL lake.sys.show_grants()").collect()}
     assert tables == {named}
+
+
+def test_access_is_asked_for_and_granted_in_sql(world: World, people: str, tmp_path: Path) -> None:
+    """Those who have no right yet may ask, and those alone grant who are delegated."""
+    named = people.removeprefix("lake.")
+    world.authorizer.requests = RequestFolder(tmp_path / "requests")
+    world.put(policy(f"{people}.*", policyItems=[item("select", users=["bob"], delegateAdmin=True)]))
+    ann, bob = world.session("ann"), world.session("bob")
+    with pytest.raises(AnalysisException, match=rf"CALL sys\.request_access\(table => '{named}'\)"):
+        ann.sql(f"SELECT id FROM {people}").collect()
+    asked = ann.sql(f"CALL lake.sys.request_access(table => '{named}', columns => 'id')").collect()
+    with pytest.raises(AnalysisException, match="delegateAdmin"):
+        ann.sql(f"CALL lake.sys.grant(table => '{named}', columns => 'id', users => 'ann')").collect()
+    seen = bob.sql("SELECT id, user, columns, state FROM lake.sys.access_requests").collect()
+    assert [tuple(each) for each in seen] == [(asked[0].id, "ann", "id", "open")]
+    bob.sql(f"CALL lake.sys.grant(table => '{named}', columns => 'id', users => 'ann')").collect()
+    assert len(ann.sql(f"SELECT id FROM {people}").collect()) == 4
+    with pytest.raises(AnalysisException, match="salary"):
+        ann.sql(f"SELECT salary FROM {people}").collect()

@@ -26,6 +26,7 @@ class StandIn:
         self.has: dict[str, dict[str, Any]] = {}
         self.deltas: dict[int, dict[str, Any]] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.changes: list[tuple[str, dict[str, Any]]] = []
         self.user: str | None = None
         self.unchanged, self.broken, self.body = 304, 0, None
         self.url = ""
@@ -46,6 +47,15 @@ class StandIn:
         if said is None:
             return 404, "Not Found"
         return self._newer(said, asked, *VERSIONS[names[1]])
+
+    def change(self, target: str, authorization: str | None, document: dict[str, Any]) -> int:
+        """Take a grant as it comes: which policies follow from it, is the admin's own affair."""
+        path = urlsplit(target).path
+        if self.broken or (self.user is not None and authorization != self._basic()):
+            return self.broken or 401
+        self.changes.append((path, document))
+        self.has["plugins"]["policyVersion"] += 1
+        return 200
 
     def _newer(
         self, said: dict[str, Any], asked: dict[str, str], version: str, known: str
@@ -78,6 +88,12 @@ def running() -> Iterator[StandIn]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body if status != 304 else b"")
+
+        def do_POST(self) -> None:
+            document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(found.change(self.path, self.headers.get("Authorization"), document))
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def log_message(self, *arguments: object) -> None:
             """Say nothing."""

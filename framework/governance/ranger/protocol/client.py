@@ -12,6 +12,7 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -122,12 +123,37 @@ class AdminClient:
             return found
         raise AdminError(f"no {content} from Ranger's admin: {'; '.join(failures)}")
 
-    def _ask(self, url: str, content: Content, known_version: int, activated: float) -> Download:
-        request = urllib.request.Request(self._address(url, content, known_version, activated))
+    def change(self, word: str, document: Mapping[str, Any]) -> None:
+        """Have a grant made (`grant`) or taken back (`revoke`); raises AdminError if the admin refuses.
+
+        One admin is asked, the one that answered last: another might do again what this one has done.
+        """
+        secure = "secure/" if self._settings.user is not None else ""
+        service = urllib.parse.quote(self._settings.service, safe="")
+        url = f"{self._settings.urls[self._first]}/service/plugins/{secure}services/{word}/{service}"
+        request = self._request(f"{url}?pluginId={urllib.parse.quote(self._settings.app_id)}")
+        request.add_header("Content-Type", "application/json")
+        request.data = json.dumps(document).encode()
+        try:
+            with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
+                answer.read(1 << 16)
+        except urllib.error.HTTPError as error:
+            refused = error.code in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN)
+            what = "refuses it" if refused else f"answers with status {error.code}"
+            raise AdminError(f"Ranger's admin {what}: {word} for {document['grantor']!r}") from error
+        except (OSError, http.client.HTTPException) as error:
+            raise AdminError(f"no {word} by Ranger's admin: {_reason(error)}") from error
+
+    def _request(self, url: str) -> urllib.request.Request:
+        request = urllib.request.Request(url)
         request.add_header("Accept", "application/json")
         if self._settings.user is not None:
             credentials = f"{self._settings.user}:{self._settings.password or ''}".encode()
             request.add_header("Authorization", f"Basic {base64.b64encode(credentials).decode()}")
+        return request
+
+    def _ask(self, url: str, content: Content, known_version: int, activated: float) -> Download:
+        request = self._request(self._address(url, content, known_version, activated))
         try:
             with self._opener.open(request, timeout=self._settings.timeout_seconds) as answer:
                 if answer.status == http.HTTPStatus.NO_CONTENT:

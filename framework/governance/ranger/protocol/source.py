@@ -14,6 +14,7 @@ from lockgate.framework.governance.ranger.policies.tags import with_changes
 from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
 from lockgate.framework.governance.ranger.protocol.client import AdminClient, AdminError, Content, version_of
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+from lockgate.framework.governance.requests.changes import GrantChange
 
 _log = logging.getLogger("lockgate.governance")
 
@@ -78,6 +79,16 @@ class AdminPolicies:
         if limit is not None and self.age_seconds > limit:
             raise PolicyError(f"the policies are {self.age_seconds:.0f} s old, and {limit:.0f} s are allowed")
         return engine
+
+    def grant(self, change: GrantChange) -> None:
+        """Have the admin grant, in the name of the grantor, and download what follows; raises AdminError."""
+        self._client.change("grant", change.to_ranger())
+        self.refresh()
+
+    def revoke(self, change: GrantChange) -> None:
+        """Have the admin revoke, and download what follows; raises AdminError."""
+        self._client.change("revoke", change.to_ranger())
+        self.refresh()
 
     @property
     def age_seconds(self) -> float:
