@@ -1,6 +1,7 @@
-"""Ranger's own test cases, read from the folder `ranger` of `LOCKGATE_TESTDATA`, and put to our engine.
+"""Ranger's own test cases, put to our engine.
 
-The folder is laid out as Ranger's `agents-common/src/test/resources`. The files are not in the repository.
+`tests/fixtures/ranger` has about two thirds of them, laid out as Ranger lays them out in `agents-common`.
+A folder `ranger` of `LOCKGATE_TESTDATA` with all of them takes its place.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from lockgate.framework.governance.ranger.cases import asked_of, differences, in
 from lockgate.framework.governance.ranger.engine import Engine
 from lockgate.framework.governance.ranger.policies.deltas import updated
 
-ROOT = Path(os.environ.get("LOCKGATE_TESTDATA", "/nonexistent")) / "ranger"
+_WHOLE = Path(os.environ.get("LOCKGATE_TESTDATA", "/nonexistent")) / "ranger"
+ROOT = _WHOLE if _WHOLE.exists() else Path(__file__).parents[1] / "fixtures" / "ranger"
 __all__ = ["ROOT", "asked_of", "cases", "differences", "instant", "load"]
 # Addresses that Ranger's own runner takes for proxies: the one they forward for counts.
 PROXIES = {"255.255.255.255", "128.101.101.101", "128.101.101.99"}
