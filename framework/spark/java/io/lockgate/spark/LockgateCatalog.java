@@ -131,8 +131,8 @@ public final class LockgateCatalog
   }
 
   /**
-   * The table that Python described; every request about it says what the statement may do to it,
-   * if Spark said so.
+   * The table that Python described; each request about it names the statement's privileges, if
+   * Spark names them.
    */
   private Table loaded(Identifier identifier, JsonNode reply, JsonNode privileges) {
     ObjectNode request = requests.at(identifier);
@@ -186,7 +186,7 @@ public final class LockgateCatalog
         identifier, Bridge.ask("table.create", request.put("for_stream", Callers.areToTable())));
   }
 
-  /** CREATE TABLE ... LIKE, which Spark before 4.3 does not ask of catalogs. */
+  /** CREATE TABLE ... LIKE, for which Spark before 4.3 calls no catalog. */
   public Table createTableLike(Identifier identifier, TableInfo info, Table source) {
     Map<String, String> properties = new HashMap<>(info.properties());
     if (!(source instanceof LockgateTable like)) {

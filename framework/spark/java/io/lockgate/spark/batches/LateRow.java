@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 
 /**
- * A row that is made when somebody reads it, once.
+ * A row that is made once, on its first read.
  *
  * <p>It equals rows made of an equal request, so that a plan that has it in several places asks
  * once for all.

@@ -10,7 +10,7 @@ import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A column whose values lie in several vectors: value {@code i} is number {@code rows[i]} of vector
+ * A column with values from several vectors: value {@code i} is number {@code rows[i]} of vector
  * {@code sources[i]}.
  */
 public final class PickedVector extends ColumnVector {
@@ -31,7 +31,7 @@ public final class PickedVector extends ColumnVector {
     }
   }
 
-  /** Says where the values are, and how many. */
+  /** Sets the positions of the values, and their number. */
   public void bind(ColumnVector[] where, int values) {
     vectors = where;
     count = values;

@@ -7,7 +7,7 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A column without nulls whose values are computed; a subclass gives those of its own type. */
+/** A column of computed values without nulls; a subclass computes those of its type. */
 public abstract class PlainVector extends ColumnVector {
   protected PlainVector(DataType type) {
     super(type);

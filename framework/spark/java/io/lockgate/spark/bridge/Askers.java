@@ -21,8 +21,8 @@ import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
 
 /**
- * The threads that wait for Python, by the number of their question: in which session they ask, and
- * for which job.
+ * The threads that wait for Python, by the number of their request, with the session and job of
+ * each.
  *
  * <p>Python answers on threads of its own. What it calls here during that time comes by other
  * threads of this JVM, which act for the one that waits: with its active session, and its local
@@ -60,7 +60,7 @@ public final class Askers {
   private Askers() {}
 
   /**
-   * Notes who asks in a message to Python; answers the question's number, for {@link #forget}, or 0
+   * Adds the user to a message to Python; returns the request's number, for {@link #forget}, or 0
    * without a session.
    */
   public static long note(ObjectNode message) {
@@ -128,7 +128,7 @@ public final class Askers {
     return within(session, () -> session.sessionState().catalogManager().catalog(name));
   }
 
-  /** Does something while a session is the active one of this thread. */
+  /** Runs something while a session is the active one of this thread. */
   public static <T> T within(SparkSession session, Supplier<T> work) {
     Option<SparkSession> before = SparkSession.getActiveSession();
     SparkSession.setActiveSession(session);
@@ -168,7 +168,7 @@ public final class Askers {
   }
 
   /**
-   * Has the calling thread act for one that waits; answers its session, or null if there is none.
+   * Makes the calling thread act for one that waits; returns its session, or null if there is none.
    */
   public static SparkSession enter(long number) {
     Asker asker = WAITING.get(number);
@@ -180,7 +180,7 @@ public final class Askers {
     return asker.session;
   }
 
-  /** Has the calling thread act for itself again. */
+  /** Makes the calling thread act for itself again. */
   public static void leave(SparkSession session) {
     SparkSession.clearActiveSession();
     SparkContext context = session.sparkContext();

@@ -11,14 +11,13 @@ import java.util.Properties;
 import java.util.Set;
 import org.apache.spark.sql.classic.SparkSession;
 
-/** Questions of Java to the driver's Python, and the place where that makes itself known. */
+/** Requests of Java to the driver's Python, and the registration of that Python. */
 public final class Bridge {
   public static final ObjectMapper JSON = new ObjectMapper();
 
   /**
-   * Questions that change nothing, so that waiting for the answer may end by an interrupt, as when
-   * a stream is stopped. All others are waited for: after a commit that nobody waits for, Spark
-   * would have its files removed.
+   * Requests that change nothing, so that an interrupt, as when a stream stops, may end the wait.
+   * All others wait for the answer: Spark would remove the files of a commit that nobody waits for.
    */
   private static final Set<String> INTERRUPTIBLE =
       Set.of(
@@ -37,8 +36,8 @@ public final class Bridge {
   private Bridge() {}
 
   /**
-   * Take the Python that listens in {@code folder} and knows {@code secret} for the driver's,
-   * unless it is of another version; returns what is wrong, or null.
+   * Registers the Python that listens in {@code folder} and knows {@code secret} as the driver's,
+   * unless its version differs; returns what is wrong, or null.
    */
   public static synchronized String register(
       String folder, String secret, String version, int protocol) throws IOException {
@@ -114,7 +113,7 @@ public final class Bridge {
     return Shapes.checked(operation, reply.get("ok"));
   }
 
-  /** The Python that answers; where none is in front of this JVM, it is started. */
+  /** The Python that answers; it is started if no Python program started this JVM. */
   private static PythonSide answering() {
     if (python == null || PythonChild.isGone()) {
       PythonChild.await();

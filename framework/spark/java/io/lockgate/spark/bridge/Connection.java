@@ -47,9 +47,7 @@ final class Connection implements Closeable {
     this.key = channel.register(selector, 0);
   }
 
-  /**
-   * Connects, checks whose process is at the other end, and proves by the secret whose this one is.
-   */
+  /** Connects, checks the user of the other end, and sends the secret as proof of this one. */
   static Connection open(MessageFolder folder, String secret) throws IOException {
     SocketChannel channel = connect(folder);
     try {
@@ -119,8 +117,7 @@ final class Connection implements Closeable {
   }
 
   /**
-   * Has longer payloads go through files from here on: for tests, which do not want to write
-   * megabytes.
+   * Sends longer payloads through files from now on: for tests, which should not write megabytes.
    */
   void limitFrames(int bytes) {
     largestFrame = bytes;

@@ -16,8 +16,7 @@ import java.util.Set;
 import jdk.net.ExtendedSocketOptions;
 
 /**
- * The folder that the driver's Python made for its socket and for long messages: of this user,
- * closed to all others.
+ * The folder of the driver's Python for its socket and for long messages, closed to other users.
  */
 final class MessageFolder {
   private static final Set<PosixFilePermission> OWNER_ONLY =
@@ -38,7 +37,9 @@ final class MessageFolder {
     return path.resolve("socket");
   }
 
-  /** Refuses a socket whose other end is a process of another user, where the system tells. */
+  /**
+   * Refuses a socket whose other end is a process of another user, if the system reports the user.
+   */
   void checkPeer(SocketChannel channel) throws IOException {
     if (channel.supportedOptions().contains(ExtendedSocketOptions.SO_PEERCRED)
         && !channel

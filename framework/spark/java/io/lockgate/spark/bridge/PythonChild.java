@@ -56,7 +56,7 @@ final class PythonChild {
     return newest != null && !newest.process.isAlive();
   }
 
-  /** The Python that answers from now on, or null for the one that has registered already. */
+  /** The Python that answers from now on, or null for the one that has already registered. */
   static void await() {
     SparkContext context = context();
     PythonChild child = running(context);

@@ -9,8 +9,7 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The driver's Python as it made itself known: where it listens, the secret, and the connections to
- * it.
+ * The registered Python of the driver: its folder, its secret, and the connections to it.
  *
  * <p>Each question has a connection of its own, for an answer may make Spark ask another question,
  * which must not wait for the first. A few connections are kept for the next questions; those that
@@ -19,7 +18,7 @@ import java.util.concurrent.TimeUnit;
 public final class PythonSide implements Closeable {
   private static final int KEPT = 8;
 
-  /** More at once than threads ask in earnest. To wait instead could wait for itself. */
+  /** More than threads ever need at once. Waiting for a free one could be a deadlock. */
   private static final int MOST = 1024;
 
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(20);

@@ -30,8 +30,8 @@ import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Filters in the form that is sent to tasks, which skip row groups by them. A filter is sent whole
- * or not at all.
+ * Filters in the form for tasks, which skip row groups by them. A filter is sent whole or not at
+ * all.
  *
  * <p>Spark's own {@code PredicateUtils.toV1} does not do that: of an OR with a side that it cannot
  * convert it keeps the other side alone, a stronger filter, and rows are lost. It cannot convert

@@ -7,12 +7,12 @@ import org.apache.spark.sql.catalyst.CurrentUserContext;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.Option;
 
-/** The user on whose behalf Python is asked. */
+/** The user of requests to Python. */
 public final class Users {
   /** The user that a session acts for, set by the server that made the session. */
   static final String USER = "spark.lockgate.user";
 
-  /** Says at the start of the application that its sessions may name a user. */
+  /** Notes at the start of the application that its sessions may name a user. */
   static final String ACTS_FOR_OTHERS = "spark.lockgate.acts-for-others";
 
   /**
@@ -56,7 +56,7 @@ public final class Users {
   }
 
   /**
-   * A session that has acted for a user acts for no other, so that its SQL cannot change who asks.
+   * A session that has acted for a user acts for no other, so that its SQL cannot change the user.
    */
   private static String acting(SparkSession session) {
     String named = session.conf().get(USER, null);

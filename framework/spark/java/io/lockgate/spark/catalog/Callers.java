@@ -2,7 +2,9 @@ package io.lockgate.spark.catalog;
 
 import java.util.regex.Pattern;
 
-/** The classes of Spark that ask the catalog, where its interface does not say what they want. */
+/**
+ * The classes of Spark that call the catalog, for calls whose purpose the interface does not show.
+ */
 public final class Callers {
   private static final Pattern NAME_DEFAULT_FORMAT =
       Pattern.compile(".*\\.Data(Frame|Stream)Writer");

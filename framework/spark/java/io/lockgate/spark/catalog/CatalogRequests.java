@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Tuple2;
 
-/** The requests of one catalog to Python: how it is opened, and what in it they are about. */
+/** The requests of one catalog to Python: to open it, and about its namespaces and tables. */
 public final class CatalogRequests {
   private final String name;
   private final ObjectNode opening;

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
- * A column that every table has although no schema names it: where a row lies, and when it was
+ * A column that every table has although no schema names it: the place of a row, or when it was
  * written.
  */
 record FileColumn(String name, DataType dataType, String comment) implements MetadataColumn {

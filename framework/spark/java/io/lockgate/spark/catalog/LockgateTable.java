@@ -31,7 +31,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A table as Spark sees it: what it can be asked for, and done to. */
+/** A table as Spark sees it: the operations that it supports. */
 public abstract class LockgateTable extends LoadedTable
     implements SupportsRead,
         SupportsMetadataColumns,
@@ -78,8 +78,8 @@ public abstract class LockgateTable extends LoadedTable
   }
 
   /**
-   * A scan of rows to change. It is strict: what it reads decides what is written, so a masked
-   * value must not be taken for the truth.
+   * A scan of rows to change. It is strict, because rows are written from what it reads, and a mask
+   * must not be stored as a value.
    */
   ScanBuilder changeScan(CaseInsensitiveStringMap options) {
     return new LockgateScanBuilder(this, scanRequest(options).put("changes_rows", true), true);

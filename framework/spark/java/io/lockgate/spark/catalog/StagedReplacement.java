@@ -9,9 +9,9 @@ import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 
 /**
- * A table that gets its rows out of sight and takes its name at once. One that replaces another is
- * written into its folder and is that same table afterwards, so all that holds for writes that read
- * what they write holds for it too.
+ * A table that gets its rows while hidden and takes its name in one step. One that replaces another
+ * is written into its folder and is that same table afterwards, so all that holds for writes that
+ * read what they write holds for it too.
  */
 public final class StagedReplacement extends LockgateTable implements StagedTable {
   private final String target;

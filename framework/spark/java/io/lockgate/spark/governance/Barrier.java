@@ -13,8 +13,8 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
 
 /**
- * The part of a relation that a user sees: below it are row filter and masks, above it what the
- * user wrote.
+ * The border between a policy and a user's query: below it are row filter and masks, above it the
+ * user's expressions.
  *
  * <p>Optimizer rules move nothing through a node that they do not know, so that no expression of a
  * user meets a hidden row, whatever rules there are. Two barriers of different rights differ, and

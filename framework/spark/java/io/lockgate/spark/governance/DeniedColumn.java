@@ -13,8 +13,8 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A column that a user may not use. It goes unless something above uses it, since Spark prunes
- * columns; where it is left, the statement is refused.
+ * A column that a user may not use. Spark prunes it unless something above uses it; a statement
+ * with one left is refused.
  */
 public final class DeniedColumn extends Expression {
   private final Expression child;

@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.rules.Rule;
 
 /**
- * Refuses a query that uses what is denied before its scans are planned, of which the store would
- * refuse one after the other. Nothing rests on it: {@link LastCheck} looks again.
+ * Refuses a query with denied columns before its scans are planned, with all of them in one
+ * message. Safety does not depend on it: {@link LastCheck} checks again.
  */
 public final class EarlyCheck extends Rule<LogicalPlan> {
   /** Keeps nothing, so that all sessions share it. */

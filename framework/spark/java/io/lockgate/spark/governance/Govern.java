@@ -18,8 +18,8 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * Asks Python what the user may see of the relations of a statement, once it is analysed, and puts
- * barriers above those of which something is hidden.
+ * Asks Python, after analysis, what the user may see of a statement's relations, and puts barriers
+ * above those with hidden parts.
  *
  * <p>What is not hidden stays as it is, so that every way to read it quickly stays too.
  */

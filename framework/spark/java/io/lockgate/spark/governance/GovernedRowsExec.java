@@ -16,7 +16,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
 
 /**
- * The rows that a user sees of a relation, computed by a plan of its own.
+ * The rows of a relation that a user sees, computed by a plan of its own.
  *
  * <p>That plan is no part of the statement's: what EXPLAIN, Spark's pages and exceptions show of
  * the statement, generated code and metrics too, holds no condition of a policy.

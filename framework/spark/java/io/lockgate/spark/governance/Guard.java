@@ -32,7 +32,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Puts what was decided about a relation above it.
+ * Puts row filter, masks and barrier above a relation, as decided.
  *
  * <p>The relation's own columns get new ids, and what leaves the barrier keeps the old ones, so
  * that nothing above has to change.

@@ -11,8 +11,8 @@ import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Rows of a governed relation whose policy may fail: what Spark says of that quotes the policy and
- * a value of a row that may be hidden, so that only the kind of failure is told.
+ * Rows of a governed relation whose policy may fail. Spark's message would quote the policy and a
+ * value of a row that may be hidden, so only the kind of failure is shown.
  */
 final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iterator<InternalRow>>
     implements Serializable {
@@ -43,7 +43,7 @@ final class HiddenFailures extends AbstractFunction1<Iterator<InternalRow>, Iter
   }
 
   /**
-   * Tells the kind of a failure. Those of reading, and refusals of ours, name no value of a row,
+   * Returns the kind of a failure. Failures of reading, and our refusals, name no value of a row,
    * and stay.
    */
   private static RuntimeException hidden(RuntimeException found) {

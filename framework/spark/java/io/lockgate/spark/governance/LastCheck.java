@@ -18,7 +18,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Refuses a statement that uses what is denied, all in one message, and plans a barrier as what is
+ * Refuses a statement with denied columns, all in one message, and plans a barrier as the plan
  * below it.
  *
  * <p>A strategy, which nobody can exclude as optimizer rules can be: without it there is no plan

@@ -16,8 +16,8 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * A walk over all that a plan reads: its children, its subqueries, and the queries that a command
- * keeps to itself. Tables that a statement writes are left as they are.
+ * A walk over everything that a plan reads: its children, its subqueries, and the inner queries of
+ * a command. It leaves tables that a statement writes as they are.
  */
 final class PlanWalk {
   /** Answers what a plan becomes, or null where its parts are looked at. */

@@ -26,10 +26,10 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * Lets filters of a user pass a barrier that can neither fail nor tell: comparisons of a column
- * that is shown as it is with constants. So files are still left out.
+ * Moves filters of a user through a barrier if they can neither fail nor reveal anything:
+ * comparisons of an unmasked column with constants. So scans still skip files.
  *
- * <p>Nothing rests on this rule: without it a query reads more.
+ * <p>Safety does not depend on this rule: without it a query reads more.
  */
 public final class PushLeakproof extends Rule<LogicalPlan> {
   /** Keeps nothing, so that all sessions share it. */

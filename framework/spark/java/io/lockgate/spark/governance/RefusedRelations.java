@@ -7,8 +7,8 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * Refuses a statement on a relation of which nothing may be read as soon as it is analysed, for its
- * columns are not to be seen either. The message names denied columns of other relations too.
+ * Refuses a statement on a relation of which the user may read nothing, as soon as it is analysed,
+ * because its columns are hidden too. The message names denied columns of other relations too.
  */
 public final class RefusedRelations extends AbstractFunction1<LogicalPlan, BoxedUnit> {
   private final SparkSession session;

@@ -34,8 +34,8 @@ final class Relations {
   private Relations() {}
 
   /**
-   * A relation whose rows somebody may see or not; null for any other plan, and for tables that
-   * Python decides about when it is asked for their rows.
+   * A relation that needs a decision about its rows; null for any other plan, and for tables about
+   * which Python decides when it returns their rows.
    */
   static ObjectNode describe(LogicalPlan plan) {
     if (!(plan instanceof MultiInstanceRelation) || !plan.children().isEmpty()) {

@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
 import org.apache.orc.CompressionCodec;
 import org.apache.orc.CompressionKind;
 
-/** A codec that unpacks a given number of bytes at most, where one was given. */
+/** A codec that unpacks at most a given number of bytes, if there is one. */
 final class BoundedCodec implements CompressionCodec {
   private final CompressionCodec codec;
   private String what;

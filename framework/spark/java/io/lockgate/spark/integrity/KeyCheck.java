@@ -21,7 +21,7 @@ import org.apache.orc.impl.KeyProvider;
 import org.apache.orc.impl.OrcCodecPool;
 
 /**
- * Tells a wrong key from a right one before any row is decoded.
+ * Detects a wrong key before any row is decoded.
  *
  * <p>ORC's encryption is not authenticated: with a wrong key its decoder fails somewhere, or yields
  * garbage. The encrypted file statistics of a column are a known message: they must unframe, parse

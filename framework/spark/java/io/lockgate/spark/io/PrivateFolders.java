@@ -19,9 +19,9 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /**
- * Folders and files of this user alone: where local state lies, and how every opener of it makes
- * sure of that. The Python module {@code framework.io.private_folder} has the same rules and says
- * why; both pass {@code tests/fixtures/private_folders.json}.
+ * Folders and files of this user alone, for local state, and the check that every opener of it
+ * makes. The Python module {@code framework.io.private_folder} has the same rules and says why;
+ * both pass {@code tests/fixtures/private_folders.json}.
  */
 public final class PrivateFolders {
   private static final long UID = effectiveUid();
@@ -42,7 +42,7 @@ public final class PrivateFolders {
 
   private PrivateFolders() {}
 
-  /** A path could be another user's doing. */
+  /** Raised for a path that another user could have made. */
   public static final class UnsafePathException extends IOException {
     private static final long serialVersionUID = 1L;
 

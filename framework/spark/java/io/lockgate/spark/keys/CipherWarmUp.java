@@ -10,7 +10,7 @@ import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * Makes this JVM's ciphers fast before they are needed.
+ * Warms this JVM's ciphers up before they are needed.
  *
  * <p>HotSpot replaces the inner loops of AES-CTR and GHASH by machine instructions only once their
  * callers have run some ten thousand times. Readers call them once a stream or granule, and would

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.api.plugin.PluginContext;
 
-/** Local keys of files for executors, which ask the driver to unwrap or to make them. */
+/** Local keys of files for executors, which request them from the driver. */
 public final class KeyPart implements Part {
   private static final Pattern SCOPE = Pattern.compile("keys-[0-9a-f]{32}(!strict)?");
   private static final Pattern BASE64 = Pattern.compile("[0-9A-Za-z+/]{1,65536}={0,2}");

@@ -81,7 +81,7 @@ public final class KeyService {
   }
 
   /**
-   * Unwraps a file's local key; null when the scope has no such master key. Any other trouble is an
+   * Unwraps a file's local key; null if the scope has no such master key. Any other failure is an
    * exception.
    */
   public static SecretKeySpec unwrap(

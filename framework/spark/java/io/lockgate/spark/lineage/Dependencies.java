@@ -4,7 +4,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The sources of a value: the number of each source column, with a set of kinds.
+ * The sources of a value: the numbers of source columns, each with a set of kinds.
  *
  * <p>The bits of the kinds are those of Python's {@code EdgeKind}; both read {@code
  * lineage_kinds.json}.

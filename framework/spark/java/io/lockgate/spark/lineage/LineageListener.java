@@ -22,7 +22,7 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Hears of each execution of SQL when it has ended, and looks at its plan on a thread of its own.
+ * Receives each ended execution of SQL, and analyses its plan on a thread of its own.
  *
  * <p>The thread of a query does nothing for it, and Spark's listener bus only puts an entry into a
  * queue, which drops what it cannot hold. Nothing that goes wrong here reaches a query.
@@ -77,12 +77,12 @@ public final class LineageListener extends SparkListener {
     context.addSparkListener(listener);
   }
 
-  /** Recording that a session wants: off, writes or all. */
+  /** The session's setting of recording: off, writes or all. */
   static String mode(Map<String, String> confs) {
     return confs.getOrDefault(MODE, "writes");
   }
 
-  /** Tells whether a session wants nothing to be recorded, or judged by what is. */
+  /** Tells whether a session turned off recording, and checks by recorded lineage. */
   public static boolean isOff(SparkSession session) {
     return session.conf().get(MODE, "writes").equals("off");
   }
@@ -229,7 +229,7 @@ public final class LineageListener extends SparkListener {
     send();
   }
 
-  /** Tells Python what it has not heard, the oldest first; while it is away, that waits here. */
+  /** Sends Python the pending records, the oldest first; while Python is away, they wait here. */
   private void send() {
     for (Unsent next = unsent.pollFirst(); next != null; next = unsent.pollFirst()) {
       try {

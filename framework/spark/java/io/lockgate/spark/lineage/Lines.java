@@ -9,7 +9,7 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Reports of statements to Python: edges by numbers of inputs, as its records have them. */
+/** Reports of statements to Python: edges by numbers of inputs, as in its records. */
 final class Lines {
   /** Columns that Spark or the connector adds to rows on their way into a table. */
   private static final Set<String> ADDED = Set.of("__row_operation", "_FILE_PATH", "_ROW_POS");

@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Makes the bytes of a lookup key of a row's columns: a hash, then what tells any two keys apart.
- * The Python module {@code keycodec} has the format and its reasons.
+ * Makes the bytes of a lookup key from a row's columns: a hash, then bytes that differ for any two
+ * keys. The Python module {@code keycodec} has the format and its reasons.
  */
 final class KeyEncoder {
   private static final long GOLDEN = 0x9E3779B97F4A7C15L;

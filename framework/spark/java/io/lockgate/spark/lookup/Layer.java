@@ -44,10 +44,7 @@ final class Layer implements AutoCloseable {
     density = firstAtLeast(Long.MIN_VALUE, 0, count) / (double) Long.MAX_VALUE;
   }
 
-  /**
-   * Finds a key; true if the layer has it, with a value of no length if it says that the key was
-   * deleted.
-   */
+  /** Finds a key; true if the layer has it, with an empty value if the key was deleted. */
   boolean find(KeyEncoder key, Value out) {
     long at = position(key);
     if (at == MISSING) {

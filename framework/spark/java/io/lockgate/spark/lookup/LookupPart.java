@@ -4,7 +4,7 @@ import io.lockgate.spark.parts.Part;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 
-/** Functions of lookup joins that are being planned. */
+/** Functions of lookup joins during planning. */
 public final class LookupPart implements Part {
   @Override
   public UnboundFunction function(SparkSession session, String name) {

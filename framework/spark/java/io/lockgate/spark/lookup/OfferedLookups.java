@@ -9,7 +9,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 
 /**
- * The lookup functions that joins are planning with at this moment, by names that nobody can guess.
+ * The lookup functions of joins that are being planned, by unguessable names.
  *
  * <p>A function opens a cache on the disk, so one is found only by the session that offered it (and
  * its clones), and only until its join is planned: a plan keeps the function, not the name.

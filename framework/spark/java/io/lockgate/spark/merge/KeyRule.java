@@ -5,9 +5,7 @@ import org.apache.spark.sql.types.DataType;
 
 /** The rule for the rows of a key that has several. */
 public interface KeyRule {
-  /**
-   * Adds to the batch what the rows, from old to new, become; nothing for a key that is no more.
-   */
+  /** Adds the merged row of the rows, from old to new, to the batch; nothing for a deleted key. */
   void take(KeyRows rows, MergeBatch batch);
 
   /**

@@ -8,10 +8,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/**
- * Rows that were put together, until the batch that they are in was answered; memory is taken when
- * the first one is.
- */
+/** Combined rows, until their batch has been returned; it takes memory with the first one. */
 final class MadePage extends MergePage {
   private final ColumnVector[] columns;
   private final StructType schema;

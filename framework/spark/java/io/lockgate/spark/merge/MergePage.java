@@ -68,7 +68,7 @@ public class MergePage {
     return exact;
   }
 
-  /** Tells whether a row says that its key is no more. */
+  /** Tells whether a row deletes its key. */
   final boolean isGone(int row) {
     return gone[row];
   }

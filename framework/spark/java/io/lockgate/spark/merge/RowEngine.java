@@ -7,9 +7,7 @@ import java.util.function.ToIntFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 
-/**
- * Puts one row together of the rows of a key, column by column; source: Paimon's merge functions.
- */
+/** Combines the rows of a key into one, column by column; source: Paimon's merge functions. */
 public abstract class RowEngine {
   private static final byte INSERT = 0;
   private static final byte UPDATE_BEFORE = 1;

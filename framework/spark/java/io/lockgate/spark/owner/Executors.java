@@ -16,7 +16,7 @@ import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 
 /**
- * The executors as the driver knows them, and what Python wants them to do.
+ * The executors that the driver knows, and Python's commands for them.
  *
  * <p>A plugin cannot call an executor, so each asks now and then. That is answered here: Python is
  * troubled only by what the processes of executors say.
@@ -26,8 +26,7 @@ public final class Executors {
   private static final long BUSY_MILLIS = 40;
 
   /**
-   * Time for which an executor counts as busy after it was told something or had something to say,
-   * as owners' have.
+   * Time for which an executor counts as busy after a command or a message, as owners have them.
    */
   private static final long BUSY_NANOS = TimeUnit.SECONDS.toNanos(30);
 
@@ -68,7 +67,7 @@ public final class Executors {
         });
   }
 
-  /** Notes that a process of an executor has something to say. */
+  /** Notes that a process of an executor has sent a message. */
   public static void noteEvent(String executor) {
     Box speaker = BOXES.get(executor);
     if (speaker != null) {
@@ -76,7 +75,7 @@ public final class Executors {
     }
   }
 
-  /** Answers what an executor shall do, and after how many milliseconds it shall ask again. */
+  /** Returns an executor's commands, and the milliseconds until its next request. */
   public static JsonNode poll(String executor) {
     ObjectNode reply = Bridge.object().put("pause", IDLE_MILLIS);
     ArrayNode commands = reply.putArray("commands");

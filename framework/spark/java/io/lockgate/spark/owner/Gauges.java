@@ -8,10 +8,7 @@ import io.lockgate.spark.bridge.Bridge;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/**
- * The state of lookups, in Spark's metric system: numbers that Python tells, shown under the
- * plugin's name.
- */
+/** The state of lookups in Spark's metric system: numbers from Python, under the plugin's name. */
 public final class Gauges {
   private static final Map<String, Double> VALUES = new ConcurrentHashMap<>();
   private static volatile MetricRegistry registry;

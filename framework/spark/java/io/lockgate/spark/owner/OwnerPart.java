@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.plugin.PluginContext;
 
-/** Processes of executors that keep the caches of lookups, and what they have to say. */
+/** Processes of executors that keep the caches of lookups, and their messages. */
 public final class OwnerPart implements Part {
   private static final Pattern EXECUTOR = Pattern.compile("[0-9A-Za-z_.-]{1,128}");
   private static final Set<String> EVENTS =

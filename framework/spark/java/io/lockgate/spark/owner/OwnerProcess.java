@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkFiles;
 
 /**
- * One process of an executor, a line of JSON a message both ways; started again whenever it ends
+ * One process of an executor, with lines of JSON as messages; it is restarted whenever it ends,
  * until it is stopped.
  */
 final class OwnerProcess implements Runnable {
@@ -27,7 +27,7 @@ final class OwnerProcess implements Runnable {
 
   private static final long GRACE_SECONDS = 2;
 
-  /** Hears what the process says. */
+  /** Reads the messages of the process. */
   interface Listener {
     void receive(String line) throws InterruptedException;
   }
@@ -139,7 +139,7 @@ final class OwnerProcess implements Runnable {
     }
   }
 
-  /** Tells the process something, if there is one at the moment. */
+  /** Sends the process a message, if there is one at the moment. */
   synchronized void say(String line) {
     if (process == null) {
       return;

@@ -9,10 +9,9 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * An executor's processes for lookups: started, told and ended as the driver's Python wants.
+ * An executor's processes for lookups, which the driver's Python starts, commands and ends.
  *
- * <p>Nothing is decided here. What processes say goes to the driver, whose answer goes to the
- * process that spoke.
+ * <p>It decides nothing: messages of processes go to the driver, and its answers back to them.
  */
 public final class OwnerProcesses implements Runnable {
   private static final long RETRY_MILLIS = 500;

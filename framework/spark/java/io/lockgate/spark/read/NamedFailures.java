@@ -17,8 +17,8 @@ import org.apache.spark.TaskKilledException;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * A data file whose errors say what is wrong, with which file of which table, and what to do, by
- * the names of Python's classes.
+ * A data file with errors that say what is wrong, with which file of which table, and what to do;
+ * they have the names of Python's classes.
  */
 final class NamedFailures implements DataFileReader {
   private static final String DENIED = "(Permission denied)";

@@ -16,8 +16,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The knowledge that all readers of one scan share: the columns wanted, how files name them, how
- * rows of one key merge, whose keys open them.
+ * The facts that all readers of one scan share: its columns, their names in files, the merge plan,
+ * the owner of the keys.
  */
 public final class ScanSpec implements Serializable {
   private final String table;

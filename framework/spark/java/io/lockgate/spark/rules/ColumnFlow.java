@@ -39,7 +39,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The columns of a plan that carry values of encrypted columns, by where their values come from.
+ * The columns of a plan that carry values of encrypted columns, with the origins of these values.
  *
  * <p>A column carries what the columns carry that it is computed from, but for counts, hashes and
  * what is true or false.

@@ -8,10 +8,7 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.streaming.Sink;
 import scala.jdk.javaapi.CollectionConverters;
 
-/**
- * The options by which files are written that no plan of a table shows, as far as they count: those
- * of ORC.
- */
+/** The options of written files outside tables that matter here: those of ORC. */
 final class FileSinks {
   /** Tasks of a stream in Spark 4.1 do not see its sink's options; 4.2 was not tried. */
   private static final boolean STREAMS_ENCRYPT = minor(package$.MODULE$.SPARK_VERSION()) >= 403;

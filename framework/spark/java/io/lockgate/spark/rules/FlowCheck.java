@@ -32,8 +32,7 @@ import org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Tells Python of each query that writes values of encrypted columns; it decides what becomes of
- * that.
+ * Reports each query that writes values of encrypted columns to Python, which decides what happens.
  */
 public final class FlowCheck {
   private static final String ENCRYPT = "orc.encrypt";

@@ -9,8 +9,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Sees to it that a session has the rules which come after Spark's own, where scans are made
- * already.
+ * Adds to a session the rules that run after Spark's own, when scans exist.
  *
  * <p>Extensions have no place that late, only the session's experimental methods do. Those are a
  * user's to set as well, so this looks at every query that is analyzed. It changes no plan.

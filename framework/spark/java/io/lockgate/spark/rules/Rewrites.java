@@ -23,10 +23,9 @@ import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Makes every scan strict of the very table that its query writes, whatever catalog it is read
- * through: without a key such a query would store masks in place of values. And notes which
- * snapshot the query reads, so that the write is refused if others have since changed what it
- * replaces.
+ * Makes a query's scans of the table that it writes strict, through whatever catalog: without a key
+ * such a query would store masks in place of values. Also notes the snapshot that the query reads,
+ * so that the write fails if others have since changed what it replaces.
  *
  * <p>An optimizer rule, since only there a query shows both what it reads and what it writes. It
  * changes one plan: DELETE without a condition, which Spark cannot run on a table with a CHAR

@@ -14,8 +14,8 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Estimates of columns for Spark's optimizer: asked for only where it counts costs, since it takes
- * a look at every file.
+ * Estimates of columns for Spark's optimizer, made only if it is cost-based, because they look at
+ * every file.
  */
 final class ColumnEstimates {
   private ColumnEstimates() {}

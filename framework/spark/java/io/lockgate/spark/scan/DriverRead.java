@@ -21,9 +21,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/**
- * Rows that the driver has read by the readers of tasks, filtered, and with the columns of a query.
- */
+/** Rows that the driver reads with the readers of tasks, filtered, with the columns of a query. */
 public final class DriverRead {
   // More is left to tasks, since the rows are held for as long as the plan is.
   private static final int MOST_ROWS = 1000;
@@ -46,8 +44,8 @@ public final class DriverRead {
   }
 
   /**
-   * Returns the rows of a scan, unless that is too many rows, or fails: a task will meet the same
-   * trouble, and say it as ever.
+   * Returns the rows of a scan, unless there are too many or the read fails: a task will fail in
+   * the same way, with its usual message.
    */
   static Optional<DriverRead> of(
       LockgateScan scan,

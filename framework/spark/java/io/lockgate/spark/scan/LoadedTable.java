@@ -159,14 +159,16 @@ public abstract class LoadedTable {
     return basis;
   }
 
-  /** Returns what tells that snapshot from another one that gets its number after a rollback. */
+  /**
+   * Returns a mark that differs from that of another snapshot with its number, after a rollback.
+   */
   public String basisCommit() {
     return basisCommit;
   }
 
   /**
-   * Returns what tells the snapshot to read from another one of its number; null where there is
-   * none yet.
+   * Returns the mark of the snapshot to read, which differs from that of another with its number;
+   * null if there is none yet.
    */
   public String snapshotCommit() {
     return spec.get("commit_id").textValue();

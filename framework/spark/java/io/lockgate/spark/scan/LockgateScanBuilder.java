@@ -21,7 +21,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownTopN;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 
-/** Hands filters, columns, aggregates, limit and order to Python, which says what it takes over. */
+/** Passes filters, columns, aggregates, limit and order to Python, which says what it accepts. */
 public class LockgateScanBuilder
     implements ScanBuilder,
         SupportsPushDownV2Filters,

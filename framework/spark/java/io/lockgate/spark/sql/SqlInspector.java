@@ -33,7 +33,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Says what a statement is about from its parsed, unresolved plan. */
+/** Describes a statement from its parsed, unresolved plan. */
 public final class SqlInspector {
   private final Set<Object> seen = new HashSet<>();
   private final Set<String> commonTables = new HashSet<>();

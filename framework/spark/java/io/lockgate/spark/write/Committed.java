@@ -6,7 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** The snapshots that executions of SQL have made, until somebody asks for them; old ones go. */
+/** The snapshots that executions of SQL have made, until they are taken; old ones are dropped. */
 public final class Committed {
   private static final int MOST = 2_000;
 

@@ -6,10 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.DataType;
 
-/**
- * Makes one row of the rows of a key that one write brings, which come from old to new; a row that
- * is alone stays as it is.
- */
+/** Merges the rows of a key in one write, from old to new; a single row stays as it is. */
 final class KeyFold {
   private static final byte INSERT = 0;
   private static final byte DELETE = 3;

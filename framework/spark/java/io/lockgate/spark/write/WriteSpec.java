@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.types.DataType;
 
-/** The knowledge that all writers of one query share; built from the reply of write.begin. */
+/** The facts that all writers of one query share, from the reply of write.begin. */
 public final class WriteSpec implements Serializable {
   /**
    * A column of the table; {@code precision} is that of a type that has one, which Spark's type may

@@ -27,8 +27,8 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Makes the writer of each task, which sees rows in the table's order and refuses nulls where the
- * table does.
+ * Makes the writer of each task, which gets rows in the table's column order and refuses nulls in
+ * NOT NULL columns.
  */
 public record Writers(
     WriteSpec spec, Broadcast<SerializableConfiguration> hadoop, StructType schema, int[] ordinals)

@@ -7,7 +7,7 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Texts behind each other; blank ones are passed over. */
+/** Concatenates texts; blank ones are ignored. */
 final class ListAgg extends ColumnFunction {
   private final UTF8String delimiter;
   private final Pattern split;

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.ShortType;
 
-/** Sums and products of numbers; what overflows is an error. */
+/** Sums and products of numbers; an overflow is an error. */
 final class Numbers extends ColumnFunction {
   private final DataType type;
   private final boolean sums;
