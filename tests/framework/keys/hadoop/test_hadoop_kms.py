@@ -32,7 +32,7 @@ from lockgate.framework.keys import (
 )
 from lockgate.framework.keys.expiring_cache import ExpiringCache
 from lockgate.framework.keys.hadoop.hadoop_kms_spec import parse_kms
-from lockgate.framework.keys.hadoop.http_client import Host, HttpClient, Retries
+from lockgate.framework.keys.hadoop.http_client import Retries
 
 PII = KeyMetadata("pii", 2, KeyAlgorithm.AES_CTR_128)
 QUICK = Retries(timeout=0.4, rounds=3, pause=0.01)
@@ -213,140 +213,6 @@ def test_authentication_of_ones_own(kms: Any) -> None:
         refused.key_names()
 
 
-# --- what goes wrong ---
-
-
-@pytest.mark.parametrize("failure", ["500", "503", "429", "reset", "close", "slow", "drip", "truncated"])
-def test_passing_failures_are_tried_again(kms: Any, failure: str) -> None:
-    asker = provider(kms)
-    asker.current_key("pii")
-    kms.state.failures += [failure, failure]
-    local = asker.create_local_key(PII)
-    assert provider(kms).decrypt_local_key(PII, local.encrypted) == local.plain
-
-
-@pytest.mark.parametrize(
-    ("failure", "message"),
-    [
-        ("500", "answered with status 500"),
-        ("reset", "could not be asked|not HTTP"),
-        ("slow", "gave no complete answer in time"),
-        ("drip", "gave no complete answer in time"),
-        ("truncated", "not HTTP"),
-        ("huge", "not HTTP"),
-    ],
-)
-def test_lasting_failures_are_the_services(kms: Any, failure: str, message: str) -> None:
-    """Never a missing key: that would show masks because a server is down."""
-    asker = HadoopKmsKeyProvider(kms.spec(), retries=Retries(timeout=0.4, rounds=2, pause=0.01))
-    kms.state.failures += [failure] * 10
-    with pytest.raises(KeyServiceError, match=message):
-        asker.usable("pii")
-    kms.state.failures.clear()
-
-
-@pytest.mark.parametrize(
-    "said",
-    ["", "no JSON", "<html>404</html>", "[]", "[7]", '{"material": "AAAA"}', '{"material": 5}', "null"],
-)
-def test_nonsense_is_the_services_failure(kms: Any, said: str) -> None:
-    asker = provider(kms)
-    asker.current_key("pii")
-    kms.state.failures.append(said)
-    with pytest.raises(KeyServiceError, match=f"is localhost:{kms.port}/kms a KMS"):
-        asker.create_local_key(PII)
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        '{"name": "pii", "length": "128", "versions": 1, "cipher": "AES/CTR/NoPadding"}',
-        '{"name": "pii", "length": 128, "versions": 0, "cipher": "AES/CTR/NoPadding"}',
-        '{"name": "pii", "length": 192, "versions": 1, "cipher": "AES/CTR/NoPadding"}',
-        '{"name": "pii", "length": 128, "versions": 1, "cipher": "DES"}',
-        '{"name": "pii"}',
-        '["pii"]',
-    ],
-)
-def test_nonsense_about_a_key(kms: Any, said: str) -> None:
-    asker = provider(kms)
-    kms.state.failures.append(said)
-    with pytest.raises(KeyServiceError):
-        asker.current_key("pii")
-    assert asker.current_key("pii") == PII
-
-
-def test_another_server_than_a_kms(kms: Any) -> None:
-    """A wrong path answers 404 as well, and is no missing key; nor is a redirection followed."""
-    wrong = HadoopKmsKeyProvider(f"kms://http@localhost:{kms.port}/elsewhere?user=alice", retries=QUICK)
-    with pytest.raises(KeyServiceError, match="status 404"):
-        wrong.usable("pii")
-    asker = provider(kms)
-    kms.state.failures.append("redirect")
-    with pytest.raises(KeyServiceError, match="status 302"):
-        asker.current_key("pii")
-
-
-def test_a_kms_that_calls_missing_keys_not_found(kms: Any) -> None:
-    """By its own exception, so that it is no other server that speaks."""
-    asker = provider(kms)
-    missing = '{"RemoteException": {"exception": "NoSuchKeyException", "message": "no"}}'
-    kms.state.failures += [f"404 {missing}"]
-    with pytest.raises(KeyMissingError):
-        asker.current_key("pii")
-    asker.current_key("pii")
-    kms.state.failures += [f"404 {missing}"]
-    with pytest.raises(KeyMissingError, match="no key pii@2"):
-        asker.create_local_key(PII)
-
-
-def test_what_a_server_says_is_not_repeated(kms: Any) -> None:
-    """It may say a key by mistake."""
-    kms.state.failures += ['{"material": "c2VjcmV0IGtleQ=="}', "spare"]
-    with pytest.raises(KeyServiceError) as caught:
-        provider(kms).key_names()
-    assert "c2VjcmV0" not in str(caught.value)
-    assert caught.value.__cause__ is None
-
-
-def test_a_key_is_made_once_only(kms: Any) -> None:
-    """Who asks again after no answer may make two versions."""
-    asker = provider(kms)
-    for failure in ("500", "close"):
-        kms.state.failures += ["spare", failure]
-        with pytest.raises(KeyServiceError):
-            asker.roll_key("pii")
-    assert len(kms.state.keys["pii"]) == 3
-    assert sum(each == "POST /kms/v1/key/pii" for each in kms.state.asked) == 2
-
-
-def test_other_hosts_take_over(kms: Any, hadoop_kms: ModuleType) -> None:
-    with hadoop_kms.running(kms.state.keys) as second:
-        spec = f"kms://http@127.0.0.1:1;localhost:{second.port};localhost:{kms.port}/kms?user=alice"
-        asker = HadoopKmsKeyProvider(spec, retries=QUICK)
-        local = asker.create_local_key(PII)
-        assert kms.state.asked == []
-        assert len(second.state.asked) == 2
-        second.state.failures += ["503"] * 9
-        assert asker.create_local_key(PII).encrypted != local.encrypted
-        assert asker.create_local_key(PII).encrypted != local.encrypted
-        assert len(second.state.asked) == 3, "who answered last is asked first"
-        assert len(kms.state.asked) == 2
-        assert asker.spec == spec
-
-
-def test_pauses_grow_and_vary() -> None:
-    pauses: list[float] = []
-    client = HttpClient(
-        [Host("127.0.0.1", 1)], None, Retries(timeout=1, rounds=12, pause=0.2), sleep=pauses.append
-    )
-    with pytest.raises(KeyServiceError, match="Connection refused"):
-        client.ask("GET", "/")
-    assert len(pauses) == 11
-    assert all(0 <= pause <= min(5, 0.2 * 2**number) for number, pause in enumerate(pauses))
-    assert len(set(pauses)) == 11
-
-
 def test_many_threads_share_a_provider(kms: Any) -> None:
     asker = provider(kms, retries=Retries(timeout=5, rounds=3, pause=0.01))
     kms.state.failures += ["spare", "spare", "500", "spare", "close", "spare", "503"]
@@ -449,13 +315,3 @@ def test_a_denied_key_is_forgotten_in_time(kms: Any) -> None:
     with pytest.raises(KeyDeniedError):
         asker.decrypt_local_key(PII, local.encrypted)
     assert not asker.usable("pii")
-
-
-def test_an_old_connection_is_no_failure(kms: Any) -> None:
-    """Servers close connections that idle; even with one try, the question is asked on a new one."""
-    asker = provider(kms, retries=Retries(timeout=2, rounds=1))
-    asker.current_key("pii")
-    for idle in asker._client._idle.values():
-        for connection in idle:
-            connection.sock.shutdown(2)
-    assert len(asker.create_local_key(PII).plain) == 16

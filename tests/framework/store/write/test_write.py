@@ -13,15 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lockgate.errors import (
     ColumnNotFoundError,
     InputError,
     KeyMissingError,
     LockgateError,
-    OptionError,
     UnsupportedError,
 )
 from lockgate.framework.keys import MemoryKeyProvider
@@ -29,7 +26,6 @@ from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.store import Catalog, DataFileMeta, Schema, Table
 from lockgate.framework.store.rows.bucket import bucket_of
-from lockgate.framework.store.rows.file_statistics import StatsMode, truncate_max
 from lockgate.framework.store.rows.rows import file_field_ids, file_schema
 from lockgate.framework.store.write.bucket_writer import BucketWriter
 from lockgate.framework.store.write.write import delete_keys, write_files
@@ -183,27 +179,6 @@ def test_modes_of_statistics(
     assert file.value_stats_cols == (("name",) if nulls else ())
     stats = file.value_stats
     assert (stats.min, stats.max, stats.null_counts) == (minimum, maximum, nulls)
-
-
-def test_an_unknown_mode_of_statistics_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"truncate\(n\)"):
-        StatsMode.parse("truncate(0)")
-
-
-@given(value=st.one_of(st.text(max_size=6), st.binary(max_size=6)), length=st.integers(1, 4))
-def test_a_cut_maximum_is_not_below_the_value(value: Any, length: int) -> None:
-    cut = truncate_max(value, length)
-    if cut is None:
-        assert all(point in (0xFF, "\U0010ffff") for point in value[:length])
-    else:
-        assert len(cut) <= length
-        assert cut >= value
-        if isinstance(cut, str):
-            assert cut.encode() >= value.encode()  # no surrogates
-
-
-def test_a_cut_maximum_skips_surrogates() -> None:
-    assert truncate_max("\ud7ffx", 1) == "\ue000"
 
 
 def test_encrypted_columns_leave_nothing_in_the_clear(tmp_path: Path) -> None:
