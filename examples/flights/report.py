@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from statistics import median
@@ -203,12 +203,17 @@ def _funnel(funnel: Funnel) -> str:
         ("columns read", ", ".join(funnel.columns) or "none"),
         ("answer", f"{counted(funnel.rows, 'row')} in {funnel.seconds:.2f} s"),
     ]
-    listed = "".join(f'<tr><th scope="row">{name}</th><td>{escape(value)}</td></tr>' for name, value in facts)
     return (
         f'<div class="query"><h3>{escape(funnel.title)}</h3><pre><code>{escape(funnel.sql)}</code></pre>'
         f"{share_bars(rows, label='What was left after each step')}"
-        f'<table class="facts"><tbody>{listed}</tbody></table></div>'
+        f"{_facts((name, escape(value)) for name, value in facts)}</div>"
     )
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    """Return a table of names and values, both as HTML."""
+    rows = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in facts)
+    return f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
 
 
 def _changing(steps: Sequence[Step]) -> list[Step]:
@@ -262,8 +267,7 @@ def _rights(story: Story) -> str:
         ("after the grant", f"{escape(str(rights.granted))} minutes"),
         ("audit", f"<code>{escape(rights.audit)}</code>"),
     )
-    listed = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in facts)
-    table = f'<table class="facts"><tbody>{listed}</tbody></table>'
+    table = _facts(facts)
     return _section("What two users see", f"{text}{tables}{table}")
 
 
@@ -338,9 +342,6 @@ def _checks(story: Story) -> str:
 
 def _about(story: Story, docs: str) -> str:
     """When and where it ran, with which versions, and where to read on."""
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(value)}</td></tr>' for name, value in story.about
-    )
     pages = (
         ("what each step does", "demo.md"),
         ("lookup joins", "lookup.md"),
@@ -349,5 +350,5 @@ def _about(story: Story, docs: str) -> str:
         ("lineage", "lineage.md"),
     )
     links = ", ".join(f'<a href="{escape(docs)}/{page}">{text}</a>' for text, page in pages)
-    table = f'<table class="facts"><tbody>{rows}</tbody></table>' if rows else ""
+    table = _facts((escape(name), escape(value)) for name, value in story.about)
     return _section("About this run", f"{table}<p>Read on: {links}.</p>")

@@ -228,25 +228,33 @@ def renamed(found: SqlDecision, names: Mapping[str, str]) -> SqlDecision:
 
 
 def _grant(context: Context, relation: OurRelation, found: SqlDecision) -> str:
-    table = _table(context, relation)
-    types = {column["name"]: column["type"] for column in relation["columns"]}
+    types = _types(relation)
     texts = [*found.masks.values(), found.row_filter or ""]
     # A filter may look at what its reader may not: these columns are read, and stay below.
     words = {word for text in texts for word in _WORD.findall(text.lower())}
     readable = frozenset(name for name in types if name not in found.denied or name.lower() in words)
-    return context.dispatcher.grants.token(
-        Grant(
-            context.principal,
-            str(table.identifier),
-            table.location,
-            table.table_id,
-            types,
-            _policy_names(context, relation),
-            found,
-            readable,
-            context.session,
-        )
-    )
+    table, names = _table(context, relation), _policy_names(context, relation)
+    return _token(context, table, types, names, found, readable)
+
+
+def _types(relation: OurRelation | PolicyRequest) -> dict[str, str]:
+    return {column["name"]: column["type"] for column in relation["columns"]}
+
+
+def _token(
+    context: Context,
+    table: Table,
+    types: Mapping[str, str],
+    names: Mapping[str, str],
+    found: SqlDecision,
+    readable: frozenset[str],
+    *,
+    of_policy: bool = False,
+) -> str:
+    """Return the token of a grant for the user of the request."""
+    named = (str(table.identifier), table.location, table.table_id)
+    grant = Grant(context.principal, *named, types, names, found, readable, context.session, of_policy)
+    return context.dispatcher.grants.token(grant)
 
 
 def _fingerprint(context: Context, found: SqlDecision) -> str:
@@ -257,22 +265,8 @@ def _fingerprint(context: Context, found: SqlDecision) -> str:
 
 def of_policy(context: Context, request: PolicyRequest) -> str:
     """Return a grant for a table that a policy itself looks at, the same for every user of the policy."""
-    table = context.about(request["table"]).table()
-    types = {column["name"]: column["type"] for column in request["columns"]}
-    return context.dispatcher.grants.token(
-        Grant(
-            context.principal,
-            str(table.identifier),
-            table.location,
-            table.table_id,
-            types,
-            {},
-            SqlDecision(),
-            frozenset(types),
-            context.session,
-            of_policy=True,
-        )
-    )
+    table, types = context.about(request["table"]).table(), _types(request)
+    return _token(context, table, types, {}, SqlDecision(), frozenset(types), of_policy=True)
 
 
 # --- scans ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from lockgate.errors import InputError, SnapshotNotFoundError
@@ -32,7 +33,22 @@ _RESULT = (
 )
 
 
-class Rollback(Procedure):
+class _RollbackTo(Procedure):
+    """Removes all snapshots and tags after a target, and the files that only they needed."""
+
+    result = _RESULT
+
+    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
+        """Roll back; CommitConflictError, with nothing changed, if another commit lands first."""
+        table = context.table(arguments["table"])
+        return [_row(table, self.target(table, arguments), arguments["dry_run"])]
+
+    @abstractmethod
+    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
+        """Return the snapshot that stays the newest; SnapshotNotFoundError if there is none."""
+
+
+class Rollback(_RollbackTo):
     """Removes all snapshots and tags after one, and the files that only they needed.
 
     Data is only deleted, never read, so no key is needed. If killed halfway, it can be called again.
@@ -41,12 +57,10 @@ class Rollback(Procedure):
     name = "rollback"
     description = "Restore a table to a snapshot or tag, and remove everything later."
     parameters = (*_TARGET, _DRY_RUN)
-    result = _RESULT
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Roll back; CommitConflictError, with nothing changed, if another commit lands first."""
-        table = context.table(arguments["table"])
-        return [_row(table, _target(table, self.name, arguments), arguments["dry_run"])]
+    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
+        """Return the snapshot that the arguments name."""
+        return _target(table, self.name, arguments)
 
 
 class RollbackToAsLatest(Procedure):
@@ -89,7 +103,7 @@ def _target(table: Table, procedure: str, arguments: dict[str, Any]) -> Snapshot
     return target_of(table, given.get("snapshot"), given.get("tag"))
 
 
-class RollbackToTimestamp(Procedure):
+class RollbackToTimestamp(_RollbackTo):
     """Removes all snapshots and tags after the newest snapshot that is not younger than a time."""
 
     name = "rollback_to_timestamp"
@@ -99,16 +113,13 @@ class RollbackToTimestamp(Procedure):
         Parameter("timestamp", "TIMESTAMP", doc="the time: the newest snapshot that is not younger stays"),
         _DRY_RUN,
     )
-    result = _RESULT
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Roll back; SnapshotNotFoundError if all snapshots are younger."""
-        table = context.table(arguments["table"])
-        target = snapshot_at(table, micros_of(arguments["timestamp"]) // 1000)
-        return [_row(table, target, arguments["dry_run"])]
+    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
+        """Return the newest snapshot at a time; SnapshotNotFoundError if all snapshots are younger."""
+        return snapshot_at(table, micros_of(arguments["timestamp"]) // 1000)
 
 
-class RollbackToWatermark(Procedure):
+class RollbackToWatermark(_RollbackTo):
     """Removes all snapshots and tags after the newest snapshot whose watermark is not later than one."""
 
     name = "rollback_to_watermark"
@@ -118,14 +129,13 @@ class RollbackToWatermark(Procedure):
         Parameter("watermark", "BIGINT", doc="the watermark, in milliseconds since 1970"),
         _DRY_RUN,
     )
-    result = _RESULT
 
-    def call(self, context: ProcedureContext, **arguments: Any) -> list[tuple[Any, ...]]:
-        """Roll back; SnapshotNotFoundError if no snapshot has such a watermark."""
-        table, wanted = context.table(arguments["table"]), arguments["watermark"]
+    def target(self, table: Table, arguments: dict[str, Any]) -> Snapshot:
+        """Return the newest snapshot up to a watermark; SnapshotNotFoundError if there is none."""
+        wanted = arguments["watermark"]
         for snapshot in reversed(table.snapshots()):
             if snapshot.watermark is not None and snapshot.watermark <= wanted:
-                return [_row(table, snapshot, arguments["dry_run"])]
+                return snapshot
         raise SnapshotNotFoundError(
             f"table {table.identifier} has no snapshot with watermark {wanted} or an earlier one"
         )
