@@ -52,7 +52,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: pytest.CaptureFix
     assert "usage: lockgate" in capsys.readouterr().err
 
 
-def test_keys(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_are_made_and_listed_without_their_bytes(keys: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(keys).stat().st_mode & 0o777 == 0o600
     assert main(["keys", "list", keys]) == 0
     printed = capsys.readouterr().out
@@ -75,7 +75,7 @@ def test_a_key_file_that_others_can_read(keys: str, capsys: pytest.CaptureFixtur
     assert "chmod 600" in capsys.readouterr().err
 
 
-def test_tables(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_listed_one_a_line(warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["tables", "--warehouse", warehouse]) == 0
     assert capsys.readouterr().out == "db.other\ndb.t\n"

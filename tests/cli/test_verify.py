@@ -56,13 +56,13 @@ def verify(capsys: Capture, code: int, *arguments: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in printed.out.splitlines()]
 
 
-def test_verified(sound: Path, keys: KeyFileProvider, capsys: Capture) -> None:
+def test_a_sound_file_is_verified(sound: Path, keys: KeyFileProvider, capsys: Capture) -> None:
     (found,) = verify(capsys, 0, sound, "--keys", keys.path, "--require")
     assert (found["status"], found["ok"], found["damage"]) == ("verified", True, [])
     assert found["bytes_checked"] == sound.stat().st_size
 
 
-def test_damaged(sound: Path, keys: KeyFileProvider, capsys: Capture) -> None:
+def test_a_flipped_byte_is_damage(sound: Path, keys: KeyFileProvider, capsys: Capture) -> None:
     damaged = flipped(sound, 0.3)
     (found,) = verify(capsys, 1, damaged, "--keys", keys.path)
     assert (found["status"], found["ok"]) == ("damaged", False)
@@ -79,14 +79,14 @@ def test_damaged_where_nothing_can_be_located(sound: Path, keys: KeyFileProvider
     assert "is not a valid ORC file" in found["detail"]
 
 
-def test_unverified(sound: Path, capsys: Capture) -> None:
+def test_without_a_key_a_file_is_unverified(sound: Path, capsys: Capture) -> None:
     (found,) = verify(capsys, 0, sound)
     assert (found["status"], found["rows_decoded"]) == ("unverified", 2000)
     assert "no key" in found["detail"]
     verify(capsys, 1, sound, "--require")
 
 
-def test_absent(plain: Path, capsys: Capture) -> None:
+def test_a_file_without_tags_is_decoded(plain: Path, capsys: Capture) -> None:
     (found,) = verify(capsys, 0, plain)
     assert (found["status"], found["rows_decoded"]) == ("absent", 2000)
     assert "no tags" in found["detail"]

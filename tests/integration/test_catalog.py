@@ -48,7 +48,7 @@ def test_the_system_database_holds_no_tables(spark: SparkSession) -> None:
         spark.sql("CREATE TABLE lake.sys.t (id INT)")
 
 
-def test_tables(spark: SparkSession, database: str) -> None:
+def test_tables_are_created_listed_and_described(spark: SparkSession, database: str) -> None:
     spark.sql(f"CREATE TABLE lake.{database}.b (id INT COMMENT 'the number', name STRING) COMMENT 'some'")
     spark.sql(f"CREATE TABLE lake.{database}.a (id INT)")
     spark.sql(f"CREATE TABLE IF NOT EXISTS lake.{database}.a (other STRING)")
@@ -155,7 +155,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("statement", "message"), REFUSED)
-def test_refused(spark: SparkSession, table: Callable[[str], str], statement: str, message: str) -> None:
+def test_create_table_refuses_what_tables_cannot_have(
+    spark: SparkSession, table: Callable[[str], str], statement: str, message: str
+) -> None:
     with pytest.raises(AnalysisException, match=message):
         spark.sql(statement.format(table("t")))
     assert not spark.catalog.tableExists(table("t"))

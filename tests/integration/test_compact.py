@@ -53,7 +53,7 @@ def test_rows_stay_and_files_get_fewer(lake: Lake, secret: str) -> None:
     assert lake.table(secret).where("ssn = 's77-50'").count() == 1
 
 
-def test_partitions(lake: Lake, secret: str) -> None:
+def test_only_the_named_partition_is_compacted(lake: Lake, secret: str) -> None:
     before = lake.table(secret).orderBy("id").collect()
     (row,) = lake.call("compact", table=secret, partitions="day=2026-01-02")
     assert row.files_after == 2

@@ -134,7 +134,7 @@ def test_unknown_tables(spark: SparkSession, database: str, sales: str) -> None:
 # --- partitions ----------------------------------------------------------------------------------
 
 
-def test_partitions(spark: SparkSession, sales: str, table: Named) -> None:
+def test_partitions_are_shown_dropped_and_truncated(spark: SparkSession, sales: str, table: Named) -> None:
     def partitions(rest: str = "") -> list[str]:
         return [row[0] for row in spark.sql(f"SHOW PARTITIONS {sales} {rest}").collect()]
 

@@ -121,7 +121,7 @@ def test_the_dispatcher_answers_whatever_happens(monkeypatch: pytest.MonkeyPatch
     assert b"interrupted" in asked("table.load")
 
 
-def test_handles() -> None:
+def test_unknown_handles_say_to_connect_again() -> None:
     scopes = KeyScopes()
     catalogs = Catalogs(scopes)
     with pytest.raises(OptionError, match="warehouse"):

@@ -306,7 +306,7 @@ def test_calls_are_processes(lake: Lake, people: str, table: Callable[[str], str
     assert call["run"]["who"]["user"]
 
 
-def test_counters(lake: Lake, people: str) -> None:
+def test_a_successful_query_changes_no_counter_of_failures(lake: Lake, people: str) -> None:
     """They count since the JVM began, so what other tests made fail on purpose is in them."""
     wait_for_records(lake.spark)
     before = lake.lineage_status()

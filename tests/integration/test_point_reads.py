@@ -101,7 +101,9 @@ def numbers(spark: SparkSession, shared_table: Named) -> str:
         ("n = 7", 5),
     ],
 )
-def test_conditions(spark: SparkSession, numbers: str, condition: str, count: int) -> None:
+def test_conditions_that_the_driver_answers(
+    spark: SparkSession, numbers: str, condition: str, count: int
+) -> None:
     assert len(ask(spark, numbers, condition)) == count
 
 
@@ -120,7 +122,7 @@ def test_conditions(spark: SparkSession, numbers: str, condition: str, count: in
         "s = 's17'",
     ],
 )
-def test_columns(spark: SparkSession, numbers: str, columns: str) -> None:
+def test_a_query_reads_any_columns_of_one_row(spark: SparkSession, numbers: str, columns: str) -> None:
     assert len(ask(spark, numbers, "id = 17", columns)) == 1
 
 
@@ -346,7 +348,7 @@ VALUES: dict[str, tuple[str, list[str]]] = {
 
 @pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("kind", VALUES)
-def test_values(spark: SparkSession, table: Named, kind: str) -> None:
+def test_single_values_of_every_type(spark: SparkSession, table: Named, kind: str) -> None:
     name = table("v")
     first, values = VALUES[kind]
     spark.sql(f"CREATE TABLE {name} (v {kind}, w {kind}, i INT)")

@@ -68,7 +68,7 @@ def test_fast_forward(table: Table, catalog: Catalog, run: Run, digest: Callable
         run("fast_forward", "db.t", "dev")
 
 
-def test_refusals(table: Table, run: Run, digest: Callable[[str], str]) -> None:
+def test_wrong_arguments_change_nothing(table: Table, run: Run, digest: Callable[[str], str]) -> None:
     run("create_branch", "db.t", "dev")
     state = digest(table.location)
     with pytest.raises(AlreadyExistsError, match="branch 'dev' already"):

@@ -53,7 +53,7 @@ def test_rollback_to_a_time(table: Table, run: Run) -> None:
         run("rollback_to_timestamp", "db.t", at - datetime.timedelta(days=1))
 
 
-def test_refusals(table: Table, run: Run, digest: Callable[[str], str]) -> None:
+def test_wrong_arguments_change_nothing(table: Table, run: Run, digest: Callable[[str], str]) -> None:
     state = digest(table.location)
     with pytest.raises(InputError, match="exactly one of version, snapshot and tag"):
         run("rollback", "db.t")

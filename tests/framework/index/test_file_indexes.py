@@ -202,7 +202,7 @@ def test_keys_of_maps(catalog: Catalog) -> None:
         ({"file-index.in-manifest-threshhold": "1 kb"}, OptionError, "leave it out"),
     ],
 )
-def test_refusals(
+def test_options_of_file_indexes_that_are_refused(
     catalog: Catalog, tmp_path: Any, options: dict[str, str], error: type[Exception], text: str
 ) -> None:
     create_key_file(str(tmp_path / "keys.json"), ["pii"])
@@ -211,7 +211,7 @@ def test_refusals(
         make(catalog, options, columns, partition_keys=["day"])
 
 
-def test_damage(catalog: Catalog) -> None:
+def test_a_cut_index_is_named_as_damage(catalog: Catalog) -> None:
     table = make(catalog, ALL | EMBEDDED)
     (message,) = table.write(rows(0))
     (file,) = message.added

@@ -131,7 +131,7 @@ def check_answer(answer: str, case: dict[str, Any], base: Path) -> None:
 
 
 @pytest.mark.parametrize("case", HERE_CASES)
-def test_case(base: Path, case: dict[str, Any]) -> None:
+def test_python_answers_each_case_of_the_vectors(base: Path, case: dict[str, Any]) -> None:
     build(base, case["tree"])
     check_answer(python_answer(case["do"], base / case["path"]), case, base)
 

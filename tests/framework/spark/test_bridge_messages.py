@@ -43,7 +43,7 @@ def test_every_operation_of_the_connector_declares_its_messages() -> None:
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=lambda case: json.dumps(case["shape"])[:60])
-def test_faults(case: dict[str, Any]) -> None:
+def test_vectors_of_faults_are_found_as_they_say(case: dict[str, Any]) -> None:
     assert shapes.fault_in(case["shape"], case["value"]) == case["fault"]
 
 

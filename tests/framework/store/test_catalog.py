@@ -39,7 +39,7 @@ def test_databases(tmp_path: Path) -> None:
     assert catalog.list_namespaces() == ["b"]
 
 
-def test_tables(catalog: Catalog) -> None:
+def test_tables_are_created_listed_and_loaded(catalog: Catalog) -> None:
     assert catalog.list_tables("db") == []
     created = catalog.create_table("db.planes", SCHEMA)
     assert created.identifier == Identifier("db", "planes")

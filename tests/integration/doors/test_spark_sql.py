@@ -47,7 +47,7 @@ def left_of(folder: Path) -> list[psutil.Process]:
     ]
 
 
-def test_statements(tmp_path: Path) -> None:
+def test_spark_sql_starts_python_and_runs_statements(tmp_path: Path) -> None:
     """In a folder with a module of the same name, which a neighbour may have put there."""
     (tmp_path / "lockgate").mkdir()
     (tmp_path / "lockgate" / "__init__.py").write_text("raise SystemExit('the wrong module')")

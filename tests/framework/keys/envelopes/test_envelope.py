@@ -63,7 +63,7 @@ def changed(text: str, **changes: Any) -> str:
 # --- texts ---
 
 
-def test_texts(envelope: EnvelopeKeyProvider) -> None:
+def test_the_options_text_holds_made_added_and_rolled_keys(envelope: EnvelopeKeyProvider) -> None:
     text = envelope.create("pii", "fin", bits=256)
     assert "'" not in text
     assert "\n" not in text

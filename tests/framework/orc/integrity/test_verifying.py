@@ -126,7 +126,9 @@ def flipped(data: bytes, position: int) -> bytes:
         ("plain", KEYS, "require", "has no tags"),
     ],
 )
-def test_modes(small: bytes, kind: str, keys: MemoryKeyProvider | None, mode: str, expected: str) -> None:
+def test_each_mode_checks_as_documented(
+    small: bytes, kind: str, keys: MemoryKeyProvider | None, mode: str, expected: str
+) -> None:
     data = {"tags": small, "none": without_tags(small), "plain": write(pa.table({"ssn": ["1"]}), encrypt="")}
     if " " in expected:
         with pytest.raises(IntegrityError, match=expected):

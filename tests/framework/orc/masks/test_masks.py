@@ -151,7 +151,7 @@ def test_booleans_dates_times_and_binaries() -> None:
 LITTLE_LAMB = "Mary had 1 little lamb!!"
 
 
-def test_texts() -> None:
+def test_texts_keep_the_classes_of_their_characters() -> None:
     for type_ in (pa.string(), pa.large_string()):
         assert redacted([LITTLE_LAMB, None, "", "\U0002070e"], type_) == [
             "Xxxx xxx 9 xxxxxx xxxx..",

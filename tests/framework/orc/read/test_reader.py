@@ -211,7 +211,9 @@ class Folder:
         return self.file
 
 
-def test_sources(encrypted: bytes, people: pa.Table, keys: MemoryKeyProvider, tmp_path: Path) -> None:
+def test_every_kind_of_source_gives_the_same_rows(
+    encrypted: bytes, people: pa.Table, keys: MemoryKeyProvider, tmp_path: Path
+) -> None:
     path = tmp_path / "people.orc"
     path.write_bytes(encrypted)
     folder = Folder(encrypted)

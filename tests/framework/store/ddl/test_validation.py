@@ -84,7 +84,9 @@ def test_an_append_table_has_no_buckets_by_default(catalog: Catalog) -> None:
         ({"primary-key": "id", "bucket": "0"}, OptionError, "positive"),
     ],
 )
-def test_refusals(catalog: Catalog, options: dict[str, str], error: type[Exception], text: str) -> None:
+def test_a_table_that_cannot_be_created_is_refused(
+    catalog: Catalog, options: dict[str, str], error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         create(catalog, options)
     assert catalog.list_tables("db") == []

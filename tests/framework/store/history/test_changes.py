@@ -92,7 +92,7 @@ def test_an_append_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", [{}, {"primary_keys": ["id"], "options": {"bucket": "1"}}])
-def test_columns(tmp_path: Path, layout: dict[str, Any]) -> None:
+def test_changes_of_chosen_columns(tmp_path: Path, layout: dict[str, Any]) -> None:
     table = create(tmp_path, **layout)
     table.append(make_rows([1, 2]))
     (change,) = table.changes(0, 1, columns=["v"])

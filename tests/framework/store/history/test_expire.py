@@ -88,7 +88,7 @@ def test_all_but_the_newest(table: Table) -> None:
         ({"retain_max": 1, "max_deletes": 0}, [1, 2, 3, 4, 5, 6]),
     ],
 )
-def test_limits(table: Table, limits: dict[str, int], left: list[int]) -> None:
+def test_limits_decide_which_snapshots_stay(table: Table, limits: dict[str, int], left: list[int]) -> None:
     expire_snapshots(table, **limits)
     assert snapshot_ids(table) == left
     check_readable(table)

@@ -152,7 +152,7 @@ def test_what_a_killed_deletion_of_a_tag_left_goes(table: Table) -> None:
 
 
 @pytest.mark.usefixtures("days_later")
-def test_partitions(make_table: MakeTable) -> None:
+def test_files_of_odd_partitions_are_no_orphans(make_table: MakeTable) -> None:
     table = make_table(
         columns={"p": pa.string(), "q": pa.int32(), "id": pa.int64()},
         partition_keys=("p", "q"),

@@ -32,7 +32,7 @@ PLAN = MergePlan(key=("_KEY_a", "_KEY_b"), columns=(ColumnMerge("v"),))
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
-def test_fixture(path: Path) -> None:
+def test_vectors_are_merged_as_they_say(path: Path) -> None:
     fixture = json.loads(path.read_text(encoding="utf-8"))
     types = [from_spark_type(column["type"]) for column in fixture["columns"]]
     schema = pa.schema(

@@ -125,7 +125,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("function", "options", "kind", "rows", "wanted"), CASES)
-def test_functions(
+def test_each_function_of_values_and_retractions(
     function: str, options: dict[str, Any], kind: pa.DataType, rows: list[tuple[int, Any]], wanted: Any
 ) -> None:
     found = fold(ColumnMerge("v", function, **options), kind, rows)

@@ -47,7 +47,7 @@ from lockgate.framework.store.metadata.trust import ExternalRoots
         (t.FLOAT, 0.1, "0.1"),
     ],
 )
-def test_texts(kind: t.DataType, value: Any, text: str) -> None:
+def test_partition_values_as_folder_names(kind: t.DataType, value: Any, text: str) -> None:
     assert partition_text(kind, value) == text
 
 

@@ -210,7 +210,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("fields", FIELDS, ids=str)
-def test_entries(
+def test_hostile_entries_reach_no_file_outside(
     make_table: MakeTable, tmp_path: Path, victim: Path, road: str, fields: dict[str, Any]
 ) -> None:
     table = four_snapshots(make_table())

@@ -230,7 +230,7 @@ def test_a_new_column_is_null_in_old_files(catalog: Catalog) -> None:
     assert statistics[("added",)] == ColumnStatistics(null_count=2)
 
 
-def test_limits(catalog: Catalog) -> None:
+def test_a_limit_reads_only_enough_files(catalog: Catalog) -> None:
     table = create(catalog, partition_keys=["day"])
     for day in DAYS:
         table.append(make_rows([1, 2], day=day))

@@ -104,7 +104,7 @@ def test_options_that_are_refused(
         selection_of(table, options)
 
 
-def test_times(table: Table) -> None:
+def test_a_time_selects_the_newest_snapshot_by_then(table: Table) -> None:
     times = [snapshot.time_millis for snapshot in table.snapshots()]
     newest = max(number for number, time in enumerate(times, 1) if time <= times[1])
     assert selection_of(table, {"scan.timestamp-millis": str(times[1])}) == Selection(newest)
