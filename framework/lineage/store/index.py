@@ -9,12 +9,12 @@ import logging
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lockgate.errors import CorruptFileError, LineageError
 from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
@@ -27,10 +27,14 @@ from lockgate.framework.lineage.store.tables import FORMAT, NAMES, TABLES
 ROOT_VARIABLE = "LOCKGATE_LINEAGE_DIR"
 _ADVICE = f"remove it if it is not yours, or choose another folder with {ROOT_VARIABLE}"
 _WAIT_SECONDS = 30.0
+_TRIES = 5
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 # Edges that are merged in one transaction: many, for they are sorted first.
 _EDGES_A_MERGE = 500_000
 # Columns whose numbers stay in memory from one transaction to the next: about 250 bytes each.
 _MOST_NUMBERS = 500_000
+
+T = TypeVar("T")
 
 _log = logging.getLogger("lockgate.lineage")
 
@@ -73,9 +77,7 @@ class Index:
     @contextmanager
     def reading(self, *, refresh: bool = True) -> Iterator[sqlite3.Connection]:
         """Open the index, by default with all that has been written by now."""
-        if refresh:
-            self.refresh()
-        with closing(self._open_whole()) as database:
+        with closing(self._rebuilding(lambda: self._opened(refresh=refresh))) as database:
             try:
                 yield database
             except sqlite3.DatabaseError as error:
@@ -100,21 +102,36 @@ class Index:
                 merger.finish()
                 yield database
             finally:
-                database.execute("ROLLBACK")
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
 
     def refresh(self) -> Refreshed:
         """Merge the segments that are new; a file that SQLite cannot use is made again."""
-        try:
-            return self._refresh()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-                raise
-            self._remove_damaged(error)
-            return self._refresh()
+        return self._rebuilding(self._refresh)
 
-    def _remove_damaged(self, error: sqlite3.DatabaseError) -> None:
-        _log.warning("the index of the lineage at %s is damaged (%s): it is built again", self._path, error)
-        self.remove()
+    def _rebuilding(self, action: Callable[[], T]) -> T:
+        """Do what opens the index; a file that cannot be used is removed, and all is done again.
+
+        Anyone may delete the file at any time, so that can happen more than once.
+        """
+        for left in reversed(range(_TRIES)):
+            try:
+                return action()
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                    raise
+                if not left:
+                    raise LineageError(
+                        f"the index of the lineage at {self._path} cannot be built ({error}): is another "
+                        f"process deleting it? Ask again, or choose another folder with {ROOT_VARIABLE}"
+                    ) from error
+                if isinstance(error, _Deleted):
+                    continue
+                _log.warning(
+                    "the index of the lineage at %s is damaged (%s): it is built again", self._path, error
+                )
+                self.remove()
+        raise AssertionError("the last try returns or raises")
 
     def remove(self) -> None:
         """Delete the file; the next reader makes it again."""
@@ -123,21 +140,29 @@ class Index:
 
     # --- opening ---
 
-    def _open_whole(self) -> sqlite3.Connection:
+    def _opened(self, *, refresh: bool) -> sqlite3.Connection:
         """Open the file for one question, which sees one state of it; its edges are checked."""
+        if refresh:
+            self._refresh()
+        file = self._file()
         database = self._open()
         try:
             database.execute("BEGIN")
             parts(database)
-        except sqlite3.DatabaseError as error:
+            # Between opening a file and its log, both can be replaced: those two do not belong together.
+            if refresh and (file is None or self._file() != file):
+                raise _Deleted("somebody deleted the index just now")
+        except BaseException:
             database.close()
-            if not _is_damage(error):
-                raise
-            self._remove_damaged(error)
-            self._refresh()
-            database = self._open()
-            database.execute("BEGIN")
+            raise
         return database
+
+    def _file(self) -> int | None:
+        """Return what tells the file apart from one that was made after it."""
+        try:
+            return self._path.stat().st_ino
+        except FileNotFoundError:
+            return None
 
     def _open(self) -> sqlite3.Connection:
         check_private_folder(self._path.parent, _ADVICE)
@@ -233,6 +258,10 @@ class Index:
         return edges
 
 
+class _Deleted(sqlite3.DatabaseError):
+    """The file was deleted while it was opened."""
+
+
 class _Numbers:
     """Numbers of vertices, kept from one transaction to the next while nobody else writes."""
 
@@ -250,8 +279,9 @@ class _Numbers:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Say whether the file is at fault: damaged, or deleted by somebody meanwhile."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # ours have none
-    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return code == sqlite3.SQLITE_READONLY_DBMOVED or code & 0xFF in _DAMAGE
 
 
 def _knows(database: sqlite3.Connection, name: str) -> bool:

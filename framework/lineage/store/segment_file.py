@@ -13,6 +13,7 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError
 
 FORMAT = 1
+_KEYS = frozenset({"lockgate_lineage", "lines", "digest", "replaces", "replaces_digest"})
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ def encoded(lines: Iterable[Mapping[str, Any]], replaces: Sequence[str] = ()) ->
     header: dict[str, Any] = {"lockgate_lineage": FORMAT, "lines": body.count(b"\n"), "digest": _digest(body)}
     if replaces:
         header["replaces"] = list(replaces)
+        header["replaces_digest"] = _digest("\n".join(replaces).encode())
     return bytes(pa.compress(json.dumps(header).encode() + b"\n" + body, codec="zstd", asbytes=True))
 
 
@@ -47,8 +49,17 @@ def decoded(data: bytes, name: str) -> Segment:
             )
         if header["digest"] != _digest(body):
             raise CorruptFileError(f"segment {name} of the lineage is damaged: its digest does not match")
+        replaces = tuple(header.get("replaces", ()))
+        names_digest = _digest("\n".join(replaces).encode())
+        # Older segments have no digest of these names.
+        if header.get("replaces_digest", names_digest) != names_digest:
+            raise CorruptFileError(
+                f"segment {name} of the lineage is damaged: the names that it replaces are not those written"
+            )
+        if not header.keys() <= _KEYS or header["lines"] != body.count(b"\n"):
+            raise CorruptFileError(f"segment {name} of the lineage is damaged: its header is not as written")
         lines = tuple(json.loads(line) for line in body.split(b"\n") if line)
-        return Segment(lines, tuple(header.get("replaces", ())))
+        return Segment(lines, replaces)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(f"segment {name} of the lineage is damaged: {error}") from error
 

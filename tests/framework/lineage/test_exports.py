@@ -99,6 +99,46 @@ def test_graphs_quote_names(lineage: WarehouseLineage) -> None:
     assert "</script>" not in found._repr_html_()
 
 
+def test_graphs_are_read_back_by_others(lineage: WarehouseLineage, tmp_path: Path) -> None:
+    import networkx
+
+    found = traced(lineage, kinds="all")
+    expected = sorted((each["source"], each["target"], ", ".join(each["kinds"])) for each in rows_of(found))
+    (tmp_path / "g.graphml").write_text(found.to_graphml(), encoding="utf-8")
+    graph = networkx.read_graphml(tmp_path / "g.graphml")
+    assert graph.is_directed()
+    names = networkx.get_node_attributes(graph, "name")
+    edges = [(names[a], names[b], kinds) for a, b, kinds in graph.edges(data="kinds")]
+    assert sorted(edges) == expected
+    string = r'"((?:[^"\\]|\\.)*)"'
+    line = re.compile(rf"  {string} -> {string} \[label={string}\];")
+    head, order, *lines, end, last = found.to_dot().split("\n")
+    assert (head, order, end, last) == ("digraph lineage {", "  rankdir=LR;", "}", "")
+    quoted = [each.groups() for each in map(line.fullmatch, lines) if each]
+    assert sorted(tuple(re.sub(r"\\(.)", r"\1", one) for one in each) for each in quoted) == expected
+    nodes = dict(re.findall(r'^  (n\d+)\["(.*)"\]$', found.to_mermaid(), re.MULTILINE))
+    arrows = re.findall(r'^  (n\d+) -->\|"(.*)"\| (n\d+)$', found.to_mermaid(), re.MULTILINE)
+
+    def plain(text: str) -> str:
+        return text.replace("#quot;", '"').replace("#35;", "#")
+
+    assert sorted((plain(nodes[a]), plain(nodes[b]), plain(kinds)) for a, kinds, b in arrows) == expected
+
+
+def rows_of(found: Lineage) -> list[dict[str, Any]]:
+    return [each.row() for each in found.found]
+
+
+def test_notebooks_show_a_table(lineage: WarehouseLineage) -> None:
+    found = traced(lineage, kinds="all")
+    table = ElementTree.fromstring(found._repr_html_())
+    cells = [[cell.text for cell in row] for row in table.iter("tr")]
+    assert cells[0] == ["depth", "source", "target", "kinds", "process"]
+    assert [row[1:4] for row in cells[1:]] == [
+        [each["source"], each["target"], ", ".join(each["kinds"])] for each in rows_of(found)
+    ]
+
+
 def test_the_page_is_one_file(lineage: WarehouseLineage, tmp_path: Path) -> None:
     text = traced(lineage, kinds="all").to_html(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == text
