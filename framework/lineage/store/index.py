@@ -279,7 +279,7 @@ class _Numbers:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Say whether the file is at fault: damaged, or deleted by somebody meanwhile."""
+    """Say whether the file is at fault: damaged, or deleted by somebody."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # ours have none
     return code == sqlite3.SQLITE_READONLY_DBMOVED or code & 0xFF in _DAMAGE
 
