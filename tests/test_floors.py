@@ -60,7 +60,7 @@ def test_no_circle_between_modules() -> None:
     for path, each in all_imports():
         if each.at_top and each.runs and each.module.startswith("lockgate"):
             graph.setdefault(module_of(path), set()).add(each.module)
-    # A package is entered on the way to each of its modules; what it loads lazy_attributes is not at the top.
+    # A package is entered on the way to each of its modules; what it loads lazily is not at the top.
     done: set[str] = set()
 
     def visit(module: str, trail: tuple[str, ...]) -> None:

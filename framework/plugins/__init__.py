@@ -36,6 +36,7 @@ from lockgate.framework.plugins.events import (
     ProcedureCalled,
     RowsCommitted,
     ScanPlanned,
+    StreamProgressed,
     TableChanged,
 )
 from lockgate.framework.plugins.hookspecs import hookimpl
@@ -78,6 +79,7 @@ __all__ = [
     "ScanPlanned",
     "SetPruner",
     "SnapshotSource",
+    "StreamProgressed",
     "SystemTable",
     "TableChanged",
     "WarehouseTable",

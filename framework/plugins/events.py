@@ -58,6 +58,21 @@ class RowsCommitted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StreamProgressed(Event):
+    """A streaming query wrote its batch `batch` to a table, or chose the snapshot that the batch looks up in.
+
+    `query` is Spark's id of the query, which a restart keeps. `table` is the folder of the table. Spark runs
+    a batch again that did not end: the event comes again too, with the same `snapshot_id`.
+    """
+
+    query: str
+    batch: int
+    table: str
+    use: Literal["write", "lookup"]
+    snapshot_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableChanged(Event):
     """A table was created, altered, renamed, replaced or dropped.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +18,6 @@ from lockgate.framework.store.metadata.snapshot import CommitKind, Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.framework.store.table_history import TableHistory
-from lockgate.pushdown import AlwaysTrue
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
@@ -82,25 +82,23 @@ class Table(TableHistory):
         own_schema: bool = True,
     ) -> ScanPlan:
         """Plan a scan of the newest snapshot, of `snapshot_id`, of a tag, or of what snapshots of a range
-        added; see `scan.plan_scan`. A `ReadRequest` as the first argument replaces all others."""
-        from lockgate.framework.store.scan.request import ReadRequest
+        added; see `scan.plan_scan`. Give either these or a `ReadRequest`; both are an InputError."""
+        from lockgate.framework.store.scan.request import ReadRequest, request_of
         from lockgate.framework.store.scan.scan import plan_scan
 
-        if isinstance(predicate, ReadRequest):
-            return plan_scan(self, predicate)
-        return plan_scan(
-            self,
-            ReadRequest(
-                predicate=AlwaysTrue() if predicate is None else predicate,
-                columns=None if columns is None else tuple(columns),
-                snapshot_id=snapshot_id,
-                tag=tag,
-                between=between,
-                limit=limit,
-                order=tuple(order),
-                own_schema=own_schema,
-            ),
+        given, wanted = (predicate, None) if isinstance(predicate, ReadRequest) else (None, predicate)
+        request = request_of(
+            given,
+            wanted,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            between=between,
+            limit=limit,
+            order=order,
+            own_schema=own_schema,
         )
+        return plan_scan(self, request)
 
     @named_errors
     def aggregate(
@@ -108,31 +106,28 @@ class Table(TableHistory):
         aggregates: Sequence[Aggregate],
         *,
         group_by: Sequence[str] = (),
-        predicate: Predicate | None = None,
+        predicate: Predicate | ReadRequest | None = None,
         snapshot_id: int | None = None,
         tag: str | None = None,
     ) -> AggregateAnswer:
         """Answer COUNT, MIN and MAX from metadata, or say why that is not exact; see
         `aggregates.answer_aggregates`.
 
-        No data file is opened. `predicate` and `group_by` may name partition columns.
+        No data file is opened. `predicate` and `group_by` may name partition columns. A `ReadRequest` in
+        place of the predicate names the snapshot too; its columns do not matter.
         """
         from lockgate.framework.store.scan.aggregates import answer_aggregates
-        from lockgate.framework.store.scan.request import ReadRequest
+        from lockgate.framework.store.scan.request import ReadRequest, request_of
 
+        given, wanted = (predicate, None) if isinstance(predicate, ReadRequest) else (None, predicate)
+        request = request_of(given, wanted, snapshot_id=snapshot_id, tag=tag)
         paths = [(name,) for name in group_by]
-        request = ReadRequest(
-            columns=(),
-            predicate=AlwaysTrue() if predicate is None else predicate,
-            snapshot_id=snapshot_id,
-            tag=tag,
-        )
-        return answer_aggregates(self, aggregates, paths, request)
+        return answer_aggregates(self, aggregates, paths, dataclasses.replace(request, columns=()))
 
     @named_errors
     def read(
         self,
-        plan: ScanPlan | None = None,
+        plan: ScanPlan | ReadRequest | None = None,
         *,
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
@@ -147,14 +142,21 @@ class Table(TableHistory):
         """
         from lockgate.framework.store.scan.read import read_table
 
-        return read_table(
-            self, self._planned(plan, predicate, columns, snapshot_id, tag, limit), strict=strict
+        planned = self._planned(
+            plan,
+            predicate,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            limit=limit,
+            strict=strict,
         )
+        return read_table(self, planned)
 
     @named_errors
     def read_batches(
         self,
-        plan: ScanPlan | None = None,
+        plan: ScanPlan | ReadRequest | None = None,
         *,
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
@@ -171,38 +173,35 @@ class Table(TableHistory):
         """
         from lockgate.framework.store.scan.read import read_batches
 
-        planned = self._planned(plan, predicate, columns, snapshot_id, tag, limit, own_schema)
-        return read_batches(self, planned, strict=strict, threads=threads)
+        planned = self._planned(
+            plan,
+            predicate,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            limit=limit,
+            strict=strict,
+            own_schema=own_schema,
+        )
+        return read_batches(self, planned, threads=threads)
 
     def _planned(
-        self,
-        plan: ScanPlan | None,
-        predicate: Predicate | None,
-        columns: Sequence[str] | None,
-        snapshot_id: int | None,
-        tag: str | None,
-        limit: int | None,
-        own_schema: bool = True,
+        self, plan: ScanPlan | ReadRequest | None, predicate: Predicate | None, **wanted: Any
     ) -> ScanPlan:
-        if plan is None:
-            return self.scan(
-                predicate,
-                columns=columns,
-                snapshot_id=snapshot_id,
-                tag=tag,
-                limit=limit,
-                own_schema=own_schema,
-            )
-        if any(wish is not None for wish in (columns, predicate, snapshot_id, tag, limit)):
-            raise InputError(
-                "a plan holds columns, predicate, snapshot and limit already; give either it or them"
-            )
+        from lockgate.framework.store.scan.request import ReadRequest, request_of
+        from lockgate.framework.store.scan.scan import plan_scan
+
+        if plan is None or isinstance(plan, ReadRequest):
+            return plan_scan(self, request_of(plan, predicate, **wanted))
+        # A plan is what came of a request.
+        request_of(ReadRequest(), predicate, **wanted)
         return plan
 
     @named_errors
     def system(
         self,
         name: str,
+        request: ReadRequest | None = None,
         *,
         columns: Sequence[str] | None = None,
         predicate: Predicate | None = None,
@@ -210,18 +209,17 @@ class Table(TableHistory):
         tag: str | None = None,
         limit: int | None = None,
     ) -> pa.Table:
-        """Return the rows of the system table `t$<name>`, such as `snapshots`; see `tables.read_system`."""
-        from lockgate.framework.store.scan.request import ReadRequest
+        """Return the rows of the system table `t$<name>`, such as `snapshots`; see `tables.read_system`.
+
+        Give either a request or its parts; both are an InputError.
+        """
+        from lockgate.framework.store.scan.request import request_of
         from lockgate.framework.store.system.tables import read_system
 
-        request = ReadRequest(
-            columns=None if columns is None else tuple(columns),
-            predicate=AlwaysTrue() if predicate is None else predicate,
-            snapshot_id=snapshot_id,
-            tag=tag,
-            limit=limit,
+        wanted = request_of(
+            request, predicate, columns=columns, snapshot_id=snapshot_id, tag=tag, limit=limit
         )
-        return read_system(self, name, request)
+        return read_system(self, name, wanted)
 
     @named_errors
     def changes(

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from lockgate.errors import SnapshotNotFoundError
+from lockgate.framework.plugins import StreamProgressed, publish
 from lockgate.lookup.spec.status import Pin
 
 if TYPE_CHECKING:
@@ -100,6 +101,15 @@ class Pins:
             self._table.record_consumer(self._name(query_id, batch_id, pinned), max(snapshot_id, 1))
             for old in [batch for batch in batches if batch <= batch_id - _KEPT_BATCHES]:
                 self._table.delete_consumer(self._name(query_id, old, batches.pop(old)))
+        publish(
+            StreamProgressed(
+                query=query_id,
+                batch=batch_id,
+                table=self._table.location,
+                use="lookup",
+                snapshot_id=snapshot_id,
+            )
+        )
 
     def name_of(self, query_id: str, batch_id: int) -> str:
         """Return the consumer that is a batch's pin on a snapshot."""

@@ -1,4 +1,4 @@
-"""The rows that a DELETE, UPDATE or MERGE marks as deleted, as tasks report them."""
+"""The rows that a DELETE, UPDATE or MERGE marks as deleted, and the files that it replaces."""
 
 from __future__ import annotations
 
@@ -61,3 +61,22 @@ def rolled_back(request: EndRequest) -> CommitConflictError:
         f"the statement has read snapshot {request['base_snapshot_id']}, which was rolled back; "
         "repeat the statement"
     )
+
+
+def rewritten_files(table: Table, request: EndRequest) -> list[CommitMessage]:
+    """Return the files that a DELETE, UPDATE or MERGE has read and written again, as deletions.
+
+    Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
+    that others have added since are not seen, as if they had come later.
+    """
+    if not request["replaced"]:
+        return []
+    names = frozenset(request["replaced"])
+    read = [
+        entry
+        for entry in visible_entries(table, read_snapshot(table, request))
+        if entry.file.file_name in names
+    ]
+    if len(read) < len(names):
+        raise rolled_back(request)
+    return [CommitMessage.replacing([entry]) for entry in read]

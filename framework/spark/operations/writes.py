@@ -22,7 +22,7 @@ from lockgate.framework.options.table_options import (
     SEQUENCE_ORDER,
     TARGET_FILE_SIZE,
 )
-from lockgate.framework.plugins import plugins
+from lockgate.framework.plugins import StreamProgressed, plugins, publish
 from lockgate.framework.spark.java_encryption import java_options
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.common import Committed
@@ -35,7 +35,7 @@ from lockgate.framework.spark.operations.messages.writes import (
     WriteSpec,
 )
 from lockgate.framework.spark.operations.partitions import chosen_by, whole_partitions
-from lockgate.framework.spark.operations.row_marks import marked_rows, read_snapshot, rolled_back
+from lockgate.framework.spark.operations.row_marks import marked_rows, rewritten_files
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.metadata.snapshot import BATCH_COMMIT_IDENTIFIER
 from lockgate.framework.store.visibility import require_write_keys
@@ -249,7 +249,7 @@ def commit(context: Context, request: EndRequest) -> Committed:
         context.replacement().hold(messages)
         return {"snapshot_id": None}
     user, identifier = _named(request)
-    rewritten = _rewritten(table, request)
+    rewritten = rewritten_files(table, request)
     if (
         not messages
         and not rewritten
@@ -272,6 +272,16 @@ def commit(context: Context, request: EndRequest) -> Committed:
     if identifier is not None and before is not None and snapshot.id <= before.id:
         # It had been committed before this run of it: the table has the files of that run.
         table.abort(messages)
+    if request["epoch"] is not None:
+        publish(
+            StreamProgressed(
+                query=request["query_id"],
+                batch=request["epoch"],
+                table=table.location,
+                use="write",
+                snapshot_id=snapshot.id,
+            )
+        )
     return {"snapshot_id": snapshot.id}
 
 
@@ -301,28 +311,6 @@ def _check_options(request: WriteRequest) -> None:
         if key.lower() not in {*own, *_SPARKS_OWN, *of_scans} and not key.lower().startswith(_OF_SCANS):
             raise OptionError(f"a write has no option {key!r}{nearest(key.lower(), own)}")
     _named(request)
-
-
-def _rewritten(table: Table, request: EndRequest) -> list[CommitMessage]:
-    """Return the files that a DELETE, UPDATE or MERGE has read and written again, as deletions.
-
-    Each is one of the snapshot that was read; whether it still is one of the table the commit checks. Rows
-    that others have added since are not seen, as if they had come later.
-    """
-    from lockgate.framework.store.commit.message import CommitMessage
-    from lockgate.framework.store.scan.visible_files import visible_entries
-
-    if not request["replaced"]:
-        return []
-    names = frozenset(request["replaced"])
-    read = [
-        entry
-        for entry in visible_entries(table, read_snapshot(table, request))
-        if entry.file.file_name in names
-    ]
-    if len(read) < len(names):
-        raise rolled_back(request)
-    return [CommitMessage.replacing([entry]) for entry in read]
 
 
 def _messages(table: Table, request: EndRequest) -> list[CommitMessage]:

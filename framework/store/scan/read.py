@@ -28,7 +28,6 @@ from lockgate.framework.store.rows.integrity import IntegrityPolicy
 from lockgate.framework.store.scan.chosen_rows import ChosenRows, LiveRows
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.expired_files import expiry_named
-from lockgate.framework.store.scan.request import require_unrestricted
 from lockgate.framework.store.scan.scan import ScanPlan
 from lockgate.framework.store.schema.evolution import convert, has_nanoseconds, stored_name, stored_type
 from lockgate.framework.store.schema.schema import TableSchema
@@ -55,16 +54,14 @@ def _types_added(written: TableSchema) -> dict[str, DataType]:
     return {**keys, SEQUENCE_NUMBER: BIGINT, **last}
 
 
-def read_table(table: TableHandle, plan: ScanPlan, *, strict: bool = False) -> pa.Table:
+def read_table(table: TableHandle, plan: ScanPlan) -> pa.Table:
     """Read the rows of a plan into memory; the order of rows is unspecified.
 
     Columns come in the order asked for. Encrypted columns whose key is missing are read as masks, with a
-    warning and metadata `lockgate.masked` on the field, unless `strict`: then KeyMissingError is raised
-    before any data is read. Raises CorruptFileError for files that are not what the metadata says.
+    warning and metadata `lockgate.masked` on the field, unless the plan is strict: then KeyMissingError is
+    raised before any data is read. Raises CorruptFileError for files that are not what the metadata says.
     """
-    if strict:
-        require_unrestricted(table, plan.decision, "rows that are read to be written again")
-    reader = SplitReader(table, plan, strict=strict)
+    reader = SplitReader(table, plan)
     parts = list(reader.tables())
     if not reader.columns:
         return no_columns(sum(part.num_rows for part in parts))
@@ -73,17 +70,15 @@ def read_table(table: TableHandle, plan: ScanPlan, *, strict: bool = False) -> p
 
 
 def read_batches(
-    table: TableHandle, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
+    table: TableHandle, plan: ScanPlan, *, threads: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of a plan batch by batch; errors are those of `read_table`.
 
     `threads` stripes are decoded at a time, None: one for each core. In memory at a time: one stripe more
     than that, or the files of one split where rows must be merged.
     """
-    if strict:
-        require_unrestricted(table, plan.decision, "rows that are read to be written again")
     # Here and below: a generator's own names would keep a part in memory while the next one is read.
-    for part in SplitReader(table, plan, strict=strict, threads=threads).tables():
+    for part in SplitReader(table, plan, threads=threads).tables():
         batches = part.to_batches()
         del part
         while batches:
@@ -98,11 +93,9 @@ def no_columns(rows: int) -> pa.Table:
 class SplitReader:
     """Reads the splits of a plan; `schema` is that of the rows."""
 
-    def __init__(
-        self, table: TableHandle, plan: ScanPlan, *, strict: bool = False, threads: int | None = None
-    ) -> None:
+    def __init__(self, table: TableHandle, plan: ScanPlan, *, threads: int | None = None) -> None:
         self._plan = plan
-        self._files = FileReader(table, plan.schema, strict=strict, threads=threads)
+        self._files = FileReader(table, plan.schema, strict=plan.strict, threads=threads)
         self._encrypted = plan.encrypted
         self._marks = {name: column_mark(table, name) for name in encrypted_columns(table)}
         self._predicate = plan.predicate
@@ -113,7 +106,7 @@ class SplitReader:
         self._masks = DecidedMasks(plan.decision.masks, plan.schema)
         asked = {path[0] for path in columns_of(all_of(plan.predicate, plan.masked_predicate))}
         self._needed = (*self.columns, *sorted(asked.difference(self.columns)))
-        if strict and self._encrypted:
+        if plan.strict and self._encrypted:
             for split in plan.splits:
                 for path in split.paths:
                     self._files.check_keys(path)

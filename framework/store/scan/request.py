@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lockgate.errors import AccessDeniedError, InputError
 from lockgate.framework.access import ALLOWED, Action, Decision, Principal
@@ -115,7 +116,7 @@ class ReadRequest:
             read |= set(schema.field_names)
         decision = self.decided or grant(table, Action.SELECT, read, self.principal)
         if self.strict:
-            require_unrestricted(table, decision, "rows that are read to be written again")
+            require_unrestricted(table, decision, "a strict read")
         return ResolvedRead(self, snapshot, schema, predicate, decision)
 
 
@@ -153,6 +154,18 @@ class ResolvedRead:
             for part in conjuncts(self.predicate)
             if any(path[0] in masks for path in columns_of(part)) is masked
         ]
+
+
+def request_of(given: ReadRequest | None, predicate: Predicate | None, **parts: Any) -> ReadRequest:
+    """Return `given`, or a request made of its parts; InputError for both."""
+    made = ReadRequest(predicate=AlwaysTrue() if predicate is None else predicate, **parts)
+    if given is None:
+        return made
+    if made != ReadRequest():
+        raise InputError(
+            "a plan or request holds columns, predicate, snapshot and limit already; give either it or them"
+        )
+    return given
 
 
 def require_unrestricted(table: TableHandle, decision: Decision, what: str) -> None:

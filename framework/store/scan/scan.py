@@ -68,7 +68,8 @@ class ScanPlan:
     are merged, `total_bytes` bytes of files. `encrypted`: some of the columns may be. `schemas` are those of
     the files, by id, and the one that is read as. `bucketing` says how all files of the snapshot were divided
     into buckets, None if not alike. `decision` says what is hidden: its row filter is in `predicate`, its
-    masks are to be put on before `masked_predicate` is asked. `index_manifest` is the snapshot's.
+    masks are to be put on before `masked_predicate` is asked. `index_manifest` is the snapshot's. A `strict`
+    plan reads no masks.
     """
 
     snapshot_id: int | None
@@ -84,6 +85,7 @@ class ScanPlan:
     decision: Decision = ALLOWED
     masked_predicate: Predicate = field(default_factory=AlwaysTrue)
     index_manifest: str | None = None
+    strict: bool = False
 
     @property
     def row_count(self) -> int:
@@ -189,6 +191,7 @@ def plan_scan(
         decision=resolved.decision,
         masked_predicate=resolved.on_masked,
         index_manifest=index,
+        strict=request.strict,
     )
     publish(
         ScanPlanned(

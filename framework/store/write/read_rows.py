@@ -24,7 +24,7 @@ _NOT_EXACT = frozenset({Kind.FLOAT, Kind.DOUBLE, Kind.CHAR, Kind.BOOLEAN})
 
 def read_rows(table: TableHandle, predicate: Predicate) -> pa.Table:
     """Return the newest rows that match; KeyMissingError for a column whose key is not held."""
-    return read_table(table, plan_scan(table, ReadRequest(predicate=predicate, strict=True)), strict=True)
+    return read_table(table, plan_scan(table, ReadRequest(predicate=predicate, strict=True)))
 
 
 def rows_with_keys(table: TableHandle, keys: pa.Table) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import types
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.errors import LookupCacheError, OptionError
+from lockgate.framework.plugins import Event, StreamProgressed, hookimpl, plugins
 from lockgate.framework.store.catalog import Catalog
 from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.table import Table
@@ -134,6 +136,20 @@ def test_pins_that_no_driver_renews_are_dropped(world: World) -> None:
     assert min(world.table.consumer_times().values()) == 1000
     assert world.table.consumer_times()["lockgate-alive-a-3"] > 1_000_000
     assert living.renew(3600) == []
+
+
+def test_the_snapshot_of_a_batch_is_an_event(world: World) -> None:
+    seen: list[Event] = []
+    observer = hookimpl(lambda event: seen.append(event))
+    plugins().register(types.SimpleNamespace(lockgate_event=observer), "observer")
+    try:
+        Pins(world.table, "a").record("query", 7, 1)
+        assert plugins().events.flush()
+    finally:
+        plugins().unregister("observer")
+    (found,) = (event for event in seen if isinstance(event, StreamProgressed))
+    assert (found.query, found.batch, found.use, found.snapshot_id) == ("query", 7, "lookup", 1)
+    assert found.table == world.table.location
 
 
 def test_pins_of_queries_that_ended_are_not_renewed(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from messages import request
 
 from lockgate.errors import CommitConflictError, TableNotFoundError, UnsupportedError
+from lockgate.framework.plugins import Event, StreamProgressed, hookimpl, plugins
 from lockgate.framework.spark.bridge import begun_writes
 from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.store import Catalog, Schema
@@ -131,3 +133,24 @@ def test_writes_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest
     catalog.create_table("db.t", SCHEMA)
     with pytest.raises(TableNotFoundError, match="created again"):
         ask(dispatcher, "write.commit", {**end, "write_id": begun[1]["write_id"]})
+
+
+def test_a_batch_of_a_stream_is_an_event(tmp_path: Path) -> None:
+    seen: list[Event] = []
+    dispatcher = Dispatcher()
+    catalog, about = opened(dispatcher, tmp_path)
+    table = catalog.create_table("db.t", SCHEMA)
+    begun = ask(dispatcher, "write.begin", {**about, "schema": {"fields": FIELDS}})
+    observer = hookimpl(lambda event: seen.append(event))
+    plugins().register(types.SimpleNamespace(lockgate_event=observer), "observer")
+    try:
+        end = {**about, "write_id": begun["write_id"], "messages": []}
+        for _ in range(2):  # Spark runs a batch again whose end it does not know
+            assert ask(dispatcher, "write.commit", {**end, "epoch": 7}) == {"snapshot_id": 1}
+        assert plugins().events.flush()
+    finally:
+        plugins().unregister("observer")
+    found = [event for event in seen if isinstance(event, StreamProgressed)]
+    assert [(each.query, each.batch, each.table, each.use, each.snapshot_id) for each in found] == [
+        ("q", 7, table.location, "write", 1)
+    ] * 2
