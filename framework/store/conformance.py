@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockgate.framework.access import AccessRequest, Decision
+from lockgate.framework.access import AccessRequest, Caller, Decision, Principal
 from lockgate.framework.plugins import CandidateFile, FilePruner, IndexKind, hookimpl, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.table import Table
@@ -172,6 +172,39 @@ class AuthorizerConformance:
                 for column in sorted(request.columns):
                     alone = self.authorize(replace(request, columns=frozenset({column})))
                     assert alone is None or alone.allowed, f"{request}, but column {column} alone is denied"
+
+
+class PrincipalConformance:
+    """Tests for plugins that know groups and roles: they repeat their answers, whatever the session.
+
+    Implement `principal` and `callers`.
+    """
+
+    def principal(self, caller: Caller) -> Principal | None:
+        """Answer as the plugin's `lockgate_principal` does."""
+        raise NotImplementedError
+
+    def callers(self) -> Sequence[Caller]:
+        """Return several callers, one of whom the plugin knows."""
+        raise NotImplementedError
+
+    def test_it_answers_principals(self) -> None:
+        """Each answer is a Principal or None, and the same for a repeated question."""
+        for caller in self.callers():
+            answer = self.principal(caller)
+            assert answer is None or isinstance(answer, Principal), caller
+            assert self.principal(caller) == answer, f"{caller} is answered in two ways"
+
+    def test_it_knows_somebody(self) -> None:
+        """At least one caller gets groups, roles or attributes."""
+        answers = [self.principal(caller) for caller in self.callers()]
+        assert any(answer and (answer.groups or answer.roles or answer.attributes) for answer in answers)
+
+    def test_a_session_gives_no_rights(self) -> None:
+        """A user is the same in every session: the name of a session says nothing about its user."""
+        for caller in self.callers():
+            answers = [self.principal(replace(caller, session=name)) for name in (None, "a", "b")]
+            assert answers == [answers[0]] * 3, f"{caller} depends on the session"
 
 
 class _Recorded:

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.conformance import (
         AuthorizerConformance,
         IndexKindConformance,
+        PrincipalConformance,
         PrunerConformance,
     )
     from lockgate.procedures import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
@@ -121,6 +122,7 @@ __all__ = [
     "PlannedChange",
     "PluginManager",
     "Principal",
+    "PrincipalConformance",
     "Procedure",
     "ProcedureCalled",
     "ProcedureConformance",
@@ -199,6 +201,7 @@ __getattr__ = lazy_attributes(
         "ProcedureConformance": "lockgate.procedures.conformance",
         "ProcedureContext": "lockgate.procedures",
         "ProcedureResult": "lockgate.procedures",
+        "PrincipalConformance": "lockgate.framework.store.conformance",
         "PrunerConformance": "lockgate.framework.store.conformance",
         "REQUIRED": "lockgate.procedures",
         "RowPruner": "lockgate.framework.plugins",
