@@ -23,6 +23,7 @@ from lockgate.errors import (
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import MASKED, write_table
 from lockgate.framework.store import Catalog, CommitMessage, DataFileMeta, Schema, Table
+from lockgate.framework.store.scan.request import ReadRequest
 from lockgate.framework.store.schema.evolution import convert
 from lockgate.framework.types import BIGINT, INT, STRING, DataField, array, row
 from lockgate.pushdown import col
@@ -235,9 +236,9 @@ def test_a_null_where_none_may_be_is_an_error(tmp_path: Path) -> None:
 def test_a_read_whose_files_have_expired_says_so(tmp_path: Path, strict: bool) -> None:
     table = create(tmp_path, KEYS, primary_keys=["id"], options=ENCRYPT)
     table.append(make_rows(1, 2))
-    plan = table.scan()
+    plan = table.scan(ReadRequest(strict=strict))
     for split in plan.splits:
         for path in split.paths:
             Path(path).unlink()
     with pytest.raises(SnapshotExpiredError, match=r"data-.*\.orc does not exist: .* expired"):
-        table.read(plan, strict=strict)
+        table.read(plan)
