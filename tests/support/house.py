@@ -70,7 +70,6 @@ ROOMS = {
     ),
     "framework.spark": ("operations", "bridge"),
     "framework.lineage": ("model", "store", "questions", "export", "judges"),
-    "framework.governance": ("points", "ranger"),
     "framework.index": ("database",),
     "framework.governance.ranger": ("matching", "conditions", "policies", "engine", "protocol"),
     "pushdown": ("texts", "index"),

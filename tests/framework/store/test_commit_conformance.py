@@ -192,8 +192,8 @@ def failures(suite: Any) -> set[str]:
     ("kind", "expected"),
     [
         (Untidy, {"a_commit_that_fails_leaves_nothing"}),
-        (Failing, {"a_commit_passes", "commits_follow_each_other", "a_batch_of_a_stream_is_told_once_more"}),
-        (Twice, {"a_batch_of_a_stream_is_told_once_more"}),
+        (Failing, {"a_commit_passes", "commits_follow_each_other", "a_repeated_batch_is_no_error"}),
+        (Twice, {"a_repeated_batch_is_no_error"}),
         (Choosy, {"commits_follow_each_other", "the_next_commit_passes_after_one_that_failed"}),
         (Half, {"a_commit_passes"}),
     ],
