@@ -35,7 +35,7 @@ def note_call(event: ProcedureCalled, catalog: Catalog) -> None:
         who={"user": event.user or ""},
         which={"lockgate": VERSION},
     )
-    lineage_of(catalog).journal.add(Record(Shape("CALL", target, name=event.procedure), run))
+    lineage_of(catalog).add(Record(Shape("CALL", target, name=event.procedure), run))
 
 
 def _table(catalog: Catalog, name: str) -> Dataset:

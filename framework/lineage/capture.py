@@ -14,7 +14,7 @@ from lockgate.framework.lineage.messages import DatasetJson, RecordRequest
 from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.model.names import joined, split_name
 from lockgate.framework.lineage.model.records import Dataset, Record, Run, Shape
-from lockgate.framework.lineage.warehouse import address_of, lineage_of
+from lockgate.framework.lineage.warehouse import address_of, lineage_of, naming
 from lockgate.framework.version import VERSION
 
 if TYPE_CHECKING:
@@ -87,12 +87,20 @@ def record(context: BridgeContext, request: RecordRequest) -> bool:
         if each is not None and each.catalog is not None
     }
     if not warehouses:
+        warehouses = _naming(context, target, inputs)
+    if not warehouses:
         counts.add("elsewhere")
     run = _run(context, request, target, inputs, commits)
     for address, catalog in warehouses.items():
         shape = _shape(request, target, inputs, address)
-        lineage_of(catalog, request["application"]).journal.add(Record(shape, run))
+        lineage_of(catalog, request["application"]).add(Record(shape, run))
     return bool(warehouses)
+
+
+def _naming(context: BridgeContext, target: Named | None, inputs: Sequence[Named]) -> dict[str, Catalog]:
+    """Return the warehouses that know of what a statement reads, or writes, outside of all of them."""
+    outside = [each.seen_from("") for each in (target, *inputs) if each is not None]
+    return naming(outside, context.principal)
 
 
 def _renaming(request: RecordRequest) -> RecordRequest:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lockgate.framework.lineage.outside import Outside
 from lockgate.framework.lineage.sinks import offer
 from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import Journal
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from lockgate.framework.access import Principal
+    from lockgate.framework.lineage.model.records import Dataset, Record
     from lockgate.framework.store.catalog import Catalog
 
 
@@ -28,6 +30,13 @@ class WarehouseLineage:
         self.segments = Segments(catalog.file_system, catalog.warehouse)
         self.journal = Journal(self.segments, application)
         self.journal.written = lambda records: offer(address_of(catalog), records)
+        self.outside = Outside(self.peeking)
+
+    def add(self, record: Record) -> None:
+        """Note a record; it is in the warehouse after the next flush."""
+        self.journal.add(record)
+        target = () if record.shape.target is None else (record.shape.target,)
+        self.outside.add((*target, *record.shape.inputs))
 
     def is_there(self) -> bool:
         """Say whether anything was ever recorded in the warehouse."""
@@ -74,6 +83,20 @@ def lineage_of(catalog: Catalog, application: str | None = None) -> WarehouseLin
         if key not in _known:
             _known[key] = WarehouseLineage(catalog, application or f"python-{os.getpid()}")
         return _known[key]
+
+
+def naming(datasets: Sequence[Dataset], principal: Principal) -> dict[str, Catalog]:
+    """Return the warehouses, by address, whose records name any of these datasets.
+
+    They are among those that this process has recorded something for, reached as `principal` reaches them.
+    """
+    with _lock:
+        known = [each for each in _known.values() if each.catalog.principal in (None, principal)]
+    return {
+        address_of(each.catalog): each.catalog
+        for each in known
+        if each.is_there() and any(map(each.outside.knows, datasets))
+    }
 
 
 def flush_at(address: str) -> None:

@@ -17,6 +17,8 @@ from lineage_edges import spread
 
 import lockgate
 from lockgate.framework.lineage.lake_methods import wait_for_records
+from lockgate.framework.lineage.model.kinds import kind_names
+from lockgate.framework.lineage.model.literals import mask_literals
 from lockgate.framework.lineage.warehouse import address_of, lineage_of
 from lockgate.framework.plugins import plugins
 from lockgate.framework.store import Catalog
@@ -41,8 +43,9 @@ class Process:
     kind: str
     target: str
     text: str
-    edges: frozenset[tuple[str, str]]
+    edges: frozenset[str]
     error: str | None
+    written: int | None
 
 
 class Recorder:
@@ -68,8 +71,13 @@ class Recorder:
                 values = json.loads(run)
                 prefix, _, name = values.get("why", {}).get("reason", "").partition(" ")
                 if prefix == self._prefix:
-                    edges = frozenset(index.execute(_EDGES, (number,)).fetchall())
-                    each = Process(kind, target, values.get("how", ""), edges, values.get("error"))
+                    edges = frozenset(
+                        f"{target} < {source} {kinds}"
+                        for source, target, bits in index.execute(_EDGES, (number, number)).fetchall()
+                        for kinds in kind_names(bits)
+                    )
+                    how, written = values.get("how", ""), values.get("written")
+                    each = Process(kind, target, how, edges, values.get("error"), written)
                     found.setdefault(name, []).append(each)
         return found
 
@@ -79,8 +87,9 @@ _RUNS = (
     "LEFT JOIN dataset d ON d.id = p.target"
 )
 _EDGES = (
-    "SELECT s.name, t.name FROM back e JOIN field s ON s.id = e.source JOIN field t ON t.id = e.target "
-    "WHERE e.process = ?"
+    "SELECT s.name, t.name, e.kinds FROM back e JOIN field s ON s.id = e.source "
+    "JOIN field t ON t.id = e.target WHERE e.process = ? UNION ALL "
+    "SELECT s.name, '*', e.kinds FROM row_edge e JOIN field s ON s.id = e.source WHERE e.process = ?"
 )
 
 
@@ -97,50 +106,132 @@ def p(lake: Lake, shared_table: Callable[[str], str]) -> str:
     return name
 
 
-NAMES = {("id", "id"), ("name", "name")}
-NAME = {("name", "name")}
-CASES: dict[str, str] = {
-    "create": "CREATE TABLE {t} (id INT, name STRING) TBLPROPERTIES ('primary-key' = 'id')",
-    "insert": "INSERT INTO {t} SELECT id, name FROM {p}",
-    "by name": "INSERT INTO {t} BY NAME SELECT name, id FROM {p}",
-    "overwrite": "INSERT OVERWRITE {t} SELECT id, name FROM {p}",
-    "ctas": "CREATE TABLE {c} AS SELECT id, name FROM {p}",
-    "rtas": "CREATE OR REPLACE TABLE {c} AS SELECT upper(name) AS u FROM {p}",
-    "merge": "MERGE INTO {t} USING {p} p ON {t}.id = p.id WHEN MATCHED THEN UPDATE SET name = p.name",
-    "update": "UPDATE {t} SET name = concat(name, 'x') WHERE id = 1",
-    "delete": "DELETE FROM {t} WHERE id = 2",
-    "truncate": "TRUNCATE TABLE {t}",
-    "v1 ctas": "CREATE TABLE spark_catalog.default.lineage_v1 USING json LOCATION '{out}/v1' AS SELECT id, name FROM {p}",
-    "v1 insert": "INSERT INTO spark_catalog.default.lineage_v1 SELECT id, name FROM {p}",
-    "from v1": "INSERT INTO {t} SELECT id, name FROM spark_catalog.default.lineage_v1",
-    "directory": "INSERT OVERWRITE DIRECTORY '{out}/directory' USING json SELECT name FROM {p}",
-    "view": "CREATE OR REPLACE TEMPORARY VIEW lineage_view AS SELECT name AS n FROM {p}",
-    "from view": "CREATE TABLE {fromview} AS SELECT n FROM lineage_view",
-    "cache": "CACHE TABLE lineage_cache AS SELECT name FROM {p}",
-    "from cache": "CREATE TABLE {fromcache} AS SELECT name FROM lineage_cache",
-    "add": "ALTER TABLE {t} ADD COLUMN extra INT",
-    "alter": "ALTER TABLE {t} ALTER COLUMN extra TYPE BIGINT",
-    "rename column": "ALTER TABLE {t} RENAME COLUMN extra TO more",
-    "drop column": "ALTER TABLE {t} DROP COLUMN more",
-    "rename table": "ALTER TABLE {t} RENAME TO {renamed}",
-    "drop": "DROP TABLE {renamed}",
+NAME = frozenset({"name < name identity"})
+NAMES = NAME | {"id < id identity"}
+NONE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A statement, and what must be recorded of it."""
+
+    sql: str
+    kind: str
+    target: str
+    edges: frozenset[str] = NONE
+
+
+def case(sql: str, kind: str, target: str, *edges: str) -> Case:
+    return Case(sql, kind, target, frozenset(edges))
+
+
+def names(sql: str, kind: str, target: str) -> Case:
+    """A statement that copies both columns."""
+    return Case(sql, kind, target, NAMES)
+
+
+# `t` is the table that goes by the name `renamed` in the end, and so does all of its history.
+V1, DIRECTORY = "spark_catalogdefault.lineage_v1", "file:{out}/directory"
+CASES: dict[str, Case] = {
+    "create": case("CREATE TABLE {t} (id INT, name STRING) TBLPROPERTIES ('primary-key' = 'id')", "CREATE_TABLE", "{renamed}"),
+    "like": case("CREATE TABLE {like} LIKE {p}", "CREATE_TABLE_LIKE", "{like}"),
+    "insert": names("INSERT INTO {t} SELECT id, name FROM {p}", "INSERT", "{renamed}"),
+    "by name": names("INSERT INTO {t} BY NAME SELECT name, id FROM {p}", "INSERT", "{renamed}"),
+    "with": names("WITH c AS (SELECT * FROM {p}) INSERT INTO {t} SELECT * FROM c", "INSERT", "{renamed}"),
+    "overwrite": names("INSERT OVERWRITE {t} SELECT id, name FROM {p}", "INSERT_OVERWRITE", "{renamed}"),
+    "ctas": names("CREATE TABLE {c} AS SELECT id, name FROM {p}", "CREATE_TABLE_AS_SELECT", "{c}"),
+    "rtas": case("CREATE OR REPLACE TABLE {c} AS SELECT upper(name) AS u FROM {p}", "REPLACE_TABLE_AS_SELECT", "{c}",
+                 "u < name transformation"),
+    "merge": case("MERGE INTO {t} USING {p} p ON {t}.id = p.id WHEN MATCHED THEN UPDATE SET name = p.name", "MERGE", "{renamed}",
+                  "name < name identity", "* < id join"),
+    "update": case("UPDATE {t} SET name = concat(name, 'x') WHERE id = 1", "UPDATE", "{renamed}",
+                   "name < name transformation", "* < id filter"),
+    "delete": case("DELETE FROM {t} WHERE id = 2", "DELETE", "{renamed}", "* < id filter"),
+    "delete all": case("DELETE FROM {t}", "DELETE", "{renamed}"),
+    "truncate": case("TRUNCATE TABLE {t}", "TRUNCATE", "{renamed}"),
+    "v1 ctas": names("CREATE TABLE spark_catalog.default.lineage_v1 USING json LOCATION '{out}/v1' AS SELECT id, name FROM {p}", "CREATE_TABLE_AS_SELECT", V1),
+    "v1 insert": names("INSERT INTO spark_catalog.default.lineage_v1 SELECT id, name FROM {p}", "INSERT", V1),
+    "v1 overwrite": names("INSERT OVERWRITE spark_catalog.default.lineage_v1 SELECT id, name FROM {p}", "INSERT_OVERWRITE", V1),
+    "from v1": names("INSERT INTO {t} SELECT id, name FROM spark_catalog.default.lineage_v1", "INSERT", "{renamed}"),
+    "drop v1": case("DROP TABLE spark_catalog.default.lineage_v1", "DROP_TABLE", V1),
+    "directory": Case("INSERT OVERWRITE DIRECTORY '{out}/directory' USING json SELECT name FROM {p}", "EXPORT", DIRECTORY, NAME),
+    "from directory": Case("CREATE TABLE {fromfile} AS SELECT name FROM json.`{out}/directory`", "CREATE_TABLE_AS_SELECT", "{fromfile}", NAME),
+    "directory to directory": Case("INSERT OVERWRITE DIRECTORY '{out}/other' USING json SELECT name FROM json.`{out}/directory`", "EXPORT", "file:{out}/other", NAME),
+    "view": case("CREATE OR REPLACE TEMPORARY VIEW lineage_view AS SELECT name AS n FROM {p}", "CREATE_VIEW", "spark_cataloglineage_view",
+                 "n < name identity"),
+    "from view": case("CREATE TABLE {fromview} AS SELECT n FROM lineage_view", "CREATE_TABLE_AS_SELECT", "{fromview}", "n < name identity"),
+    "persistent view": case("CREATE VIEW spark_catalog.default.lineage_view (v) AS SELECT upper(name) AS u FROM {p} WHERE id > 0", "CREATE_VIEW",
+                            "spark_catalogdefault.lineage_view", "v < name transformation", "* < id filter"),
+    "from persistent view": case("INSERT OVERWRITE {fromview} SELECT v FROM spark_catalog.default.lineage_view", "INSERT_OVERWRITE",
+                                 "{fromview}", "n < name transformation", "* < id filter"),
+    "alter view": case("ALTER VIEW spark_catalog.default.lineage_view AS SELECT name AS w FROM {p}", "ALTER_VIEW",
+                       "spark_catalogdefault.lineage_view", "w < name identity"),
+    "drop view": case("DROP VIEW spark_catalog.default.lineage_view", "DROP_VIEW", "spark_catalogdefault.lineage_view"),
+    "cache": Case("CACHE TABLE lineage_cache AS SELECT name FROM {p}", "CACHE", "lineage_cache", NAME),
+    "from cache": Case("CREATE TABLE {fromcache} AS SELECT name FROM lineage_cache", "CREATE_TABLE_AS_SELECT", "{fromcache}", NAME),
+    "cache table": Case("CACHE TABLE {p}", "CACHE", "cache of lake.{p}", NAMES),
+    "immediate": Case("EXECUTE IMMEDIATE 'INSERT OVERWRITE {fromcache} SELECT name FROM {p}'", "INSERT_OVERWRITE", "{fromcache}", NAME),
+    "add": case("ALTER TABLE {t} ADD COLUMN extra INT", "ADD_COLUMNS", "{renamed}"),
+    "alter": case("ALTER TABLE {t} ALTER COLUMN extra TYPE BIGINT", "ALTER_COLUMNS", "{renamed}"),
+    "rename column": case("ALTER TABLE {t} RENAME COLUMN extra TO more", "RENAME_COLUMN", "{renamed}"),
+    "drop column": case("ALTER TABLE {t} DROP COLUMN more", "DROP_COLUMNS", "{renamed}"),
+    "rename table": case("ALTER TABLE {t} RENAME TO {renamed}", "RENAME_TABLE", "{renamed}"),
+    "drop": case("DROP TABLE {renamed}", "DROP_TABLE", "{renamed}"),
 }  # fmt: skip
+# What the runs of these have to say besides: the snapshot that each has made.
+WRITERS = ("insert", "overwrite", "ctas", "rtas", "merge", "update", "delete", "delete all", "truncate")
 
 
 def test_each_statement_is_one_process(
     lake: Lake, recorder: Recorder, p: str, table: Callable[[str], str], tmp_path: Path
 ) -> None:
-    names = {name: table(name) for name in ("t", "c", "fromview", "fromcache", "renamed")}
+    made = ("t", "c", "like", "fromview", "fromcache", "fromfile", "renamed")
+    filled = {"p": p, "out": str(tmp_path), **{name: table(name) for name in made}}
     try:
-        for name, sql in CASES.items():
-            recorder.run(name, sql.format(p=p, out=tmp_path, **names))
+        for name, each in CASES.items():
+            recorder.run(name, each.sql.format(**filled))
+        recorder.run("exists", f"CREATE TABLE IF NOT EXISTS {table('c')} AS SELECT id FROM {p}")
         for name, sql in (("show", "SHOW TABLES IN lake.sys"), ("explain", f"EXPLAIN SELECT * FROM {p}"), ("describe", f"DESCRIBE {p}"), ("read", f"SELECT * FROM {p}")):  # fmt: skip
             recorder.run(name, lambda sql=sql: lake.sql(sql).collect())
     finally:
         lake.sql("DROP TABLE IF EXISTS spark_catalog.default.lineage_v1")
-        lake.spark.catalog.uncacheTable("lineage_cache")
+        lake.spark.catalog.clearCache()
     found = recorder.found()
     assert {name: len(each) for name, each in found.items()} == dict.fromkeys(CASES, 1)
+    short = {key: value.removeprefix("lake.") for key, value in filled.items()}
+    assert {name: (each.kind, each.target, each.edges) for name, [each] in found.items()} == {
+        name: (each.kind, each.target.format(**short), each.edges) for name, each in CASES.items()
+    }
+    texts = {name: mask_literals(each.sql.format(**filled)) for name, each in CASES.items()}
+    texts["immediate"] = f"INSERT OVERWRITE {table('fromcache')} SELECT name FROM {p}"
+    assert {name: each.text for name, [each] in found.items()} == texts
+    assert [name for name in WRITERS if found[name][0].written is None] == []
+
+
+def test_several_inserts_are_several_processes(
+    lake: Lake, recorder: Recorder, p: str, table: Callable[[str], str]
+) -> None:
+    lake.sql(f"CREATE TABLE {table('one')} (id INT, name STRING)")
+    lake.sql(f"CREATE TABLE {table('two')} (name STRING)")
+    recorder.run("both", f"FROM {p} INSERT OVERWRITE {table('one')} SELECT id, name WHERE id > 1 INSERT INTO {table('two')} SELECT name")  # fmt: skip
+    found = sorted(recorder.found()["both"], key=lambda each: each.target)
+    assert [(each.kind, each.target.rpartition(".")[2], each.edges, each.written) for each in found] == [
+        ("INSERT_OVERWRITE", "one", NAMES | {"* < id filter"}, 1),
+        ("INSERT", "two", NAME, 1),
+    ]
+
+
+def test_what_is_dropped_with_its_database_reads_no_more(lake: Lake, p: str) -> None:
+    lake.sql("CREATE DATABASE lake.lineage_gone")
+    lake.sql(f"CREATE TABLE lake.lineage_gone.copy AS SELECT name FROM {p}")
+    impact = f"CALL lake.sys.impact(table => '{p.removeprefix('lake.')}', `column` => 'name')"
+    assert "lineage_gone.copy.name" in {row.reader for row in lake.sql(impact).collect()}
+    lake.sql("DROP DATABASE lake.lineage_gone CASCADE")
+    assert "lineage_gone.copy.name" not in {row.reader for row in lake.sql(impact).collect()}
+    lake.sql("CREATE DATABASE lake.lineage_gone")
+    lake.sql(f"CREATE TABLE lake.lineage_gone.copy AS SELECT name FROM {p}")
+    assert "lineage_gone.copy.name" in {row.reader for row in lake.sql(impact).collect()}
+    lake.sql("DROP DATABASE lake.lineage_gone CASCADE")
 
 
 def test_data_frames(
@@ -168,8 +259,7 @@ def test_data_frames(
         name: [kind] for name, (kind, _) in acts.items()
     }
     edges = {name: made[0].edges for name, made in written.items()}
-    truth = dict.fromkeys(acts, frozenset(NAMES))
-    assert edges == truth | {"export": frozenset(NAME)}
+    assert edges == dict.fromkeys(acts, NAMES) | {"export": NAME}
 
 
 def test_failed_and_cancelled_statements(

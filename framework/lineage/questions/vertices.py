@@ -55,7 +55,9 @@ class Vertex:
 
 _DATASET = (
     "d.id, d.namespace, d.name, d.type, {column}, d.version, d.created, coalesce(d.creator, ''), {gone} OR "
-    "EXISTS (SELECT 1 FROM dropped x WHERE x.namespace = d.namespace AND x.name = d.name AND x.at >= d.seen)"
+    "EXISTS (SELECT 1 FROM dropped x WHERE x.namespace = d.namespace AND x.name = d.name AND x.at >= d.seen) "
+    "OR EXISTS (SELECT 1 FROM dropped_database x WHERE x.namespace = d.namespace AND x.at >= d.seen "
+    "AND substr(d.name, 1, length(x.prefix)) = x.prefix)"
 )
 
 

@@ -26,7 +26,7 @@ from lockgate.framework.lineage.store.numbering import Numbering
 
 # Details of so many runs are kept for each process; of the older ones the sums stay.
 KEPT_RUNS = 100
-_DROPS = ("DROP_TABLE",)
+_DROPS = ("DROP_TABLE", "DROP_VIEW")
 # They give names, and no values.
 _CHANGES = ("RENAME_TABLE", "RENAME_COLUMN", "DROP_COLUMNS")
 
@@ -123,6 +123,14 @@ class Merger:
             key = (shape.target.namespace, shape.target.name, run.ended)
             self._database.execute(
                 "INSERT INTO dropped VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+                key,
+            )
+            return
+        if shape.kind == "DROP_DATABASE" and shape.target is not None:
+            key = (shape.target.namespace, f"{shape.target.name}.", run.ended)
+            self._database.execute(
+                "INSERT INTO dropped_database VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
                 key,
             )
             return

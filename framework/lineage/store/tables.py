@@ -16,6 +16,8 @@ CREATE TABLE former(namespace TEXT, name TEXT, dataset INTEGER, at INTEGER,
   PRIMARY KEY(namespace, name, dataset)) WITHOUT ROWID;
 CREATE TABLE dropped(
   namespace TEXT, name TEXT, at INTEGER, PRIMARY KEY(namespace, name)) WITHOUT ROWID;
+CREATE TABLE dropped_database(
+  namespace TEXT, prefix TEXT, at INTEGER, PRIMARY KEY(namespace, prefix)) WITHOUT ROWID;
 CREATE TABLE field(
   id INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
   named INTEGER NOT NULL, dropped INTEGER);
@@ -41,6 +43,7 @@ NAMES = (
     "segment",
     "dataset",
     "dropped",
+    "dropped_database",
     "former",
     "field",
     "process",

@@ -12,7 +12,7 @@ import uuid
 from lockgate.errors import AlreadyExistsError
 from lockgate.framework.spark.operations.catalogs import describe, requested_schema
 from lockgate.framework.spark.operations.context import Context
-from lockgate.framework.spark.operations.messages.common import TableRequest
+from lockgate.framework.spark.operations.messages.common import Committed, TableRequest
 from lockgate.framework.spark.operations.messages.tables import CommitStagedRequest, StagedSpec, StageRequest
 from lockgate.framework.store.identifier import Identifier
 from lockgate.framework.store.rename import can_move, staged_identifier
@@ -40,18 +40,18 @@ def stage_table(context: Context, request: StageRequest) -> StagedSpec:
     return {**describe(context, replacement, 0), "staging": target.name, "replacement": handle}
 
 
-def commit_staged(context: Context, request: CommitStagedRequest) -> bool:
+def commit_staged(context: Context, request: CommitStagedRequest) -> Committed:
     """Put a staged table in its place; CommitConflictError if what its rows come from has changed."""
     if request["replacement"] is not None:
-        context.replacement().publish(
+        snapshot = context.replacement().publish(
             base_snapshot_id=request["base_snapshot_id"], base_commit_id=request["base_commit_id"]
         )
         del context.dispatcher.replacements[request["replacement"]]
-        return True
+        return {"snapshot_id": snapshot.id}
     staged, target = context.identifier(), f"{context.namespace()}.{request['target']}"
     if staged != target:
         context.requested_catalog().rename_table(staged, target)
-    return True
+    return {"snapshot_id": None}  # its rows were committed before
 
 
 def abort_staged(context: Context, request: TableRequest) -> bool:

@@ -8,6 +8,7 @@ import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.bridge.Values;
 import io.lockgate.spark.scan.LoadedTable;
 import io.lockgate.spark.scan.LockgateScanBuilder;
+import io.lockgate.spark.write.Committed;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -103,7 +104,7 @@ public abstract class LockgateTable extends LoadedTable
   public void deleteWhere(Predicate[] predicates) {
     ObjectNode ask = request();
     ask.set("filters", Predicates.toJson(predicates));
-    Bridge.ask("delete.where", ask);
+    Committed.note(request(), Bridge.ask("delete.where", ask));
   }
 
   @Override

@@ -3,6 +3,7 @@ package io.lockgate.spark.catalog;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lockgate.spark.bridge.Bridge;
+import io.lockgate.spark.write.Committed;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
@@ -41,7 +42,7 @@ public final class StagedReplacement extends LockgateTable implements StagedTabl
   public void commitStagedChanges() {
     ObjectNode ask = request().put("target", target);
     ask.put("base_snapshot_id", basis()).put("base_commit_id", basisCommit());
-    Bridge.ask("table.commit_staged", ask);
+    Committed.note(request(), Bridge.ask("table.commit_staged", ask));
   }
 
   @Override

@@ -149,10 +149,7 @@ final class WriteJob {
       request.put("base_commit_id", table.snapshotCommit());
       request.set("replaced", rewritten.get().fileNames());
     }
-    JsonNode snapshot = Bridge.ask("write.commit", request).get("snapshot_id");
-    if (!snapshot.isNull()) {
-      noteCommit(snapshot.asLong());
-    }
+    Committed.note(table.request(), Bridge.ask("write.commit", request));
   }
 
   void abort(Long epoch, WriterCommitMessage[] messages) {
@@ -178,13 +175,6 @@ final class WriteJob {
       }
     }
     return request;
-  }
-
-  /** Spark does not say which snapshot a write has made, so it is noted for the lineage. */
-  private void noteCommit(long snapshot) {
-    String execution =
-        SparkSession.active().sparkContext().getLocalProperty("spark.sql.execution.id");
-    Committed.note(execution, table.request().put("snapshot_id", snapshot));
   }
 
   private static void add(ArrayNode files, String json) {

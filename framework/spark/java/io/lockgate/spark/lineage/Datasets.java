@@ -7,13 +7,17 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.bridge.Handled;
 import io.lockgate.spark.catalog.LockgateTable;
 import io.lockgate.spark.catalog.SystemTable;
+import java.net.URI;
 import java.util.List;
-import java.util.stream.Collectors;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.deploy.SparkHadoopUtil;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedPersistentView;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
@@ -32,6 +36,7 @@ import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRe
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
 import scala.Option;
+import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -41,7 +46,7 @@ public final class Datasets {
   private Datasets() {}
 
   /** The dataset that a leaf of a plan reads; null if it has its rows from elsewhere. */
-  public static ObjectNode read(LogicalPlan plan) {
+  private static ObjectNode read(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation scan) {
       return read((LogicalPlan) scan.relation());
     }
@@ -76,6 +81,20 @@ public final class Datasets {
       return path(rows.stream().get().toString());
     }
     return null;
+  }
+
+  /** The datasets that a leaf of a plan reads: each of the folders, if there are several. */
+  public static List<ObjectNode> all(LogicalPlan plan) {
+    if (plan instanceof LogicalRelation relation
+        && relation.catalogTable().isEmpty()
+        && relation.stream().isEmpty()
+        && relation.relation() instanceof HadoopFsRelation files) {
+      return CollectionConverters.asJava(files.location().rootPaths()).stream()
+          .map(root -> path(root.toString()))
+          .toList();
+    }
+    ObjectNode only = read(plan);
+    return only == null ? List.of() : List.of(only);
   }
 
   /** Tells whether a leaf has rows that were computed earlier, by a plan that it does not show. */
@@ -128,6 +147,13 @@ public final class Datasets {
     return out;
   }
 
+  static ObjectNode database(CatalogPlugin catalog, Seq<String> name) {
+    String handle = catalog instanceof Handled handled ? handled.handle() : null;
+    ObjectNode out = dataset("database", catalog.name(), handle);
+    CollectionConverters.asJava(name).forEach(parts(out)::add);
+    return out;
+  }
+
   static ObjectNode named(TableIdentifier identifier) {
     String catalog =
         identifier.catalog().isDefined() ? identifier.catalog().get() : "spark_catalog";
@@ -147,7 +173,18 @@ public final class Datasets {
   static ObjectNode path(String path) {
     // Spark's own texts of file streams, such as FileStreamSource[file:/in].
     String plain = path.replaceFirst("^File\\w+\\[(.*)\\]$", "$1");
-    return alone("file", plain);
+    return alone("file", plain.startsWith("/") ? qualified(plain) : plain);
+  }
+
+  /** A path as the file system that it is on names it: those who read it name it so. */
+  private static String qualified(String path) {
+    URI standard = FileSystem.getDefaultUri(SparkHadoopUtil.get().conf());
+    return new Path(path).makeQualified(standard, new Path("/")).toString();
+  }
+
+  /** Where files are stored, as a command describes it. */
+  static ObjectNode folder(CatalogStorageFormat storage) {
+    return path(String.valueOf(storage.locationUri().getOrElse(() -> "?")));
   }
 
   private static ObjectNode alone(String type, String name) {
@@ -189,12 +226,6 @@ public final class Datasets {
     }
     if (relation.stream().isDefined()) {
       return path(relation.stream().get().toString()); // its files are others in each batch
-    }
-    if (relation.relation() instanceof HadoopFsRelation files) {
-      return path(
-          CollectionConverters.asJava(files.location().rootPaths()).stream()
-              .map(Object::toString)
-              .collect(Collectors.joining(",")));
     }
     return path(relation.relation().getClass().getSimpleName());
   }

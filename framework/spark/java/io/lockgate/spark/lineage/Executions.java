@@ -10,6 +10,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
+import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution;
@@ -95,12 +97,34 @@ final class Executions {
     if (execution.isCheckpoint()) {
       remember(analysed);
     }
-    Statement statement = Statement.of(analysed);
-    if (statement != null && (writes(statement) || isWanted(execution))) {
-      ObjectNode line = Lines.of(statement, plans);
-      line.set("run", run);
-      recorder.accept(session(execution), line);
+    for (Statement statement : statements(execution, analysed)) {
+      boolean isNoted = writes(statement) || isWanted(execution);
+      if (isNoted && !findsItsTable(analysed, execution, nested)) {
+        ObjectNode line = Lines.of(statement, plans);
+        line.set("run", run.deepCopy());
+        recorder.accept(session(execution), line);
+      }
     }
+  }
+
+  /** The statements of a plan; columns of some are in the catalog of the session alone. */
+  private static List<Statement> statements(Execution execution, LogicalPlan analysed) {
+    SparkSession.setActiveSession(session(execution));
+    try {
+      return Statement.all(analysed);
+    } finally {
+      SparkSession.clearActiveSession();
+    }
+  }
+
+  /** Tells whether CREATE TABLE IF NOT EXISTS found a table: then it has written nothing. */
+  private static boolean findsItsTable(
+      LogicalPlan plan, Execution execution, List<Execution> nested) {
+    LogicalPlan command = plan instanceof CommandResult result ? result.commandLogicalPlan() : plan;
+    return command instanceof CreateTableAsSelect create
+        && create.ignoreIfExists()
+        && nested.isEmpty()
+        && execution.error() == null;
   }
 
   private static LogicalPlan analysed(Execution execution) {

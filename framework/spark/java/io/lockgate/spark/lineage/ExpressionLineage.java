@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.InSubquery;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
+import org.apache.spark.sql.catalyst.expressions.RankLike;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
@@ -149,11 +150,15 @@ final class ExpressionLineage {
   }
 
   private Dependencies window(WindowExpression window, Scope in, Map<Long, Dependencies> outer) {
-    Dependencies out = of(window.windowFunction(), in, outer).through(Dependencies.TRANSFORMATION);
     return new Dependencies()
-        .add(out)
+        .add(function(window.windowFunction(), in, outer).through(Dependencies.TRANSFORMATION))
         .add(by(CollectionConverters.asJava(window.windowSpec().partitionSpec()), in, outer))
         .add(by(CollectionConverters.asJava(window.windowSpec().orderSpec()), in, outer));
+  }
+
+  /** The order by which rows are ranked is no argument, though Spark makes it one. */
+  private Dependencies function(Expression function, Scope in, Map<Long, Dependencies> outer) {
+    return function instanceof RankLike ? new Dependencies() : of(function, in, outer);
   }
 
   private Dependencies by(

@@ -21,8 +21,8 @@ final class Lines {
     ObjectNode out = line(statement.kind());
     out.set("target", statement.target());
     if (statement.query() == null) {
-      statement.columns().forEach(out.putArray("columns")::add);
-      return out;
+      statement.columns().forEach(list(out, "columns")::add);
+      return statement.loaded() == null ? out : loaded(statement, out);
     }
     try {
       return walked(statement, origins, out);
@@ -33,6 +33,14 @@ final class Lines {
       statement.columns().forEach(list(out, "columns")::add);
       return out.put("cut", true);
     }
+  }
+
+  private static ObjectNode loaded(Statement statement, ObjectNode out) {
+    list(out, "inputs").add(statement.loaded());
+    for (String column : statement.columns()) {
+      list(out, "edges").addArray().add(column).add(0).add(column).add(Dependencies.IDENTITY);
+    }
+    return out;
   }
 
   /** The line of a statement that could not be analysed. */
@@ -52,9 +60,8 @@ final class Lines {
   }
 
   private static void leaves(LogicalPlan plan, Sources sources) {
-    ObjectNode read = plan.children().isEmpty() ? Datasets.read(plan) : null;
-    if (read != null) {
-      sources.dataset(read);
+    if (plan.children().isEmpty()) {
+      Datasets.all(plan).forEach(sources::dataset);
     }
     CollectionConverters.asJava(plan.children()).forEach(child -> leaves(child, sources));
     CollectionConverters.asJava(plan.subqueries()).forEach(inner -> leaves(inner, sources));

@@ -303,10 +303,9 @@ public final class PlanLineage {
     } else if (plan instanceof UnionLoopRef reference) {
       out.align(plan, loops.get(reference.loopId()));
     } else {
-      ObjectNode dataset = Datasets.read(plan);
-      if (dataset != null) {
-        read(plan, sources.dataset(dataset), out);
-      } else if (Datasets.hidesItsOrigin(plan)) {
+      List<ObjectNode> datasets = Datasets.all(plan);
+      datasets.forEach(dataset -> read(plan, sources.dataset(dataset), out));
+      if (datasets.isEmpty() && Datasets.hidesItsOrigin(plan)) {
         readCheckpoint(plan, out);
       }
     }
@@ -315,8 +314,9 @@ public final class PlanLineage {
 
   private void read(LogicalPlan plan, int dataset, Scope out) {
     for (Attribute attribute : CollectionConverters.asJava(plan.output())) {
-      out.columns.put(
-          attribute.exprId().id(), Dependencies.on(sources.column(dataset, attribute.name())));
+      out.columns
+          .computeIfAbsent(attribute.exprId().id(), id -> new Dependencies())
+          .add(sources.column(dataset, attribute.name()), Dependencies.IDENTITY);
     }
   }
 

@@ -2,15 +2,19 @@ package io.lockgate.spark.lineage;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
+import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.AppendData;
+import org.apache.spark.sql.catalyst.plans.logical.CacheTable;
 import org.apache.spark.sql.catalyst.plans.logical.CacheTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.DropColumns;
+import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.RenameColumn;
@@ -18,12 +22,17 @@ import org.apache.spark.sql.catalyst.plans.logical.RenameTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.RowLevelWrite;
 import org.apache.spark.sql.catalyst.plans.logical.TruncateTable;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
+import org.apache.spark.sql.execution.command.AlterViewAsCommand;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
+import org.apache.spark.sql.execution.command.DataWritingCommand;
+import org.apache.spark.sql.execution.command.DropTableCommand;
 import org.apache.spark.sql.execution.command.InsertIntoDataSourceDirCommand;
 import org.apache.spark.sql.execution.command.LoadDataCommand;
+import org.apache.spark.sql.execution.datasources.InsertIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSource;
@@ -37,10 +46,21 @@ import scala.jdk.javaapi.CollectionConverters;
  * from.
  *
  * <p>{@code byName} says that the columns of the query are those of the target by their names;
- * {@code query} is null where no rows come.
+ * {@code query} is null where no rows come. {@code loaded} are files that become a part of the
+ * target as they are.
  */
 record Statement(
-    String kind, ObjectNode target, LogicalPlan query, List<String> columns, boolean byName) {
+    String kind,
+    ObjectNode target,
+    LogicalPlan query,
+    List<String> columns,
+    boolean byName,
+    ObjectNode loaded) {
+  Statement(
+      String kind, ObjectNode target, LogicalPlan query, List<String> columns, boolean byName) {
+    this(kind, target, query, columns, byName, null);
+  }
+
   private static Statement of(
       String kind, ObjectNode target, LogicalPlan query, Seq<Attribute> columns) {
     return new Statement(kind, target, query, names(columns), false);
@@ -52,6 +72,29 @@ record Statement(
 
   private static List<String> names(Seq<Attribute> output) {
     return CollectionConverters.asJava(output).stream().map(Attribute::name).toList();
+  }
+
+  /** The statements of an analysed plan: several of FROM with more than one INSERT. */
+  static List<Statement> all(LogicalPlan plan) {
+    if (plan instanceof CommandResult result) {
+      return all(result.commandLogicalPlan());
+    }
+    if (plan instanceof Union union && isCommand(union)) {
+      return CollectionConverters.asJava(union.children()).stream()
+          .flatMap(each -> all(each).stream())
+          .toList();
+    }
+    Statement only = of(plan);
+    return only == null ? List.of() : List.of(only);
+  }
+
+  /** Tells whether a plan does something, rather than only answer with rows. */
+  static boolean isCommand(LogicalPlan plan) {
+    return plan instanceof Command
+        || plan instanceof WithCTE with && isCommand(with.plan())
+        || plan instanceof Union union
+            && CollectionConverters.asJava(union.children()).stream()
+                .allMatch(Statement::isCommand);
   }
 
   /** The statement of an analysed plan; null for what touches no data, as SET and SHOW. */
@@ -149,8 +192,9 @@ record Statement(
     }
     if (plan instanceof InsertIntoHadoopFsRelationCommand insert) {
       boolean isTable = insert.catalogTable().isDefined();
+      String kind = insert.mode() == SaveMode.Overwrite ? "INSERT_OVERWRITE" : "INSERT";
       return new Statement(
-          isTable ? "INSERT" : "EXPORT",
+          isTable ? kind : "EXPORT",
           isTable
               ? Datasets.named(insert.catalogTable().get().identifier())
               : Datasets.path(insert.outputPath().toString()),
@@ -164,13 +208,16 @@ record Statement(
       return of("EXPORT", Datasets.path(format), save.query(), save.query().output());
     }
     if (plan instanceof InsertIntoDataSourceDirCommand save) {
-      return of(
-          "EXPORT",
-          Datasets.path(String.valueOf(save.storage().locationUri().getOrElse(() -> "?"))),
-          save.query(),
-          save.query().output());
+      return of("EXPORT", Datasets.folder(save.storage()), save.query(), save.query().output());
     }
-    return null;
+    if (plan instanceof InsertIntoDataSourceCommand insert) {
+      return of(
+          insert.overwrite() ? "INSERT_OVERWRITE" : "INSERT",
+          Datasets.target(insert.logicalRelation()),
+          insert.query(),
+          ((LogicalPlan) insert.logicalRelation()).output());
+    }
+    return plan instanceof DataWritingCommand other ? Writings.of(other) : null;
   }
 
   private static Statement definition(LogicalPlan plan) {
@@ -188,12 +235,19 @@ record Statement(
           columns,
           false);
     }
-    if (plan instanceof CacheTableAsSelect cache) {
+    if (plan instanceof AlterViewAsCommand view) {
       return of(
-          "CACHE",
-          Datasets.path(cache.tempViewName().toString()).put("type", "cache"),
-          cache.plan(),
-          cache.plan().output());
+          "ALTER_VIEW",
+          Datasets.named(view.name()).put("type", "view"),
+          view.query(),
+          view.query().output());
+    }
+    if (plan instanceof CacheTableAsSelect cache) {
+      return cached(cache.tempViewName().toString(), cache.plan());
+    }
+    if (plan instanceof CacheTable cache) {
+      // By the table's own name it would be found in place of the table.
+      return cached("cache of " + cache.multipartIdentifier().mkString("."), cache.table());
     }
     if (plan instanceof RenameTable rename
         && rename.child() instanceof ResolvedTable table
@@ -201,7 +255,7 @@ record Statement(
       return renamed(rename, table);
     }
     if (plan instanceof LoadDataCommand load) {
-      return without("LOAD", Datasets.named(load.table()));
+      return Loads.of(load);
     }
     if (plan instanceof DeleteFromTable delete) {
       return without("DELETE", Datasets.target(delete.table()));
@@ -212,7 +266,19 @@ record Statement(
     if (plan instanceof DropTable drop) {
       return without("DROP_TABLE", Datasets.target(drop.child()));
     }
+    if (plan instanceof DropNamespace drop && drop.child() instanceof ResolvedNamespace named) {
+      return without("DROP_DATABASE", Datasets.database(named.catalog(), named.namespace()));
+    }
+    if (plan instanceof DropTableCommand drop) {
+      return drop.isView()
+          ? without("DROP_VIEW", Datasets.named(drop.tableName()).put("type", "view"))
+          : without("DROP_TABLE", Datasets.named(drop.tableName()));
+    }
     return changed(plan);
+  }
+
+  private static Statement cached(String name, LogicalPlan query) {
+    return of("CACHE", Datasets.path(name).put("type", "cache"), query, query.output());
   }
 
   /** A renamed table: its columns come from those under the old name. */
@@ -234,7 +300,13 @@ record Statement(
   private static Statement changed(LogicalPlan plan) {
     String name = plan.getClass().getSimpleName();
     boolean changes =
-        List.of("DropColumns", "RenameColumn", "AddColumns", "AlterColumns", "CreateTable")
+        List.of(
+                "DropColumns",
+                "RenameColumn",
+                "AddColumns",
+                "AlterColumns",
+                "CreateTable",
+                "CreateTableLike")
             .contains(name);
     if (!changes || plan.children().isEmpty()) {
       return null;

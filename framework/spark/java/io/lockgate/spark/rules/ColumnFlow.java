@@ -190,13 +190,11 @@ final class ColumnFlow {
   }
 
   private void read(LogicalPlan leaf) {
-    ObjectNode dataset = Datasets.read(leaf);
-    if (dataset == null) {
-      return;
-    }
-    for (Attribute column : output(leaf)) {
-      if (!column.metadata().contains(MARK)) {
-        add(column.exprId(), Set.of(new POJONode(new Origin(dataset, column.name()))));
+    for (ObjectNode dataset : Datasets.all(leaf)) {
+      for (Attribute column : output(leaf)) {
+        if (!column.metadata().contains(MARK)) {
+          add(column.exprId(), Set.of(new POJONode(new Origin(dataset, column.name()))));
+        }
       }
     }
   }

@@ -1,10 +1,12 @@
 package io.lockgate.spark.write;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
 
 /** The snapshots that executions of SQL have made, until they are taken; old ones are dropped. */
 public final class Committed {
@@ -20,12 +22,20 @@ public final class Committed {
 
   private Committed() {}
 
-  /** Notes what the execution of this thread has committed; {@code id} is null outside of one. */
-  public static void note(String id, ObjectNode commit) {
-    if (id != null) {
-      synchronized (BY_EXECUTION) {
-        BY_EXECUTION.computeIfAbsent(Long.parseLong(id), key -> new ArrayList<>()).add(commit);
-      }
+  /**
+   * Notes what the execution of this thread has committed to a table, since Spark does not say it;
+   * {@code answer} has no snapshot if there was nothing to commit.
+   */
+  public static void note(ObjectNode table, JsonNode answer) {
+    String id = SparkSession.active().sparkContext().getLocalProperty("spark.sql.execution.id");
+    JsonNode snapshot = answer.get("snapshot_id");
+    if (id == null || snapshot.isNull()) {
+      return;
+    }
+    synchronized (BY_EXECUTION) {
+      BY_EXECUTION
+          .computeIfAbsent(Long.parseLong(id), key -> new ArrayList<>())
+          .add(table.put("snapshot_id", snapshot.asLong()));
     }
   }
 
