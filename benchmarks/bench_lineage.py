@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The figures of lineage: ingest of edges in any order, traces of ten hops, and a page in a browser.
+"""The figures of lineage: ingest of edges in any order, traces of ten hops, a page in a browser, and what
+recording costs Spark.
 
 Each is one JSON line on standard output. `--tables` makes the graph smaller: 20 layers of so many tables.
+`--only` takes one part: graph or capture.
 """
 
 from __future__ import annotations
@@ -40,23 +42,36 @@ def main() -> int:
     """Measure everything."""
     parser = argparse.ArgumentParser(prog="./dev bench lineage", description=__doc__)
     parser.add_argument("--tables", type=int, default=1100, help="tables in each of 20 layers (default 1100)")
+    parser.add_argument("--only", choices=("graph", "capture"), help="one part of the figures")
+    parser.add_argument("--rounds", type=int, default=9, help="pairs of runs with and without (default 9)")
+    parser.add_argument("--statements", type=int, default=40, help="small statements a round (default 40)")
+    parser.add_argument("--batches", type=int, default=112, help="batches a stream and round (default 112)")
     arguments = parser.parse_args()
     describe_machine()
+    if arguments.only != "capture":
+        _graph(arguments.tables)
+    if arguments.only != "graph":
+        from lineage_capture import measure
+
+        measure(arguments.rounds, arguments.statements, arguments.batches)
+    return 0
+
+
+def _graph(tables: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="lockgate-bench-lineage-"))
     try:
         chance = random.Random(7)
         segments = Segments(LocalFileSystem(), str(folder / "lake"))
-        edges = _write(segments, chance, arguments.tables)
+        edges = _write(segments, chance, tables)
         index = Index(segments, folder / "index" / "index.db")
         started = time.perf_counter()
         index.refresh()
         emit("lineage", "ingest_edges_per_s", edges / (time.perf_counter() - started), "edges/s", 50_000)
         emit("lineage", "index_bytes", (folder / "index" / "index.db").stat().st_size, "bytes")
-        _trace(index, chance, arguments.tables)
+        _trace(index, chance, tables)
         _page(folder / "page.html", chance)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0
 
 
 def _write(segments: Segments, chance: random.Random, tables: int) -> int:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lockgate.framework.lineage.outside import Outside
 from lockgate.framework.lineage.sinks import offer
 from lockgate.framework.lineage.store.index import Index
 from lockgate.framework.lineage.store.journal import Journal
+from lockgate.framework.lineage.store.outside import Outside
 from lockgate.framework.lineage.store.segments import Segments
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ def naming(datasets: Sequence[Dataset], principal: Principal) -> dict[str, Catal
     They are among those that this process has recorded something for, reached as `principal` reaches them.
     """
     with _lock:
-        known = [each for each in _known.values() if each.catalog.principal in (None, principal)]
+        reached = [each for each in _known.values() if each.catalog.principal in (None, principal)]
     return {
         address_of(each.catalog): each.catalog
-        for each in known
+        for each in reached
         if each.is_there() and any(map(each.outside.knows, datasets))
     }
 

@@ -178,7 +178,7 @@ CASES: dict[str, Case] = {
     "rename table": case("ALTER TABLE {t} RENAME TO {renamed}", "RENAME_TABLE", "{renamed}"),
     "drop": case("DROP TABLE {renamed}", "DROP_TABLE", "{renamed}"),
 }  # fmt: skip
-# What the runs of these have to say besides: the snapshot that each has made.
+# The runs of these also say which snapshot they have made.
 WRITERS = ("insert", "overwrite", "ctas", "rtas", "merge", "update", "delete", "delete all", "truncate")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Written into the file; an index of another format is made again from the segments.
-FORMAT = 3
+FORMAT = 4
 
 TABLES = """
 CREATE TABLE segment(name TEXT PRIMARY KEY, damage TEXT) WITHOUT ROWID;

@@ -182,7 +182,7 @@ public final class Datasets {
     return new Path(path).makeQualified(standard, new Path("/")).toString();
   }
 
-  /** Where files are stored, as a command describes it. */
+  /** The folder that a command describes. */
   static ObjectNode folder(CatalogStorageFormat storage) {
     return path(String.valueOf(storage.locationUri().getOrElse(() -> "?")));
   }

@@ -9,12 +9,14 @@ import org.apache.spark.sql.catalyst.expressions.CaseWhen;
 import org.apache.spark.sql.catalyst.expressions.CommonExpressionDef;
 import org.apache.spark.sql.catalyst.expressions.CommonExpressionId;
 import org.apache.spark.sql.catalyst.expressions.CommonExpressionRef;
+import org.apache.spark.sql.catalyst.expressions.Exists;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.InSubquery;
 import org.apache.spark.sql.catalyst.expressions.OuterReference;
 import org.apache.spark.sql.catalyst.expressions.RankLike;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.ScalarSubquery;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
@@ -96,7 +98,11 @@ final class ExpressionLineage {
     return out;
   }
 
+  /** The parts of an expression; some stand for others, as NULLIF does, which say what decides. */
   private static List<Expression> children(Expression expression) {
+    if (expression instanceof RuntimeReplaceable shorthand) {
+      return List.of(shorthand.replacement());
+    }
     return CollectionConverters.asJava(expression.children());
   }
 
@@ -173,7 +179,7 @@ final class ExpressionLineage {
     Dependencies out = new Dependencies();
     if (subquery instanceof ScalarSubquery) {
       out.add(inner.at(0));
-    } else {
+    } else if (!(subquery instanceof Exists)) { // EXISTS looks at no column
       inner.order.forEach(id -> out.add(inner.of(id).through(Dependencies.CONDITIONAL)));
     }
     return out.add(inner.rows);

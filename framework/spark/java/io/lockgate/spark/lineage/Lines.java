@@ -75,7 +75,7 @@ final class Lines {
     ArrayNode columns = list(out, "columns");
     for (int i = 0; i < Math.min(statement.columns().size(), scope.order.size()); i++) {
       String name = statement.columns().get(i);
-      if (!ADDED.contains(name)) {
+      if (!isAdded(name)) {
         columns.add(name);
         write(edges, name, scope.at(i), walk.sources());
       }
@@ -87,12 +87,16 @@ final class Lines {
     return out;
   }
 
+  private static boolean isAdded(String column) {
+    return ADDED.contains(column) || column.startsWith("__original_row_id_");
+  }
+
   private static void write(ArrayNode out, String target, Dependencies from, Sources sources) {
     from.kinds()
         .forEach(
             (number, kinds) -> {
               Sources.Column source = sources.column(number);
-              if (source.name().startsWith("__lockgate_") || ADDED.contains(source.name())) {
+              if (source.name().startsWith("__lockgate_") || isAdded(source.name())) {
                 return;
               }
               ArrayNode edge = out.addArray();

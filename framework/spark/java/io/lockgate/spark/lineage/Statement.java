@@ -28,7 +28,6 @@ import org.apache.spark.sql.catalyst.plans.logical.WithCTE;
 import org.apache.spark.sql.execution.command.AlterViewAsCommand;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
-import org.apache.spark.sql.execution.command.DataWritingCommand;
 import org.apache.spark.sql.execution.command.DropTableCommand;
 import org.apache.spark.sql.execution.command.InsertIntoDataSourceDirCommand;
 import org.apache.spark.sql.execution.command.LoadDataCommand;
@@ -217,7 +216,7 @@ record Statement(
           insert.query(),
           ((LogicalPlan) insert.logicalRelation()).output());
     }
-    return plan instanceof DataWritingCommand other ? Writings.of(other) : null;
+    return Writings.of(plan);
   }
 
   private static Statement definition(LogicalPlan plan) {

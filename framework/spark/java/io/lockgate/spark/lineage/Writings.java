@@ -5,8 +5,9 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.DataWritingCommand;
-import scala.Product;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -16,7 +17,12 @@ import scala.jdk.javaapi.CollectionConverters;
 final class Writings {
   private Writings() {}
 
-  static Statement of(DataWritingCommand command) {
+  /** The statement of a command; null if it hands no rows on. */
+  static Statement of(LogicalPlan command) {
+    LogicalPlan query = query(command);
+    if (query == null) {
+      return null;
+    }
     List<Object> arguments = arguments(command);
     ObjectNode table = null;
     ObjectNode folder = null;
@@ -32,16 +38,34 @@ final class Writings {
     return new Statement(
         table == null ? "EXPORT" : kind(name, arguments),
         table == null ? other : table,
-        command.query(),
-        CollectionConverters.asJava(command.outputColumnNames()),
+        query,
+        columns(command, query),
         false);
   }
 
-  private static List<Object> arguments(DataWritingCommand command) {
-    List<Object> out = new ArrayList<>();
-    if (command instanceof Product product) {
-      CollectionConverters.asJava(product.productIterator()).forEachRemaining(out::add);
+  /** The rows that a command hands on; one of Hive's runs another command that writes them. */
+  private static LogicalPlan query(LogicalPlan command) {
+    if (command instanceof DataWritingCommand writing) {
+      return writing.query();
     }
+    boolean creates = command.getClass().getSimpleName().equals("CreateHiveTableAsSelectCommand");
+    for (Object each : creates ? arguments(command) : List.of()) {
+      if (each instanceof LogicalPlan query) {
+        return query;
+      }
+    }
+    return null;
+  }
+
+  private static List<String> columns(LogicalPlan command, LogicalPlan query) {
+    return command instanceof DataWritingCommand writing
+        ? CollectionConverters.asJava(writing.outputColumnNames())
+        : CollectionConverters.asJava(query.output()).stream().map(Attribute::name).toList();
+  }
+
+  private static List<Object> arguments(LogicalPlan command) {
+    List<Object> out = new ArrayList<>();
+    CollectionConverters.asJava(command.productIterator()).forEachRemaining(out::add);
     return out;
   }
 
