@@ -36,6 +36,7 @@ LAYERS, COLUMNS, HOPS = 20, 20, 10
 PAGE_TABLES = 5_000
 SHAPES_A_SEGMENT = 500
 STARTS = 100
+_TRIES = 10
 
 
 def main() -> int:
@@ -145,8 +146,12 @@ def _page(path: Path, chance: random.Random) -> None:
 def _times(browser: str, path: Path) -> dict[str, float]:
     """Return the milliseconds since the address was entered that a page wrote down."""
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", path.as_uri()]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return {name: float(millis) for name, millis in re.findall(r' data-(\w+)="(\d+)"', shown[:300])}
+    for _ in range(_TRIES):
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found = {name: float(millis) for name, millis in re.findall(r' data-(\w+)="(\d+)"', shown[:300])}
+        if "opened" in found:  # else the browser ended before its first picture, as it does under load
+            return found
+    raise RuntimeError(f"the browser showed no picture of {path} in {_TRIES} tries")
 
 
 def _edges_into(chance: random.Random, number: int) -> list[Edge]:
