@@ -28,10 +28,11 @@ def lockgate_system_tables() -> Mapping[str, SystemTable]:
 
 @hookimpl
 def lockgate_bridge_operations() -> Mapping[str, BridgeOperation]:
-    """Answer `lookup.event`: messages of cache owners on executors."""
+    """Answer `lookup.event`: messages of cache owners on executors; `lookup.join`: joins of statements."""
     from lockgate.lookup.driver.cluster import owner_event
+    from lockgate.lookup.join.sql_join import join_of_statement
 
-    return {"lookup.event": owner_event}
+    return {"lookup.event": owner_event, "lookup.join": join_of_statement}
 
 
 @hookimpl

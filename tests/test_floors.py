@@ -22,7 +22,8 @@ ANNOTATIONS_ONLY = {"framework.plugins"}
 PYSPARK = {
     "framework/spark",
     "lookup/driver/batch_counts.py",
-    *(f"lookup/join/{name}.py" for name in ("join", "jvm", "metrics", "plan", "spark_filter", "spark_join")),
+    *(f"lookup/join/{name}.py" for name in ("join", "jvm", "metrics", "plan", "spark_filter")),
+    *(f"lookup/join/{name}.py" for name in ("spark_join", "sql_join")),
 }
 ROCKSDICT = {"lookup"}
 CONNECTOR = ROOT / "framework" / "spark" / "java"

@@ -11,7 +11,7 @@ CONNECTOR = Path(__file__).resolve().parent.parent / "framework/spark/java/io/lo
 
 # What stands in the connector's own folder is above all packages: the classes that Spark finds by name.
 FLOORS = (
-    {"io"},
+    {"io", "parser"},
     {"bridge"},
     {"parts"},
     {"batches", "keys"},
@@ -23,6 +23,7 @@ FLOORS = (
     {"catalog"},
     {"lineage"},
     {"rules", "governance"},
+    {"joins"},
     {"sql"},
 )
 _USE = re.compile(r"\bio\.lockgate\.spark\.([a-z]+)\.[A-Z]")

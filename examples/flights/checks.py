@@ -15,7 +15,7 @@ from flights.data import FlightsData
 from flights.lake import AIRPORTS, PLANES, REFITTED, SNAPSHOTS, WEATHER
 from flights.peers import plain_join
 from flights.story import Batch, Missed, Story
-from flights.stream import DIMENSIONS, NEW_MODEL, WEATHER_KEY
+from flights.stream import DIMENSIONS, NEW_MODEL, WEATHER_KEY, enrich
 from lockgate import Lake
 
 Print = Mapping[object, tuple[int, int]]
@@ -186,6 +186,31 @@ def check_several_matches(lake: Lake, data: FlightsData, cache: Path, story: Sto
         "a lookup with several matches gives every row",
         got == wanted and len(got) > doubled.num_rows,
         f"{doubled.num_rows} keys, {len(got)} rows" if got == wanted else f"{got}, expected {wanted}",
+    )
+
+
+def check_sql(lake: Lake, staged: Sequence[Path], cache: Path, story: Story) -> None:
+    """Enrich the first month by a statement, and compare it with what the method of the lake gives."""
+    lake.spark.read.parquet(str(staged[0])).createOrReplaceTempView("first_month")
+    weather = " AND ".join(f"f.{column} = w.{column}" for column in WEATHER_KEY)
+    clause = f"/*+ OPTIONS('lookup.cache-dir'='{cache}') */ FOR SYSTEM_TIME AS OF PROCTIME()"
+    chosen = [
+        f"{alias}.{name}"
+        for alias, names in (("p", PLANES), ("a", AIRPORTS), ("w", WEATHER))
+        for name in names
+    ]
+    by_statement = lake.sql(
+        f"SELECT f.*, {', '.join(chosen)} FROM first_month AS f "
+        f"LEFT JOIN lake.flights.planes {clause} AS p ON f.tailnum = p.tailnum "
+        f"LEFT JOIN lake.flights.airports {clause} AS a ON f.dest = a.faa "
+        f"LEFT JOIN lake.flights.weather {clause} AS w ON {weather}"
+    )
+    by_method = enrich(lake, lake.spark.table("first_month"), cache)
+    prints = [fingerprint(rows.drop(*SNAPSHOTS), "month") for rows in (by_statement, by_method)]
+    story.check(
+        "lookup joins in SQL give what lake.lookup_join gives",
+        prints[0] == prints[1] and bool(prints[0]),
+        f"{sum(rows for rows, _ in prints[0].values()):,} flights" if prints[0] == prints[1] else str(prints),
     )
 
 

@@ -64,8 +64,7 @@ def lookup_join(
     if how not in ("left", "inner"):
         raise InputError(f"how= must be 'left' or 'inner', not {how!r}: a lookup keeps the stream's side")
     name = _full_name(table)
-    catalog = _catalog_of(stream.sparkSession, name[0])
-    dimension = catalog.load_table(f"{name[1]}.{name[2]}")
+    dimension = dimension_of(stream.sparkSession, table)
     pairs = _pairs(on)
     stream_keys = [_resolve(column, stream.columns, "the stream") for column in pairs]
     columns = dimension.schema.field_names
@@ -93,6 +92,12 @@ def lookup_join(
         snapshot_column,
     )
     return by_cache(join) if cached else by_spark(join)
+
+
+def dimension_of(spark: SparkSession, table: str) -> Table:
+    """Load `catalog.database.table`; raises as `lookup_join` does."""
+    catalog, database, name = _full_name(table)
+    return _catalog_of(spark, catalog).load_table(f"{database}.{name}")
 
 
 # --- what is asked for -------------------------------------------------------------------------------

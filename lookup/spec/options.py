@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -193,8 +193,19 @@ ALL: tuple[Option[Any], ...] = (
 # As Flink's LOOKUP hint, and older versions of Paimon, spell them.
 _ALIASES = {
     option.key.removeprefix("lookup."): option.key
-    for option in (RETRY_PREDICATE, RETRY_STRATEGY, FIXED_DELAY, MAX_ATTEMPTS)
+    for option in (RETRY_PREDICATE, RETRY_STRATEGY, FIXED_DELAY, MAX_ATTEMPTS, SHUFFLE)
 } | {"lookup.dynamic-partition": SCAN_PARTITIONS.key}
+
+# What says how a lookup waits for a remote table. A local cache has no use for it, and texts written for
+# Flink keep it.
+_NOT_NEEDED: Mapping[str, Callable[[str], object]] = {
+    "async": parse_bool,
+    "output-mode": one_of("ordered", "allow_unordered"),
+    "capacity": at_least(1),
+    "timeout": parse_duration,
+    "lookup.async": parse_bool,
+    "lookup.async-thread-number": at_least(1),
+}
 
 
 @dataclass(frozen=True)
@@ -218,6 +229,20 @@ def lookup_options(table: Mapping[str, str], given: Mapping[str, str]) -> TableO
         options[key].value_of(str(value))
     inherited = {key: value for key, value in table.items() if key in options}
     return TableOptions({**inherited, **given}, strict=False)
+
+
+def hint_options(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a statement's LOOKUP and OPTIONS hints, without those that a cache does not need.
+
+    Raises OptionError for an unknown name, with the nearest ones, or a malformed value.
+    """
+    names = [*_ALIASES, *_NOT_NEEDED, *(option.key for option in ALL)]
+    for key, value in given.items():
+        if key not in names:
+            raise OptionError(f"unknown option {key!r} of a lookup join{nearest(key, names)}")
+        if key in _NOT_NEEDED:
+            Option(key, _NOT_NEEDED[key], None, "").value_of(value)
+    return {key: value for key, value in given.items() if key not in _NOT_NEEDED}
 
 
 def option_texts(given: Mapping[str, Any]) -> dict[str, str]:

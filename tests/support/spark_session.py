@@ -33,6 +33,7 @@ FEW_ROWS = {
     "test_leaks",
     "test_lookup_choices",
     "test_lookup_join",
+    "test_lookup_sql",
     "test_lookup_strategy",
     "test_odd_tables",
     "test_orc_masks",

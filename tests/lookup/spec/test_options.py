@@ -14,6 +14,7 @@ from lockgate.lookup.spec.options import (
     CACHE_DIR,
     REFRESH_ASYNC,
     cache_root,
+    hint_options,
     lookup_options,
     option_texts,
 )
@@ -53,3 +54,18 @@ def test_options_of_a_call_may_be_values() -> None:
         option_texts({"lookup.cache-dir": None})
     with pytest.raises(OptionError, match="not an address"):
         lookup_options({}, {"lookup.cache-dir": "s3a://bucket/caches"})
+
+
+def test_options_of_hints() -> None:
+    assert hint_options({"async": "true", "capacity": "10", "max-attempts": "2", "shuffle": "true"}) == {
+        "max-attempts": "2",
+        "shuffle": "true",
+    }
+    for given, message in (
+        ({"max-attempt": "2"}, "unknown option 'max-attempt' of a lookup join; did you mean 'max-attempts'"),
+        ({"lookup.cach": "full"}, r"did you mean 'lookup\.cache'"),
+        ({"output-mode": "any"}, "output-mode.*allow_unordered"),
+        ({"capacity": "0"}, "capacity"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            hint_options(given)

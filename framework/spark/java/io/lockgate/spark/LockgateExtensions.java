@@ -5,6 +5,10 @@ import io.lockgate.spark.governance.Govern;
 import io.lockgate.spark.governance.LastCheck;
 import io.lockgate.spark.governance.PushLeakproof;
 import io.lockgate.spark.governance.RefusedRelations;
+import io.lockgate.spark.joins.LookupJoins;
+import io.lockgate.spark.joins.MarkLookups;
+import io.lockgate.spark.joins.StrayLookups;
+import io.lockgate.spark.parser.LookupParser;
 import io.lockgate.spark.rules.DriverReads;
 import io.lockgate.spark.rules.IncrementalQueries;
 import io.lockgate.spark.rules.LateRules;
@@ -38,9 +42,15 @@ public final class LockgateExtensions extends AbstractFunction1<SparkSessionExte
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectParser((session, parser) -> LookupParser.over(parser));
+    extensions.injectHintResolutionRule(session -> MarkLookups.RULE);
     extensions.injectPostHocResolutionRule(session -> new LateRules((SparkSession) session));
+    // Before anybody decides about rights: the rows of a lookup come by other ways than the
+    // table's.
+    extensions.injectPostHocResolutionRule(session -> new LookupJoins((SparkSession) session));
     extensions.injectPostHocResolutionRule(session -> new Govern((SparkSession) session));
     extensions.injectCheckRule(session -> new RefusedRelations((SparkSession) session));
+    extensions.injectCheckRule(session -> StrayLookups.CHECK);
     extensions.injectOptimizerRule(session -> PushLeakproof.RULE);
     extensions.injectPreCBORule(session -> EarlyCheck.RULE);
     extensions.injectOptimizerRule(session -> Untranslatable.WRAPPING);

@@ -82,6 +82,11 @@ public final class Needs {
     return needs.json().toString();
   }
 
+  /** Tells whether this thread analyses a statement only to know its needs. */
+  public static boolean isCollecting() {
+    return active() != null;
+  }
+
   /** The needs that this thread collects, or null. */
   static Needs active() {
     return ACTIVE.get();

@@ -19,15 +19,17 @@ import scala.runtime.AbstractPartialFunction;
  * A walk over everything that a plan reads: its children, its subqueries, and the inner queries of
  * a command. It leaves tables that a statement writes as they are.
  */
-final class PlanWalk {
+public final class PlanWalk {
   /** Answers what a plan becomes, or null where its parts are looked at. */
   private final UnaryOperator<LogicalPlan> each;
 
-  PlanWalk(UnaryOperator<LogicalPlan> each) {
+  /** A walk that does the same to each node, from the top. */
+  public PlanWalk(UnaryOperator<LogicalPlan> each) {
     this.each = each;
   }
 
-  LogicalPlan over(LogicalPlan plan) {
+  /** Walks over a plan; answers the plan that it becomes. */
+  public LogicalPlan over(LogicalPlan plan) {
     LogicalPlan made = each.apply(plan);
     return made != null ? made : subqueries(inner(children(plan)));
   }

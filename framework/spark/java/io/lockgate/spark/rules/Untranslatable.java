@@ -36,7 +36,7 @@ public final class Untranslatable {
   private Untranslatable() {}
 
   /** Tells whether an attempt to translate an expression is an error. */
-  static boolean fails(Expression expression) {
+  public static boolean fails(Expression expression) {
     try {
       translated(expression);
       return false;
