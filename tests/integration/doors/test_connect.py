@@ -55,12 +55,19 @@ def test_two_users(server: Server) -> None:
         alice.sql(f"INSERT INTO lake.db.{name} VALUES (1, 'a'), (2, 'b')")
     bob.createDataFrame([(2, "x")], "id bigint, name string").writeTo("lake.db.t").append()
 
+    lookup = ("SELECT d.* FROM (SELECT 1L AS k) AS o JOIN lake.db.salaries FOR SYSTEM_TIME AS OF PROCTIME()"
+              " WITH ('lookup.strategy'='lookup') AS d ON o.k = d.id")
+
+    def tried(frame):
+        try:
+            return frame().collect()
+        except Exception as error:
+            return str(error).splitlines()[0]
+
     def asked(user):
         rows = user.table("lake.db.t").orderBy("id").collect()
-        try:
-            return rows, user.table("lake.db.salaries").collect()
-        except Exception as error:
-            return rows, str(error).splitlines()[0]
+        print("looked up", tried(lambda: user.sql(lookup)))
+        return rows, tried(lambda: user.table("lake.db.salaries"))
 
     with ThreadPoolExecutor(2) as pool:
         for rows, salaries in pool.map(asked, [alice, bob] * 3):
@@ -69,6 +76,10 @@ def test_two_users(server: Server) -> None:
     """,
         server.port,
     ).splitlines()
+    looked_up = [line for line in printed if line.startswith("looked up")]
+    assert sorted("bob may not read salaries" in line for line in looked_up) == [False] * 3 + [True] * 3
+    assert sum("Row(id=1, name='a')" in line for line in looked_up) == 3
+    printed = [line for line in printed if line not in looked_up]
     assert len(printed) == 7
     for by_alice, by_bob in zip(printed[:6:2], printed[1:6:2], strict=True):
         assert by_alice.startswith("[(1, 'a'), (2, 'x')] [Row(id=1, name='a')")

@@ -17,6 +17,9 @@ CREATE TABLE lake.db.t (id BIGINT NOT NULL, name STRING) TBLPROPERTIES ('primary
 INSERT INTO lake.db.t VALUES (1, 'a'), (2, 'b');
 INSERT INTO lake.db.t VALUES (2, 'c');
 SELECT id, name FROM lake.db.t ORDER BY id;
+SELECT /*+ LOOKUP('table'='d', 'lookup.strategy'='lookup') */ o.k, d.name
+FROM (SELECT explode(array(1L, 2L, 3L)) AS k, current_timestamp() AS t) AS o
+LEFT JOIN lake.db.t FOR SYSTEM_TIME AS OF o.t AS d ON o.k = d.id ORDER BY o.k;
 DELETE FROM lake.db.t WHERE id = 1;
 CALL lake.sys.compact('db.t');
 SELECT count(*), 'rows' FROM lake.db.t;
@@ -55,6 +58,7 @@ def test_spark_sql_starts_python_and_runs_statements(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     lines = done.stdout.splitlines()
     assert lines[:2] == ["1\ta", "2\tc"]
+    assert lines[2:5] == ["1\ta", "2\tc", "3\tNULL"]
     assert lines[-1] == "1\trows"
     _gone, alive = psutil.wait_procs(left_of(tmp_path), timeout=30)
     assert not alive

@@ -53,8 +53,14 @@ def test_two_users(server: Server) -> None:
     assert made.returncode == 0, made.stderr[-3000:]
     # The client's prompt may stand before the first row.
     assert re.findall(r"(\d\t[ab])$", made.stdout, re.MULTILINE) == ["1\ta", "2\tb"]
-    denied = beeline(server, "bob", "SELECT * FROM lake.db.salaries")
-    assert denied.returncode != 0
-    assert "bob may not read salaries" in denied.stdout + denied.stderr
+    lookup = (
+        "SELECT o.k, d.name FROM (SELECT 2L AS k) AS o JOIN lake.db.salaries /*+ OPTIONS("
+        "'lookup.strategy'='lookup') */ FOR SYSTEM_TIME AS OF PROCTIME() AS d ON o.k = d.id"
+    )
+    assert re.findall(r"(\d\t[ab])$", beeline(server, "alice", lookup).stdout, re.MULTILINE) == ["2\tb"]
+    for statement in ("SELECT * FROM lake.db.salaries", lookup):
+        denied = beeline(server, "bob", statement)
+        assert denied.returncode != 0
+        assert "bob may not read salaries" in denied.stdout + denied.stderr
     users = {line.split()[0] for line in server.asked.read_text().splitlines()}
     assert users == {"alice", "bob"}
