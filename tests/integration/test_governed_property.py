@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Named = Callable[[str], str]
 
 TODAY = datetime.date.today().toordinal()
+# The short sample is the same each day; the large one is another.
+FIRST_SEED = 7_399_430
 TYPES = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 KINDS = ("append", "key", "files")
 
@@ -120,7 +122,7 @@ def differences(world: World, table: str, seed: int, count: int) -> list[str]:
 def test_a_governed_query_is_the_query_over_what_is_shown(
     world: World, tables: dict[str, str], kind: str
 ) -> None:
-    assert differences(world, tables[kind], TODAY * 10 + KINDS.index(kind), 3) == []
+    assert differences(world, tables[kind], FIRST_SEED + KINDS.index(kind), 3) == []
 
 
 @pytest.mark.slow
