@@ -22,7 +22,8 @@ from harness import describe_machine, emit
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from ranger_world import definition
 
-from lockgate.framework.governance.ranger.engine import Asked, Engine
+from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.table import decide_table
 
 # What this process computes, so that what else runs on the machine counts less.

@@ -9,7 +9,7 @@ from lockgate.errors import ProcedureNotFoundError
 from lockgate.framework.plugins import BridgeContext, BridgeOperation, hookimpl
 from lockgate.framework.spark.operations.messages.common import NamespaceRequest, Rows, TableRequest
 from lockgate.procedures import registry
-from lockgate.procedures.builtin import builtin_procedures
+from lockgate.procedures.builtin.instances import builtin_procedures
 from lockgate.procedures.messages import CallRequest, ParameterSpec, ProcedureList, ProcedureSpec
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
 from lockgate.procedures.values import value_type

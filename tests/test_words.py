@@ -143,7 +143,7 @@ def test_java_has_no_words_that_are_read_twice() -> None:
 def test_options_and_arguments_have_no_words_that_are_read_twice() -> None:
     from lockgate.framework.options import table_options
     from lockgate.framework.plugins import plugins
-    from lockgate.procedures.builtin import builtin_procedures
+    from lockgate.procedures.builtin.instances import builtin_procedures
 
     plugins()  # plugins add options
     texts = [option.doc for option in table_options.known_options().values()]

@@ -24,7 +24,8 @@ from lockgate.framework.store.pruning.candidates import SnapshotFiles
 from lockgate.framework.store.schema.table_indexes import indexed_fields
 from lockgate.framework.types import STRING
 from lockgate.pushdown import Predicate, col
-from lockgate.pushdown.index import Files, PartContent, sorted_pairs, write_segment
+from lockgate.pushdown.index.postings import sorted_pairs
+from lockgate.pushdown.index.segment import Files, PartContent, write_segment
 
 BENCH = "index"
 ROWS = 250_000

@@ -17,7 +17,9 @@ from lockgate.framework.access import (
     SqlDecision,
     Target,
 )
-from lockgate.framework.governance.ranger.engine import Asked, Engine, Result
+from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.engine.engine import Engine
+from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.engine.table import TableAnswer, decide_table
 from lockgate.framework.governance.row_filters import parsed
 from lockgate.framework.governance.sql_masks import sql_of

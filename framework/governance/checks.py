@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import AccessDeniedError, InputError, LockgateError
 from lockgate.framework.access import Action, Caller, SqlDecision, Target
-from lockgate.framework.governance.points import Point
+from lockgate.framework.governance.points.point import Point
 from lockgate.framework.plugins import acting_as, authorize, current_principal
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 from lockgate.framework.spark.driver_jvm import java_class

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.errors import PolicyError
-from lockgate.framework.governance.ranger.engine import Engine, Settings
-from lockgate.framework.governance.requests.changes import GrantChange, granted, revoked
+from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
+from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, granted, revoked
 
 POLICIES, ROLES, TAGS, USERS = "policies.json", "roles.json", "tags.json", "users.json"
 Stamp = tuple[tuple[int, int] | None, ...]

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from lockgate.framework.store.schema.file_indexes import WantedIndex, indexable, value_kind_of
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import to_arrow
-from lockgate.pushdown.index import write_container, write_index
+from lockgate.pushdown.index.container import write_container
+from lockgate.pushdown.index.kinds import write_index
 
 
 class IndexCollector:

@@ -16,7 +16,9 @@ from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, Kind, to_arrow
 from lockgate.pushdown import FieldPath, Predicate, columns_of
-from lockgate.pushdown.index import Answer, IndexedColumn, damage_named, matching_rows, read_container
+from lockgate.pushdown.index.container import damage_named, read_container
+from lockgate.pushdown.index.evaluation import IndexedColumn, matching_rows
+from lockgate.pushdown.index.kinds import Answer
 
 Container = Mapping[str, Mapping[str, bytes | None]]
 

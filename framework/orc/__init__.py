@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lockgate.framework.orc.encryption.variants import EncryptedColumn
     from lockgate.framework.orc.format.field_ids import with_field_ids
     from lockgate.framework.orc.format.statistics import ColumnStatistics
-    from lockgate.framework.orc.integrity import IntegrityReport, verify_file
+    from lockgate.framework.orc.integrity.verify import IntegrityReport, verify_file
     from lockgate.framework.orc.isolation.isolation import Isolation
     from lockgate.framework.orc.masks.checked_options import parse_encryption
     from lockgate.framework.orc.read.read_report import ReadReport
@@ -29,7 +29,7 @@ _MODULES = {
     "EncryptedOrcFile": ".read.reader",
     "Encryption": ".encryption.options",
     "Inspection": ".tools.inspection",
-    "IntegrityReport": ".integrity",
+    "IntegrityReport": ".integrity.verify",
     "Isolation": ".isolation.isolation",
     "Mask": ".encryption.options",
     "OrcWriter": ".write.writer",
@@ -43,7 +43,7 @@ _MODULES = {
     "parse_encryption": ".masks.checked_options",
     "parse_mask": ".encryption.options",
     "rekey": ".tools.transform",
-    "verify_file": ".integrity",
+    "verify_file": ".integrity.verify",
     "with_field_ids": ".format.field_ids",
     "write_batches": ".write.writer",
     "write_table": ".write.writer",

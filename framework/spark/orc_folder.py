@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.types import StructType
 
-    from lockgate.framework.orc.integrity import Mode
+    from lockgate.framework.orc.integrity.authenticate import Mode
 
 _THREADS = 8
 _NAMELESS = re.compile(r"_col\d+")
@@ -227,7 +227,7 @@ def _verify(
     files: Sequence[Found], keys: KeyProvider, integrity: Mode, file_system: Mapping[str, str]
 ) -> None:
     """Check whole files by their tags, since Spark's reader does not; IntegrityError if one does not fit."""
-    from lockgate.framework.orc.integrity import verify_file
+    from lockgate.framework.orc.integrity.verify import verify_file
 
     def verify(found: Found) -> None:
         if integrity == "require" and found.encrypted and not found.tagged:

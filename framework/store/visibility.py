@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import KeyMissingError
 from lockgate.framework.keys import NoKeys
 from lockgate.framework.options.table_options import ORC_ENCRYPT
-from lockgate.framework.store.formats import FileFormat, format_of
+from lockgate.framework.store.formats.data_file import FileFormat, format_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle

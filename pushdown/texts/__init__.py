@@ -1,3 +1,1 @@
 """Texts in predicates: patterns of LIKE, regular expressions, words, and the literals that each requires."""
-
-__all__: list[str] = []

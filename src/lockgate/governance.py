@@ -9,8 +9,10 @@ from lockgate.lazy_names import lazy_attributes
 if TYPE_CHECKING:
     from lockgate.framework.governance import AuditLog, PolicyFiles, RangerAuthorizer, Record, RequestFolder
     from lockgate.framework.governance.checks import Check
-    from lockgate.framework.governance.points import Point, covers, missing
-    from lockgate.framework.governance.ranger.protocol import AdminPolicies, AdminSettings
+    from lockgate.framework.governance.points.cover import covers, missing
+    from lockgate.framework.governance.points.point import Point
+    from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
+    from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
 
 __all__ = [
     "AdminPolicies",
@@ -29,16 +31,16 @@ __all__ = [
 __getattr__ = lazy_attributes(
     __name__,
     {
-        "AdminPolicies": "lockgate.framework.governance.ranger.protocol",
-        "AdminSettings": "lockgate.framework.governance.ranger.protocol",
+        "AdminPolicies": "lockgate.framework.governance.ranger.protocol.source",
+        "AdminSettings": "lockgate.framework.governance.ranger.protocol.settings",
         "AuditLog": "lockgate.framework.governance",
         "Check": "lockgate.framework.governance.checks",
-        "Point": "lockgate.framework.governance.points",
+        "Point": "lockgate.framework.governance.points.point",
         "PolicyFiles": "lockgate.framework.governance",
         "RangerAuthorizer": "lockgate.framework.governance",
         "Record": "lockgate.framework.governance",
         "RequestFolder": "lockgate.framework.governance",
-        "covers": "lockgate.framework.governance.points",
-        "missing": "lockgate.framework.governance.points",
+        "covers": "lockgate.framework.governance.points.cover",
+        "missing": "lockgate.framework.governance.points.cover",
     },
 )

@@ -18,7 +18,8 @@ from messages import answer
 from lockgate.errors import IntegrityError
 from lockgate.framework.keys import KeyProvider, MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
-from lockgate.framework.orc.integrity import ATTRIBUTE, forget_tags
+from lockgate.framework.orc.integrity.header import ATTRIBUTE
+from lockgate.framework.orc.integrity.tag_maker import forget_tags
 from lockgate.framework.spark.bridge.dispatcher import dispatcher
 
 if TYPE_CHECKING:

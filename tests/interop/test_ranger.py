@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ranger_random import asked_of, engine_of, generate
 
-from lockgate.framework.governance.ranger.engine import PolicyType
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 
 pytestmark = pytest.mark.interop
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lockgate.framework.governance.ranger.cases import asked_of, differences, instant, roles_of, settings_of
-from lockgate.framework.governance.ranger.engine import Engine
+from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.policies.deltas import updated
 
 _WHOLE = Path(os.environ.get("LOCKGATE_TESTDATA", "/nonexistent")) / "ranger"

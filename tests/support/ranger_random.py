@@ -7,7 +7,9 @@ from typing import Any
 
 from ranger_world import ACCESSES, LEVELS, definition
 
-from lockgate.framework.governance.ranger.engine import ANY, Asked, Engine, PolicyType
+from lockgate.framework.governance.ranger.conditions.request import ANY, Asked
+from lockgate.framework.governance.ranger.engine.engine import Engine
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 
 VALUES = {
     "catalog": ["lake", "l*", "*"],

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lockgate.framework.governance.ranger.engine import Asked, Engine, PolicyType, Result
+from lockgate.framework.governance.ranger.conditions.request import Asked
+from lockgate.framework.governance.ranger.engine.engine import Engine
+from lockgate.framework.governance.ranger.engine.result import Result
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 
 LEVELS = ("catalog", "database", "table", "column")
 ACCESSES = ("show", "select", "insert", "alter", "create", "drop")

@@ -1,3 +1,1 @@
 """Apache Ranger's policies: read as Ranger writes them, decided as Ranger decides them."""
-
-__all__: list[str] = []

@@ -8,7 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.governance.ranger.engine import ANY, Asked, Engine, PolicyType, Result, Settings
+from lockgate.framework.governance.ranger.conditions.request import ANY, Asked
+from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
+from lockgate.framework.governance.ranger.engine.result import Result
+from lockgate.framework.governance.ranger.policies.definition import PolicyType
 
 _RESULTS = {
     "result": PolicyType.ACCESS,

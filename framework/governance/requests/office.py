@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from lockgate.errors import AccessDeniedError, InputError, ProcedureError
 from lockgate.framework.access import Action
 from lockgate.framework.governance.authorizer import RangerAuthorizer, access_of
-from lockgate.framework.governance.ranger.conditions.request import ADMIN
-from lockgate.framework.governance.ranger.engine import Asked
-from lockgate.framework.governance.requests.changes import GrantChange
+from lockgate.framework.governance.ranger.conditions.request import ADMIN, Asked
+from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
 from lockgate.framework.plugins import current_principal, plugins
 
 if TYPE_CHECKING:
-    from lockgate.framework.governance.ranger.engine import Engine
+    from lockgate.framework.governance.ranger.engine.engine import Engine
     from lockgate.framework.governance.requests.folder import AccessAsked, RequestFolder, State
 
 Columns = tuple[str, ...]

@@ -18,7 +18,8 @@ from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
 from lockgate.framework.types import DataField
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
-from lockgate.pushdown.index import LEAST_PLACES, MOST_DENSITY, Segment, merge_segments, segment_of
+from lockgate.pushdown.index.merge_segments import LEAST_PLACES, MOST_DENSITY, merge_segments
+from lockgate.pushdown.index.segment import Segment, segment_of
 
 _FILES = 8
 _TOO_DISTINCT = "most values come once"

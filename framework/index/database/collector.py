@@ -15,7 +15,8 @@ from lockgate.framework.plugins import IndexKind, plugins
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
 from lockgate.framework.types import to_arrow, type_to_json
-from lockgate.pushdown.index import Files, PartContent, PartName, distinct, sorted_pairs, write_segment
+from lockgate.pushdown.index.postings import distinct, sorted_pairs
+from lockgate.pushdown.index.segment import Files, PartContent, PartName, write_segment
 
 NAME = "segment"
 # A column that is not named is left out where more of its values differ.

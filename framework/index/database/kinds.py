@@ -14,8 +14,11 @@ from lockgate.framework.plugins import AskedKeys
 from lockgate.framework.store.schema.file_indexes import value_kind_of
 from lockgate.framework.types import DataType, Kind, to_arrow
 from lockgate.pushdown import Comparison, Op, folded_text
-from lockgate.pushdown.index import ValueKind, distinct, hashes_of, keys_equal_to, keys_of_list
-from lockgate.pushdown.index.value_kinds import Key, Keys
+from lockgate.pushdown.index.evaluation import keys_equal_to
+from lockgate.pushdown.index.hashes import hashes_of
+from lockgate.pushdown.index.kinds import keys_of_list
+from lockgate.pushdown.index.postings import distinct
+from lockgate.pushdown.index.value_kinds import Key, Keys, ValueKind
 
 VALUES = "values"
 NGRAMS = "ngrams"

@@ -30,7 +30,7 @@ from lockgate.framework.store.scan.read import FileReader
 from lockgate.framework.store.schema.table_indexes import IndexedField, indexed_fields
 from lockgate.framework.store.schema.unsupported_features import check_writable
 from lockgate.procedures.procedure import Parameter, Procedure, ProcedureContext
-from lockgate.pushdown.index import PartName, Segment
+from lockgate.pushdown.index.segment import PartName, Segment
 
 # So many bytes of data files are indexed before they are committed: what a call that is killed loses at most.
 _BATCH_BYTES = 4 * 2**30

@@ -16,7 +16,8 @@ from lockgate.framework.store.manifests.manifest import FileKind
 from lockgate.framework.store.metadata.snapshot import Snapshot
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.store.schema.secret_columns import secrets_of
-from lockgate.pushdown.index import PartName, Segment, merge_segments, segment_of
+from lockgate.pushdown.index.merge_segments import merge_segments
+from lockgate.pushdown.index.segment import PartName, Segment, segment_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import CommitRequest

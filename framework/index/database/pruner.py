@@ -19,7 +19,9 @@ from lockgate.framework.store.schema.secret_columns import secrets_of
 from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, Kind, parse_type
 from lockgate.pushdown import Comparison, Op, Predicate, with_literals
-from lockgate.pushdown.index import Part, PartName, Segment, damage_named, places_of
+from lockgate.pushdown.index.container import damage_named
+from lockgate.pushdown.index.places import places_of
+from lockgate.pushdown.index.segment import Part, PartName, Segment
 
 Mask = npt.NDArray[np.bool_]
 

@@ -13,7 +13,8 @@ from lockgate.framework.io import FileSystem
 from lockgate.framework.store.handle import TableHandle
 from lockgate.framework.store.manifests.index_manifest import IndexEntry, index_path, read_index_manifest
 from lockgate.framework.store.metadata.snapshot import Snapshot
-from lockgate.pushdown.index import Segment, damage_named
+from lockgate.pushdown.index.container import damage_named
+from lockgate.pushdown.index.segment import Segment
 
 T = TypeVar("T")
 

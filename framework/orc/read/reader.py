@@ -20,7 +20,7 @@ from lockgate.framework.orc.format.layout import corrupt
 from lockgate.framework.orc.format.leaf_paths import top_level_of
 from lockgate.framework.orc.format.statistics import ColumnStatistics, column_statistics
 from lockgate.framework.orc.format.tail import read_tail
-from lockgate.framework.orc.integrity import Mode, Status, authenticate, check_mode
+from lockgate.framework.orc.integrity.authenticate import Mode, Status, authenticate, check_mode
 from lockgate.framework.orc.isolation.isolation import Isolation, decoder_of
 from lockgate.framework.orc.read.image import Projection, empty_image
 from lockgate.framework.orc.read.predicate import RowFilter, distrusted_columns

@@ -12,7 +12,7 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.column_paths import find_column
 from lockgate.framework.orc.format.tail import read_tail
 from lockgate.framework.orc.format.types import TypeTree
-from lockgate.framework.orc.integrity import find_header
+from lockgate.framework.orc.integrity.header import find_header
 from lockgate.framework.orc.sources.source import open_source
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lockgate.framework.orc.format.tail import Tail
-from lockgate.framework.orc.integrity import ATTRIBUTE
+from lockgate.framework.orc.integrity.header import ATTRIBUTE
 
 _MASKS = {
     "nullify": "nothing of its values, since its mask is null throughout",

@@ -16,7 +16,8 @@ from lockgate.framework.orc.format.layout import BLOOM_FILTERS, Compression, Str
 from lockgate.framework.orc.format.stripe import Stripe, read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.format.types import TypeTree
-from lockgate.framework.orc.integrity import authenticate, find_header
+from lockgate.framework.orc.integrity.authenticate import authenticate
+from lockgate.framework.orc.integrity.header import find_header
 from lockgate.framework.orc.isolation.isolation import Isolation
 from lockgate.framework.orc.read.bloom_leaks import leaks_bloom_filters
 from lockgate.framework.orc.read.reader import EncryptedOrcFile

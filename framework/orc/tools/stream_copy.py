@@ -19,7 +19,8 @@ from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.format.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.format.tail import Tail
-from lockgate.framework.orc.integrity import GRANULE, TagMaker, forget_tags
+from lockgate.framework.orc.integrity.mac import GRANULE
+from lockgate.framework.orc.integrity.tag_maker import TagMaker, forget_tags
 from lockgate.framework.orc.read.image import ENCRYPTION_ATTRIBUTES
 from lockgate.framework.orc.read.stripe_statistics import decrypted_statistics, read_metadata
 from lockgate.framework.orc.sources.source import Source

@@ -16,7 +16,7 @@ from lockgate.framework.keys import provider_from
 from lockgate.framework.orc.encryption.variants import Variants
 from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.format.text_kinds import state_kinds
-from lockgate.framework.orc.integrity import Mode, authenticate
+from lockgate.framework.orc.integrity.authenticate import Mode, authenticate
 from lockgate.framework.orc.read.reader import EncryptedOrcFile
 from lockgate.framework.orc.sources.source import Source, open_source
 from lockgate.framework.orc.tools.stream_copy import NewKey, Restreamer

@@ -24,7 +24,7 @@ from lockgate.framework.orc.format.layout import INDEX_KINDS, MAGIC, StreamKind
 from lockgate.framework.orc.format.stripe import Stream, Stripe, read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail
 from lockgate.framework.orc.format.text_kinds import patch_kinds
-from lockgate.framework.orc.integrity import TagMaker
+from lockgate.framework.orc.integrity.tag_maker import TagMaker
 from lockgate.framework.orc.read.pre_1970 import EarlyTimes, Replaced
 from lockgate.framework.orc.read.stripe_statistics import read_metadata
 from lockgate.framework.orc.sources.source import MemorySource

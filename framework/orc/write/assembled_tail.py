@@ -11,7 +11,7 @@ from lockgate.framework.orc.format.chunks import DEFAULT_BLOCK_SIZE, Buffer, fra
 from lockgate.framework.orc.format.layout import MAGIC, Compression, StreamKind
 from lockgate.framework.orc.format.merge_statistics import merge_statistics
 from lockgate.framework.orc.format.tail import Tail
-from lockgate.framework.orc.integrity import TagMaker
+from lockgate.framework.orc.integrity.tag_maker import TagMaker
 from lockgate.framework.orc.write.masked_table import WideTable
 from lockgate.framework.orc.write.output import Output
 

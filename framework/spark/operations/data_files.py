@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.errors import UnsupportedError, UnsupportedFormatError
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.messages.scans import FileField, SplitJson, VectorJson
-from lockgate.framework.store.formats import FileFormat, format_of
+from lockgate.framework.store.formats.data_file import FileFormat, format_of
 from lockgate.framework.store.schema.evolution import changed_columns
 from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json

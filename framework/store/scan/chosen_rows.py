@@ -12,7 +12,7 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError, PluginError
 from lockgate.framework.orc import EncryptedOrcFile
 from lockgate.framework.plugins import CandidateFile, RowPruner, plugins
-from lockgate.framework.store.formats import DataFile
+from lockgate.framework.store.formats.data_file import DataFile
 from lockgate.framework.store.manifests.manifest import DataFileMeta
 from lockgate.framework.store.pruning.candidates import candidate_of
 from lockgate.framework.store.pruning.split import Split

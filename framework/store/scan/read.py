@@ -14,7 +14,8 @@ import pyarrow as pa
 from lockgate.errors import CorruptFileError
 from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.orc.encryption.plaintext import with_mark
-from lockgate.framework.store.formats import DataFile, FileFormat, format_of, open_plain_file
+from lockgate.framework.store.formats.data_file import DataFile, FileFormat, format_of
+from lockgate.framework.store.formats.plain_data_files import open_plain_file
 from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorPlace
 from lockgate.framework.store.merge.merge import (
     KEY_PREFIX,

@@ -16,7 +16,7 @@ from lockgate.errors import UnsupportedError
 from lockgate.framework.access import ALLOWED, Decision
 from lockgate.framework.options import table_options
 from lockgate.framework.plugins import ScanPlanned, publish
-from lockgate.framework.store.formats import format_of
+from lockgate.framework.store.formats.data_file import format_of
 from lockgate.framework.store.manifests.file_table import FileTable
 from lockgate.framework.store.manifests.gc_pause import paused_collector
 from lockgate.framework.store.manifests.manifest import ManifestEntry

@@ -30,7 +30,7 @@ from lockgate.framework.store.scan.scan import ScanPlan, plan_scan
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import Predicate, all_of, any_of, col
-from lockgate.pushdown.index import read_container
+from lockgate.pushdown.index.container import read_container
 
 ALL = {
     "file-index.bloom-filter.columns": "host",

@@ -32,7 +32,8 @@ from lockgate.framework.store.scan.chosen_rows import ChosenRows
 from lockgate.framework.types import STRING
 from lockgate.procedures import ProcedureContext
 from lockgate.pushdown import col
-from lockgate.pushdown.index import merge_segments, segment_of
+from lockgate.pushdown.index.merge_segments import merge_segments
+from lockgate.pushdown.index.segment import segment_of
 
 TEXT_KINDS = {("ngrams", "host"), ("words", "host")}
 

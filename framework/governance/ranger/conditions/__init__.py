@@ -1,3 +1,1 @@
 """Conditions of policies: scripts, macros, schedules and the other evaluators that Ranger ships."""
-
-__all__: list[str] = []

@@ -21,7 +21,8 @@ from lockgate.framework.governance.ranger.conditions.schedule import applies
 from lockgate.framework.governance.ranger.conditions.script import compiled
 from lockgate.framework.governance.ranger.conditions.tokens import ScriptError
 from lockgate.framework.governance.ranger.conditions.values import text_of
-from lockgate.framework.governance.ranger.matching import Hierarchies, PolicyResource
+from lockgate.framework.governance.ranger.matching.hierarchy import Hierarchies
+from lockgate.framework.governance.ranger.matching.resource import PolicyResource
 
 _log = logging.getLogger("lockgate.governance")
 _RUNTIME = (ScriptError, TypeError, ValueError, AttributeError, KeyError, ZeroDivisionError, InputError)

@@ -12,7 +12,8 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.engine.result import Result
-from lockgate.framework.governance.ranger.matching import Match, Names, PolicyResource
+from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
+from lockgate.framework.governance.ranger.matching.tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 from lockgate.framework.governance.ranger.policies.item import EVERY_USER, OWNER, PUBLIC
 

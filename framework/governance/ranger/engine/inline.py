@@ -9,7 +9,7 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.engine.result import NO_POLICY, Result
-from lockgate.framework.governance.ranger.matching import PolicyResource
+from lockgate.framework.governance.ranger.matching.resource import PolicyResource
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 
 _EVERYBODY = "g:public"

@@ -13,8 +13,8 @@ from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.result import HIGHEST, Result
 from lockgate.framework.governance.ranger.engine.search import Search
-from lockgate.framework.governance.ranger.matching import PolicyResource
 from lockgate.framework.governance.ranger.matching.element import Element
+from lockgate.framework.governance.ranger.matching.resource import PolicyResource
 from lockgate.framework.governance.ranger.policies.definition import PolicyType
 from lockgate.framework.governance.ranger.policies.policy import Policy
 

@@ -12,7 +12,7 @@ from typing import Any
 from lockgate.framework.governance.ranger.conditions.request import Asked, Tag
 from lockgate.framework.governance.ranger.engine.result import Result
 from lockgate.framework.governance.ranger.engine.search import Search, names_of
-from lockgate.framework.governance.ranger.matching import Match
+from lockgate.framework.governance.ranger.matching.resource import Match
 from lockgate.framework.governance.ranger.policies.definition import (
     PolicyType,
     ServiceDefinition,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lockgate.framework.governance.ranger.matching import Match, Names, PolicyResource
+from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
+from lockgate.framework.governance.ranger.matching.tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 from lockgate.framework.governance.ranger.policies.index import Policies
 

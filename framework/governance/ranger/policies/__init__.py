@@ -1,3 +1,1 @@
 """Policies: the service definition, what policies say, and the index that finds those of a resource."""
-
-__all__: list[str] = []

@@ -7,8 +7,8 @@ from enum import IntEnum
 from typing import Any
 
 from lockgate.errors import InputError
-from lockgate.framework.governance.ranger.matching import Hierarchies
 from lockgate.framework.governance.ranger.matching.element import EXPRESSION
+from lockgate.framework.governance.ranger.matching.hierarchy import Hierarchies
 
 
 class PolicyType(IntEnum):

@@ -12,8 +12,8 @@ from typing import Any
 from lockgate.framework.governance.ranger.conditions.evaluators import Condition
 from lockgate.framework.governance.ranger.conditions.request import Asked
 from lockgate.framework.governance.ranger.conditions.schedule import applies
-from lockgate.framework.governance.ranger.matching import Names, PolicyResource
-from lockgate.framework.governance.ranger.matching.resource import Match
+from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
+from lockgate.framework.governance.ranger.matching.tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.item import Item, conditions_of
 from lockgate.framework.governance.ranger.policies.score import score

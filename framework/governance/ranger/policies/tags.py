@@ -9,7 +9,8 @@ from typing import Any
 
 from lockgate.framework.governance.ranger.conditions.request import Asked, Tag
 from lockgate.framework.governance.ranger.conditions.schedule import applies
-from lockgate.framework.governance.ranger.matching import Match, Names, PolicyResource
+from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
+from lockgate.framework.governance.ranger.matching.tokens import Names
 from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
 
 

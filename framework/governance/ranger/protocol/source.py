@@ -8,13 +8,13 @@ import time
 from typing import Any
 
 from lockgate.errors import LockgateError, PolicyError
-from lockgate.framework.governance.ranger.engine import Engine, Settings
+from lockgate.framework.governance.ranger.engine.engine import Engine, Settings
 from lockgate.framework.governance.ranger.policies.deltas import updated
+from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange
 from lockgate.framework.governance.ranger.policies.tags import with_changes
 from lockgate.framework.governance.ranger.protocol.cache import PolicyCache
 from lockgate.framework.governance.ranger.protocol.client import AdminClient, AdminError, Content, version_of
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
-from lockgate.framework.governance.requests.changes import GrantChange
 
 _log = logging.getLogger("lockgate.governance")
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockgate.errors import InputError
-from lockgate.framework.governance.points import Point, covers, missing
+from lockgate.framework.governance.points.cover import covers, missing
+from lockgate.framework.governance.points.point import Point
 
 DATABASE, TABLE = Point("db"), Point("db", "t")
 ROW = Point("db", "t", rows={"id": frozenset({1})})

@@ -9,11 +9,13 @@ import ranger_cases
 from ranger_cases import ROOT, asked_of, differences, load
 
 from lockgate.framework.governance.ranger.conditions.schedule import applies, zone_of
-from lockgate.framework.governance.ranger.engine import Engine, PolicyType
+from lockgate.framework.governance.ranger.engine.engine import Engine
 from lockgate.framework.governance.ranger.engine.search import names_of
-from lockgate.framework.governance.ranger.matching import Hierarchies, Match, Names, PolicyResource
 from lockgate.framework.governance.ranger.matching.element import Element
-from lockgate.framework.governance.ranger.policies.definition import ServiceDefinition
+from lockgate.framework.governance.ranger.matching.hierarchy import Hierarchies
+from lockgate.framework.governance.ranger.matching.resource import Match, PolicyResource
+from lockgate.framework.governance.ranger.matching.tokens import Names
+from lockgate.framework.governance.ranger.policies.definition import PolicyType, ServiceDefinition
 from lockgate.framework.governance.ranger.policies.tags import TagMap
 
 # Conditions of these cases ask for the country of an address on the network, which is not looked up.

@@ -18,8 +18,7 @@ from lockgate.framework.orc import EncryptedOrcFile, verify_file, write_table
 from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.stripe import read_stripe
-from lockgate.framework.orc.integrity import ATTRIBUTE
-from lockgate.framework.orc.integrity.header import TAGS_ITEM
+from lockgate.framework.orc.integrity.header import ATTRIBUTE, TAGS_ITEM
 from lockgate.framework.orc.sources.source import MemorySource
 
 KEYS = MemoryKeyProvider({"pii@0": b"p" * 16, "fin@2": b"f" * 32})

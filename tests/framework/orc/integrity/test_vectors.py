@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.orc import EncryptedOrcFile
-from lockgate.framework.orc.integrity import Mac
-from lockgate.framework.orc.integrity.mac import unwrap_key, wrap_key
+from lockgate.framework.orc.integrity.mac import Mac, unwrap_key, wrap_key
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "integrity"
 LABEL = b"lockgate.orc.integrity.v1"

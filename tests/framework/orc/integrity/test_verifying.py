@@ -35,14 +35,11 @@ from lockgate.framework.orc.format import proto
 from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.stripe import read_stripe
 from lockgate.framework.orc.format.tail import Tail, read_tail
-from lockgate.framework.orc.integrity import (
-    GRANULE,
-    Mac,
-    TagMaker,
-    VerifyingSource,
-    authenticate,
-    find_header,
-)
+from lockgate.framework.orc.integrity.authenticate import authenticate
+from lockgate.framework.orc.integrity.header import find_header
+from lockgate.framework.orc.integrity.mac import GRANULE, Mac
+from lockgate.framework.orc.integrity.source import VerifyingSource
+from lockgate.framework.orc.integrity.tag_maker import TagMaker
 from lockgate.framework.orc.integrity.tail_tag import seal
 from lockgate.framework.orc.sources.source import MemorySource, open_source
 from lockgate.framework.orc.write import assembled_file

@@ -32,7 +32,7 @@ from lockgate.framework.orc.format.chunks import frame
 from lockgate.framework.orc.format.layout import StreamKind
 from lockgate.framework.orc.format.merge_statistics import merge_statistics
 from lockgate.framework.orc.format.stripe import read_stripe
-from lockgate.framework.orc.integrity import forget_tags
+from lockgate.framework.orc.integrity.tag_maker import forget_tags
 from lockgate.framework.orc.read.stripe_statistics import decrypted_statistics, read_metadata
 
 TESTDATA = os.environ.get("LOCKGATE_TESTDATA")

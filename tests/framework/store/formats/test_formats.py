@@ -18,7 +18,8 @@ from lockgate.framework import types as t
 from lockgate.framework.io import LocalFileSystem
 from lockgate.framework.keys import MemoryKeyProvider
 from lockgate.framework.store import Catalog, Schema
-from lockgate.framework.store.formats import FileFormat, format_of, open_plain_file
+from lockgate.framework.store.formats.data_file import FileFormat, format_of
+from lockgate.framework.store.formats.plain_data_files import open_plain_file
 
 
 def test_the_format_is_in_the_name() -> None:
