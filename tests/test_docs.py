@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import re
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -185,22 +186,51 @@ def test_the_snippet_of_the_front_page_is_the_one_that_is_tested() -> None:
     assert len(re.findall(r"```python\n", README)) == 1
 
 
-TWINS = re.findall(r"^\|[^|]+\| (.+?) \| (.+?) \| `(tests/fixtures/\w+)` \|$", PAGES["twins.md"], re.M)
+TWINS = re.findall(r"^\|[^|]+\| (.+?) \| (.+?) \| `tests/fixtures/([\w.]+)` \|$", PAGES["twins.md"], re.M)
+FIXTURES = ROOT / "tests" / "fixtures"
+# Files that tests read with Java at hand, and that are no pair of inputs and expected outputs.
+ONLY_INPUTS = {"atlas_types.json", "keys", "openlineage", "orc", "paimon", "ranger", "zoo"}
+RUNS_JAVA = re.compile(r"\b_?jvm\.io\.lockgate\.|\"javac\"")
+
+
+@cache
+def texts_of_tests() -> dict[Path, str]:
+    """Return the text of every file of the tests but this one."""
+    return {path: path.read_text() for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)}
+
+
+def readers_of(vectors: str) -> list[str]:
+    """Return the text of every test that names a file or folder of vectors, or imports a helper that does."""
+    files = texts_of_tests()
+    helpers = [
+        path.stem for path, text in files.items() if path.match("support/*") and f'"{vectors}"' in text
+    ]
+    reads = "|".join([rf'"{re.escape(vectors)}"', *(rf"^from {each} import" for each in helpers)])
+    return [
+        text
+        for path, text in files.items()
+        if path.stem.startswith("test_") and re.search(reads, text, re.MULTILINE)
+    ]
+
+
+def test_every_twin_is_listed_once() -> None:
+    names = [path.name for path in FIXTURES.iterdir() if path.suffix in {"", ".json"}]
+    run = [name for name in names if any(RUNS_JAVA.search(text) for text in readers_of(name))]
+    assert sorted(vectors for _, _, vectors in TWINS) == sorted({*run} - ONLY_INPUTS)
 
 
 @pytest.mark.parametrize(("python", "java", "vectors"), TWINS, ids=[each[2] for each in TWINS])
 def test_twins_have_vectors_that_both_sides_run(python: str, java: str, vectors: str) -> None:
-    root = ROOT
-    assert all((root / path).exists() for path in re.findall(r"`(.+?)`", python))
+    sources = re.findall(r"`(.+?)`", python)
+    assert all((ROOT / path).exists() for path in sources)
     for name in re.findall(r"`(.+?)`", java):
-        assert list((root / "framework" / "spark" / "java").rglob(f"{name}.java")), name
-    assert list((root / vectors).glob("*.json"))
-    folder = Path(vectors).name
-    sides = {
-        "integration" in path.parts
-        for path in (root / "tests").rglob("test_*.py")
-        if path != Path(__file__) and f'"{folder}"' in path.read_text()
-    }
-    assert sides == {True, False}, (
-        "a test in tests/integration runs them through the connector, another does not"
+        assert list((ROOT / "framework" / "spark" / "java").rglob(f"{name}.java")), name
+    assert vectors.endswith(".json") or list((FIXTURES / vectors).glob("*.json"))
+    modules = [path.removesuffix(".py").rpartition("/") for path in sources]
+    tests = readers_of(vectors)
+    assert any(RUNS_JAVA.search(text) for text in tests), "no test runs them through the connector"
+    folders = [(f"lockgate.{folder.replace('/', '.')}", module) for folder, _, module in modules]
+    imports = "|".join(
+        rf"{re.escape(folder)}(\.{module}| import .*\b{module})\b" for folder, module in folders
     )
+    assert any(re.search(imports, text) for text in tests), f"no test of {python} runs them"
