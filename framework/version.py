@@ -4,7 +4,8 @@ VERSION = "0.1.0"
 
 # Raised whenever an operation of the bridge changes its meaning or its payload.
 BRIDGE_PROTOCOL = 2
-# Raised whenever the files of a lookup cache change; an older cache is rebuilt.
+# Raised whenever the files of a lookup cache change; an older cache is rebuilt. The JVM's `CacheVersions` has
+# this number and the next too.
 CACHE_FORMAT = 3
-# Raised whenever the encoding of rows inside a lookup cache changes.
+# Raised whenever the encoding of rows or keys inside a lookup cache changes.
 ROW_CODEC = 1

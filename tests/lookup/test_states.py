@@ -196,6 +196,23 @@ def test_keys_are_not_asked_for_at_sockets_of_another_user(cached: tuple[Any, Ca
         server.close()
 
 
+# --- which version -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["cache_format", "row_codec"])
+@pytest.mark.parametrize("other", [0, 99, "1", None])
+def test_caches_of_another_version_are_refused(
+    cached: tuple[Any, CacheDirectory], read: Reader, version: str, other: object
+) -> None:
+    table, directory = cached
+    layout = directory.path / "LAYOUT.json"
+    layout.write_text(json.dumps({**json.loads(layout.read_text()), version: other}))
+    said = read(directory, 1, mark_at(table, 1))
+    assert said.startswith(f"VersionMismatchError: the lookup cache {directory.path} has format ")
+    assert f"{'format' if version == 'cache_format' else 'row codec'} {other}" in said.replace("null", "None")
+    assert "install one version on driver and executors" in said
+
+
 # --- which snapshot ------------------------------------------------------------------------------
 
 

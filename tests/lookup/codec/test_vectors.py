@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lockgate.framework.types import DataType, parse_type, to_arrow, value_from_json, value_to_json
+from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.codec.key_codec import KeyCodec
 from lockgate.lookup.codec.row_codec import RowCodec
 
@@ -18,6 +19,18 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 def vectors(folder: str) -> list[Any]:
     return [pytest.param(path, id=path.stem) for path in sorted((FIXTURES / folder).glob("*.json"))]
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a vector of this version; a change of bytes comes with a new number, for old caches to be told."""
+    vector: dict[str, Any] = json.loads(path.read_text())
+    assert vector["version"] == ROW_CODEC
+    return vector
+
+
+def test_versions_of_caches() -> None:
+    versions = json.loads((FIXTURES / "cache_versions.json").read_text())
+    assert versions == {"cache_format": CACHE_FORMAT, "row_codec": ROW_CODEC}
 
 
 def batch_of(vector: dict[str, Any]) -> tuple[list[DataType], pa.RecordBatch]:
@@ -34,7 +47,7 @@ def batch_of(vector: dict[str, Any]) -> tuple[list[DataType], pa.RecordBatch]:
 
 @pytest.mark.parametrize("path", vectors("row_codec"))
 def test_bytes_of_rows(path: Path) -> None:
-    vector = json.loads(path.read_text())
+    vector = load(path)
     types, batch = batch_of(vector)
     codec = RowCodec(batch.schema)
     rows = codec.encode(batch)
@@ -48,7 +61,7 @@ def test_bytes_of_rows(path: Path) -> None:
 
 @pytest.mark.parametrize("path", vectors("key_codec"))
 def test_bytes_of_keys(path: Path) -> None:
-    vector = json.loads(path.read_text())
+    vector = load(path)
     _, batch = batch_of(vector)
     keys = KeyCodec(batch.schema).encode(batch.columns)
     encoded = iter(key.hex() for key in keys.rows.to_bytes())

@@ -77,6 +77,7 @@ final class States {
     try {
       PrivateFolders.check(cache);
       PrivateFolders.checkOwn(folder);
+      CacheVersions.check(cache);
       return opened(folder, mark);
     } catch (PrivateFolders.UnsafePathException e) {
       throw unsafe(e);
