@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import pwd
 import re
 import tempfile
 import time
@@ -31,10 +32,19 @@ _LOCK_LEFTOVER_SECONDS = 3600.0
 
 
 def parse_folder(text: str) -> str:
-    """Return the path of a folder on local disks; raises ValueError for the address of anything else."""
+    """Return the path of a folder on local disks.
+
+    Raises ValueError for the address of anything else, and for a path that begins with another user's home.
+    """
     if _ADDRESS.match(text):
         raise ValueError("expected a folder on a disk of each host, such as /mnt/cache, not an address")
+    if _is_of_other_home(text):
+        raise ValueError("expected a whole path, such as /home/ada/cache, or one in ~, this user's own home")
     return text
+
+
+def _is_of_other_home(folder: str) -> bool:
+    return folder.startswith("~") and folder.partition("/")[0] != "~"
 
 
 def local_root(configured: str) -> Path:
@@ -42,11 +52,34 @@ def local_root(configured: str) -> Path:
 
     A relative one is relative to the process's working directory, which is an executor's own; `~` is the home
     of its user. Without any, it is a folder for this user under the system's folder for temporary files.
+
+    The same in Java: `CachePlaces.local`; both pass `tests/fixtures/cache_folders.json`. Raises
+    LookupCacheError for `~name`, which the JVM cannot resolve, and for `~` of a user without a home.
     """
     given = os.environ.get(ROOT_VARIABLE) or configured
     if given:
-        return Path(given).expanduser().absolute()
+        # POSIX leaves open what two slashes at the start mean; in the JVM they are one.
+        return Path("/", *Path(_with_home(given)).absolute().parts[1:])
     return Path(tempfile.gettempdir()) / f"lockgate-lookup-{os.getuid()}"
+
+
+def _with_home(folder: str) -> str:
+    if _is_of_other_home(folder):
+        raise LookupCacheError(
+            f"the folder of lookup caches '{folder}' begins with the home of another user: write the whole "
+            f"path in lookup.cache-dir, or in {ROOT_VARIABLE}"
+        )
+    return _home() + folder[1:] if folder.startswith("~") else folder
+
+
+def _home() -> str:
+    try:
+        return os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise LookupCacheError(
+            f"user {os.getuid()} has no home for the folder of lookup caches: set HOME, or write the whole "
+            f"path in lookup.cache-dir or {ROOT_VARIABLE}"
+        ) from None
 
 
 def place_text(configured: str, name: str) -> str:

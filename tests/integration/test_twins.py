@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from cache_folders import cache_folder_cases
 
 from lockgate.framework.orc import write_table
 from lockgate.framework.store.rows.file_statistics import StatsMode
@@ -54,6 +55,19 @@ def test_faults_of_messages(spark: SparkSession) -> None:
     for case in cases:
         found = shapes.fault(parse(json.dumps(case["shape"])), parse(json.dumps(case["value"])), "")
         assert found == case["fault"], case
+
+
+def test_versions_of_caches(spark: SparkSession) -> None:
+    wanted = json.loads((FIXTURES / "cache_versions.json").read_text())
+    assert json.loads(lookup_twins(spark).versions()) == wanted
+
+
+def test_folders_of_caches(spark: SparkSession, tmp_path: Path) -> None:
+    cases = cache_folder_cases(tmp_path)
+    found = json.loads(lookup_twins(spark).folders(json.dumps(cases)))
+    for case, each in zip(cases, found, strict=True):
+        shown = {key: value.partition(": write")[0] for key, value in each.items()}
+        assert shown == {key: case[key] for key in ("folder", "error") if key in case}, case["name"]
 
 
 @pytest.mark.parametrize("path", vectors("row_codec"))

@@ -6,8 +6,11 @@ import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.merge.Conformance;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
+import org.apache.spark.SparkRuntimeException;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
@@ -20,9 +23,39 @@ import org.apache.spark.unsafe.Platform;
 public final class LookupTwins {
   private LookupTwins() {}
 
+  /** The versions that this JVM reads, as a JSON object. */
+  public static String versions() {
+    return Bridge.JSON
+        .createObjectNode()
+        .put("cache_format", CacheVersions.CACHE_FORMAT)
+        .put("row_codec", CacheVersions.ROW_CODEC)
+        .toString();
+  }
+
+  /**
+   * The folder of each case of a vector, which has a place and an environment, as a JSON array of
+   * objects with it or the error.
+   */
+  public static String folders(String vector) throws IOException {
+    ArrayNode folders = Bridge.JSON.createArrayNode();
+    for (JsonNode each : Bridge.JSON.readTree(vector)) {
+      Map<String, String> environment = new HashMap<>();
+      each.get("environment")
+          .properties()
+          .forEach(entry -> environment.put(entry.getKey(), entry.getValue().asText()));
+      try {
+        String folder = CachePlaces.local(each.get("place").asText(), environment).toString();
+        folders.addObject().put("folder", folder);
+      } catch (SparkRuntimeException refused) {
+        folders.addObject().put("error", refused.getMessageParameters().get("errorMessage"));
+      }
+    }
+    return folders.toString();
+  }
+
   /** The rows behind the bytes of a vector, as a JSON array of arrays. */
   public static String decode(String vector) throws IOException {
-    JsonNode root = Bridge.JSON.readTree(vector);
+    JsonNode root = ofThisVersion(vector);
     StructType type = type(root.get("columns"));
     int[] all = new int[type.length()];
     for (int i = 0; i < all.length; i++) {
@@ -39,7 +72,7 @@ public final class LookupTwins {
 
   /** The bytes of the keys of a vector, in hexadecimal; null where a part of the key is null. */
   public static String keys(String vector) throws IOException {
-    JsonNode root = Bridge.JSON.readTree(vector);
+    JsonNode root = ofThisVersion(vector);
     StructType type = type(root.get("columns"));
     List<DataType> types = new ArrayList<>();
     for (int i = 0; i < type.length(); i++) {
@@ -52,6 +85,14 @@ public final class LookupTwins {
       keys.add(encoder.encode(row) ? HexFormat.of().formatHex(encoder.toBytes()) : null);
     }
     return keys.toString();
+  }
+
+  private static JsonNode ofThisVersion(String vector) throws IOException {
+    JsonNode root = Bridge.JSON.readTree(vector);
+    if (root.get("version").asInt() != CacheVersions.ROW_CODEC) {
+      throw new IllegalArgumentException("the vector has version " + root.get("version"));
+    }
+    return root;
   }
 
   private static StructType type(JsonNode columns) {
