@@ -3,6 +3,6 @@
 from lockgate.framework.governance.audit_log import AuditLog
 from lockgate.framework.governance.authorizer import RangerAuthorizer, Record
 from lockgate.framework.governance.policy_files import PolicyFiles
-from lockgate.framework.governance.requests import RequestFolder
+from lockgate.framework.governance.requests.folder import RequestFolder
 
 __all__ = ["AuditLog", "PolicyFiles", "RangerAuthorizer", "Record", "RequestFolder"]

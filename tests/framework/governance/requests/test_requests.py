@@ -16,10 +16,10 @@ from ranger_world import allow, deny, engine, item, policy, service
 from lockgate.errors import AccessDeniedError, InputError, PolicyError, ProcedureError, UnsafePathError
 from lockgate.framework.access import Principal
 from lockgate.framework.governance import PolicyFiles, RangerAuthorizer, RequestFolder
+from lockgate.framework.governance.ranger.policies.grant_changes import GrantChange, granted, revoked
 from lockgate.framework.governance.ranger.protocol.client import AdminError
 from lockgate.framework.governance.ranger.protocol.settings import AdminSettings
 from lockgate.framework.governance.ranger.protocol.source import AdminPolicies
-from lockgate.framework.governance.requests import GrantChange, granted, revoked
 from lockgate.framework.governance.requests.folder import MOST_OF_USER
 from lockgate.framework.plugins import acting_as, plugins
 from lockgate.framework.store import Catalog, Schema

@@ -5,6 +5,7 @@ import io.lockgate.spark.bridge.Predicates;
 import io.lockgate.spark.rules.Untranslatable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
+import org.apache.spark.sql.catalyst.optimizer.LikeSimplification$;
 import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
 import org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -36,6 +37,7 @@ final class TableConditions {
     plan = ReplaceExpressions$.MODULE$.apply(plan);
     plan = ConstantFolding$.MODULE$.apply(plan);
     plan = UnwrapCastInBinaryComparison$.MODULE$.apply(plan);
+    plan = LikeSimplification$.MODULE$.apply(plan);
     return plan instanceof Filter filter ? filter.condition() : condition;
   }
 }
