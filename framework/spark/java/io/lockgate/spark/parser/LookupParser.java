@@ -4,6 +4,7 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
 /**
@@ -31,8 +32,23 @@ public final class LookupParser implements InvocationHandler {
   @Override
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     if (isOfStatement(method.getName()) && arguments[0] instanceof String sql) {
-      arguments[0] = LookupText.rewritten(sql);
+      String rewritten = LookupText.rewritten(sql);
+      if (!rewritten.equals(sql)) {
+        Object[] changed = arguments.clone();
+        changed[0] = rewritten;
+        try {
+          return asked(method, changed);
+        } catch (ParseException e) {
+          // Its own text has the positions of the error, or no clause: `SELECT system_time AS of
+          // FROM t`.
+          return asked(method, arguments);
+        }
+      }
     }
+    return asked(method, arguments);
+  }
+
+  private Object asked(Method method, Object[] arguments) throws Throwable {
     try {
       return method.invoke(parser, arguments);
     } catch (InvocationTargetException e) {
