@@ -265,9 +265,9 @@ class Hosts:
         elif kind == "emptied":
             host.on_emptied()
         elif kind == "progress":
-            host.loading, host.expected = event["rows"], event.get("expected")
+            host.loading, host.expected = event["rows"], event["expected"]
 
 
 def _last_words(event: Message) -> str:
-    words = event.get("stderr", "")
+    words = event["stderr"]
     return f": {words}" if words else ""

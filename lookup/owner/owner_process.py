@@ -145,7 +145,8 @@ class OwnerProcess:
             _log.warning(
                 "the owner of a lookup cache (pid %d) ended with %d; starting another", process.pid, code
             )
-            self._on_event({"event": "ended", "pid": process.pid, "code": code})
+            # Its errors go to the log, so there are no last words to pass on.
+            self._on_event({"event": "ended", "pid": process.pid, "code": code, "stderr": None})
 
     def _receive(self, line: bytes) -> None:
         try:

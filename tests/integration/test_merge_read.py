@@ -55,6 +55,16 @@ def test_rows_of_one_key_merge_as_in_python(spark: SparkSession, fixture: Path) 
         assert merged == case["expected"], (page_rows, batch_rows)
 
 
+def test_a_plan_that_lacks_a_key_is_refused(spark: SparkSession) -> None:
+    case = json.loads(next(path for path in FIXTURES if path.stem == "engine_groups").read_text())
+    for part in (case["plan"], case["plan"]["columns"][0], case["plan"]["groups"][0]):
+        for key in tuple(part):
+            value = part.pop(key)
+            with pytest.raises(Exception, match=f"a merge plan lacks '{key}'"):
+                _conformance(spark).merge(json.dumps(case), 1, 1)
+            part[key] = value
+
+
 KEY_VALUES: dict[str, tuple[DataType, list[Any]]] = {
     "boolean": (BOOLEAN, [False, True]),
     "tinyint": (TINYINT, [-128, -1, 0, 1, 127]),

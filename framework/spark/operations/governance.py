@@ -292,7 +292,7 @@ def withheld_keys(context: Context, encrypted: Mapping[str, Iterable[str]]) -> f
 
     `encrypted` has the names of the keys of each encrypted column.
     """
-    grant = context.dispatcher.grants.find(context.request.get("grant"))
+    grant = context.dispatcher.grants.find(context.request["grant"])
     if grant is None:
         return frozenset()
     closed = {key for column, keys in encrypted.items() if column not in grant.readable for key in keys}

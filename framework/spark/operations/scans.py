@@ -42,6 +42,7 @@ from lockgate.pushdown import (
 )
 
 if TYPE_CHECKING:
+    from lockgate.framework.store.merge.merge_plan import MergePlanJson
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.scan.selection import Selection
     from lockgate.framework.store.scan.source import ScanSource
@@ -322,10 +323,10 @@ def _reply(
     }
 
 
-def _merge_plan(planned: ScanPlan, request: PlanRequest) -> dict[str, Any] | None:
+def _merge_plan(planned: ScanPlan, request: PlanRequest) -> MergePlanJson | None:
     if planned.merge_plan is None:
         return None
-    return {**planned.merge_plan.to_json(), "keep_deletes": view_of(request["name"]) in KEEP_DELETES}
+    return planned.merge_plan.to_json(keep_deletes=view_of(request["name"]) in KEEP_DELETES)
 
 
 def _check_key_columns(table: Table, planned: ScanPlan) -> None:

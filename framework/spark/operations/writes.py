@@ -33,6 +33,7 @@ from lockgate.framework.spark.operations.messages.writes import (
     StatisticsMode,
     WriteRequest,
     WriteSpec,
+    WrittenStatistics,
 )
 from lockgate.framework.spark.operations.partitions import chosen_by, whole_partitions
 from lockgate.framework.spark.operations.row_marks import marked_rows, rewritten_files
@@ -44,6 +45,7 @@ from lockgate.framework.types import from_spark_type, to_spark_type
 if TYPE_CHECKING:
     from lockgate.framework.store.commit.commit_request import Overwrite
     from lockgate.framework.store.commit.message import CommitMessage
+    from lockgate.framework.store.merge.merge_plan import MergePlanJson
     from lockgate.framework.store.schema.schema import TableSchema
     from lockgate.framework.store.table import Table
 
@@ -148,7 +150,7 @@ def _actions(context: Context, mode: str) -> frozenset[Action]:
     return context.privileges or frozenset(implied)
 
 
-def _merging(schema: TableSchema) -> tuple[dict[str, Any] | None, Kinds | None]:
+def _merging(schema: TableSchema) -> tuple[MergePlanJson | None, Kinds | None]:
     """Say how rows of one key merge, and which rows are written by their kinds."""
     from lockgate.framework.store.merge.merge import merge_plan
     from lockgate.framework.store.rows.row_kinds import kind_policy
@@ -322,7 +324,7 @@ def _messages(table: Table, request: EndRequest) -> list[CommitMessage]:
     return [CommitMessage.from_json(message, table.schema) for message in messages]
 
 
-def _kept_statistics(table: Table, found: Mapping[str, Any]) -> dict[str, Any]:
+def _kept_statistics(table: Table, found: Mapping[str, WrittenStatistics]) -> dict[str, WrittenStatistics]:
     """Return of the statistics that tasks send what the table's options keep, whatever tasks were told."""
     modes = _statistics_modes(table.schema)
     return {

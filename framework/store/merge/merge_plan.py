@@ -7,9 +7,9 @@ Source: Paimon's merge functions (`DeduplicateMergeFunction`, `FirstRowMergeFunc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from lockgate.errors import InputError, UnsupportedError, nearest
 
@@ -42,6 +42,44 @@ _OF_ENGINES = {
     PARTIAL_UPDATE: FUNCTIONS | {LAST, SET, SEQUENCE},
     AGGREGATION: FUNCTIONS | {LAST},
 }
+
+
+class ColumnMergeJson(TypedDict):
+    """A `ColumnMerge` in JSON; each key is there, null where the column has nothing of the kind."""
+
+    name: str
+    function: str
+    group: int | None
+    ignore_retract: bool
+    distinct: bool
+    delimiter: str
+    nested_key: list[str]
+    null_keys: str
+    nested_sequence: list[str]
+    limit: int | None
+    time_field: str | None
+
+
+class SequenceGroupJson(TypedDict):
+    """A `SequenceGroup` in JSON."""
+
+    columns: list[str]
+    removes: bool
+
+
+class MergePlanJson(TypedDict):
+    """A `MergePlan` in JSON, and whether the deletions among the rows that are left are kept."""
+
+    engine: str
+    key: list[str]
+    sequence: list[str]
+    descending: list[str]
+    kind: str
+    columns: list[ColumnMergeJson]
+    groups: list[SequenceGroupJson]
+    ignore_delete: bool
+    remove_on_delete: bool
+    keep_deletes: bool
 
 
 class RowKind(IntEnum):
@@ -82,22 +120,26 @@ class ColumnMerge:
         of_plan = self.function in (LAST, SET, SEQUENCE)
         return of_plan or self.ignore_retract or self.function in RETRACTABLE
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON of a plan's column; options that are not set are left out."""
-        found: dict[str, Any] = {"name": self.name, "function": self.function}
-        for each in fields(self)[2:]:
-            value = getattr(self, each.name)
-            if value != each.default:
-                found[each.name] = list(value) if isinstance(value, tuple) else value
-        return found
+    def to_json(self) -> ColumnMergeJson:
+        """Return the JSON of a plan's column."""
+        return {
+            "name": self.name,
+            "function": self.function,
+            "group": self.group,
+            "ignore_retract": self.ignore_retract,
+            "distinct": self.distinct,
+            "delimiter": self.delimiter,
+            "nested_key": list(self.nested_key),
+            "null_keys": self.null_keys,
+            "nested_sequence": list(self.nested_sequence),
+            "limit": self.limit,
+            "time_field": self.time_field,
+        }
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> ColumnMerge:
-        """Read what `to_json` wrote; InputError for what it would not write."""
-        names = {each.name for each in fields(cls)}
-        for name in json:
-            if name not in names:
-                raise InputError(f"a column of a merge plan has no {name!r}{nearest(name, names)}")
+        """Read what `to_json` wrote; InputError for anything else."""
+        _check_keys("a column of a merge plan", json, ColumnMergeJson)
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in json.items()
         }
@@ -115,9 +157,15 @@ class SequenceGroup:
     columns: tuple[str, ...]
     removes: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SequenceGroupJson:
         """Return the JSON of a plan's group."""
         return {"columns": list(self.columns), "removes": self.removes}
+
+    @classmethod
+    def from_json(cls, json: Mapping[str, Any]) -> SequenceGroup:
+        """Read what `to_json` wrote; InputError for anything else."""
+        _check_keys("a group of a merge plan", json, SequenceGroupJson)
+        return cls(tuple(json["columns"]), json["removes"])
 
 
 @dataclass(frozen=True)
@@ -187,38 +235,45 @@ class MergePlan:
         every = dict.fromkeys(name for group in chosen for name in group.columns)
         return tuple(name for name in every if name not in wanted)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON the connector interprets; what other engines need is left out where it is off."""
-        plan: dict[str, Any] = {
+    def to_json(self, *, keep_deletes: bool = False) -> MergePlanJson:
+        """Return the JSON that the connector reads; `keep_deletes`: keys that end as a deletion keep it."""
+        return {
             "engine": self.engine,
             "key": list(self.key),
             "sequence": list(self.sequence),
             "descending": list(self.descending),
             "kind": self.kind,
             "columns": [column.to_json() for column in self.columns],
+            "groups": [group.to_json() for group in self.groups],
+            "ignore_delete": self.ignore_delete,
+            "remove_on_delete": self.remove_on_delete,
+            "keep_deletes": keep_deletes,
         }
-        if self.groups:
-            plan["groups"] = [group.to_json() for group in self.groups]
-        plan |= {name: True for name in ("ignore_delete", "remove_on_delete") if getattr(self, name)}
-        return plan
 
     @classmethod
     def from_json(cls, json: Mapping[str, Any]) -> MergePlan:
-        """Read what `to_json` wrote; InputError if a part is missing."""
-        try:
-            return cls(
-                engine=json["engine"],
-                key=tuple(json["key"]),
-                sequence=tuple(json["sequence"]),
-                descending=tuple(json["descending"]),
-                kind=json["kind"],
-                columns=tuple(ColumnMerge.from_json(column) for column in json["columns"]),
-                groups=tuple(
-                    SequenceGroup(tuple(group["columns"]), group["removes"])
-                    for group in json.get("groups", ())
-                ),
-                ignore_delete=json.get("ignore_delete", False),
-                remove_on_delete=json.get("remove_on_delete", False),
-            )
-        except KeyError as missing:
-            raise InputError(f"a merge plan lacks {missing}") from None
+        """Read what `to_json` wrote, except for `keep_deletes`; InputError for anything else."""
+        _check_keys("a merge plan", json, MergePlanJson)
+        plan = cast(MergePlanJson, json)
+        return cls(
+            engine=plan["engine"],
+            key=tuple(plan["key"]),
+            sequence=tuple(plan["sequence"]),
+            descending=tuple(plan["descending"]),
+            kind=plan["kind"],
+            columns=tuple(ColumnMerge.from_json(column) for column in plan["columns"]),
+            groups=tuple(SequenceGroup.from_json(group) for group in plan["groups"]),
+            ignore_delete=plan["ignore_delete"],
+            remove_on_delete=plan["remove_on_delete"],
+        )
+
+
+def _check_keys(what: str, json: Mapping[str, Any], declared: type) -> None:
+    """Refuse JSON that lacks a key, which no default may hide, or has one that nobody reads."""
+    names = tuple(declared.__annotations__)
+    for name in json:
+        if name not in names:
+            raise InputError(f"{what} has no {name!r}{nearest(name, names)}")
+    for name in names:
+        if name not in json:
+            raise InputError(f"{what} lacks {name!r}")

@@ -76,7 +76,7 @@ def test_what_was_asked_for_is_asked_of_the_next_owner(world: World) -> None:
     world.hosts.ask(host, 1, serve=True)
     world.hosts.ask(host, 2, serve=False)
     world.built("a", 1)
-    world.hear("a", "ended", code=-9)
+    world.hear("a", "ended", code=-9, stderr=None)
     assert (host.leader, host.pid) == (None, None)
     world.hosts.ask(host, 3, serve=True)
     world.sent.clear()
@@ -144,9 +144,9 @@ def test_owners_that_never_get_ready_are_an_error(world: World) -> None:
     world.hear("a", "ready", pid=1, writer=True)
     assert world.hosts.failure(1) is None
     for _ in range(2):
-        world.hear("a", "ended", code=1)
+        world.hear("a", "ended", code=1, stderr=None)
     assert world.hosts.failure(1) is None
-    world.hear("a", "ended", code=1)
+    world.hear("a", "ended", code=1, stderr=None)
     assert "see /caches/one/owner.log" in str(world.hosts.failure(1))
 
 
@@ -154,7 +154,7 @@ def test_owners_that_never_get_ready_are_an_error(world: World) -> None:
 def test_owners_that_are_killed_have_more_chances(world: World, code: int) -> None:
     world.join("a", "one", lead=True)
     for _ in range(9):
-        world.hear("a", "ended", code=code)
+        world.hear("a", "ended", code=code, stderr=None)
         assert world.hosts.failure(1) is None
-    world.hear("a", "ended", code=code)
+    world.hear("a", "ended", code=code, stderr=None)
     assert f"ended 10 times before it was ready (exit code {code})" in str(world.hosts.failure(1))

@@ -11,6 +11,7 @@ from lockgate.framework.spark.operations.messages.common import (
     TypeJson,
     ValueJson,
 )
+from lockgate.framework.store.merge.merge_plan import MergePlanJson
 
 
 class ScanRequest(TableRequest):
@@ -144,7 +145,7 @@ class PlanAnswer(TypedDict):
     bytes: int
     key_scope: str | None
     integrity: str
-    merge_plan: dict[str, Any] | None
+    merge_plan: MergePlanJson | None
     schema_id: int
     schemas: dict[str, list[FileField]]
     splits: list[SplitJson]

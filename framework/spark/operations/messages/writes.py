@@ -11,6 +11,7 @@ from lockgate.framework.spark.operations.messages.common import (
     TypeJson,
     ValueJson,
 )
+from lockgate.framework.store.merge.merge_plan import MergePlanJson
 
 
 class WriteRequest(TableRequest):
@@ -80,7 +81,7 @@ class WriteSpec(TypedDict):
     bucket: Buckets | None
     sequence: Sequence
     first_sequence: int
-    merge_plan: dict[str, Any] | None
+    merge_plan: MergePlanJson | None
     kinds: Kinds | None
     stats: dict[str, StatisticsMode]
     encrypt: str | None
@@ -91,6 +92,14 @@ class WriteSpec(TypedDict):
     target_file_size: int
     partition_default_name: str
     partition_legacy_name: bool
+
+
+class WrittenStatistics(TypedDict):
+    """Statistics of a column of a file, null for what is not known."""
+
+    min: ValueJson
+    max: ValueJson
+    nulls: int | None
 
 
 class WrittenFile(TypedDict):
@@ -104,7 +113,7 @@ class WrittenFile(TypedDict):
     min_sequence: int
     max_sequence: int
     delete_rows: int
-    stats: dict[str, Any]
+    stats: dict[str, WrittenStatistics]
 
 
 @final

@@ -47,8 +47,10 @@ def test_vectors_are_merged_as_they_say(path: Path) -> None:
         return pa.Table.from_arrays(columns, schema=schema)
 
     plan = MergePlan.from_json(fixture["plan"])
-    assert plan.to_json() == fixture["plan"]
-    merged = merge_tables(plan, [table(rows) for rows in fixture["inputs"]], ordered=True)
+    keep_deletes = fixture["plan"]["keep_deletes"]
+    assert plan.to_json(keep_deletes=keep_deletes) == fixture["plan"]
+    inputs = [table(rows) for rows in fixture["inputs"]]
+    merged = merge_tables(plan, inputs, ordered=True, keep_deletes=keep_deletes)
     found = [
         [value_to_json(kind, value) for kind, value in zip(types, row.values(), strict=True)]
         for row in merged.to_pylist()
@@ -201,8 +203,26 @@ def test_bad_plans() -> None:
         MergePlan(key=(), columns=())
     with pytest.raises(InputError, match="descending columns v"):
         MergePlan(key=("k",), columns=(), descending=("v",))
-    with pytest.raises(InputError, match="lacks 'key'"):
-        MergePlan.from_json({"engine": "deduplicate"})
+
+
+WRITTEN: dict[str, Any] = json.loads(json.dumps(PLAN.to_json()))
+WRITTEN["groups"] = [{"columns": ["v"], "removes": True}]
+PARTS = {"a merge plan": WRITTEN, "a column": WRITTEN["columns"][0], "a group": WRITTEN["groups"][0]}
+
+
+@pytest.mark.parametrize(("what", "key"), [(what, key) for what, part in PARTS.items() for key in part])
+def test_a_plan_that_lacks_a_key_is_refused(what: str, key: str) -> None:
+    value = PARTS[what].pop(key)
+    try:
+        with pytest.raises(InputError, match=f"^{what}.* lacks '{key}'$"):
+            MergePlan.from_json(WRITTEN)
+    finally:
+        PARTS[what][key] = value
+
+
+def test_a_plan_with_a_key_that_nobody_reads_is_refused() -> None:
+    with pytest.raises(InputError, match="has no 'keep_delets'; did you mean 'keep_deletes'"):
+        MergePlan.from_json({**WRITTEN, "keep_delets": True})
 
 
 def test_grouping_counts_nulls_as_equal() -> None:

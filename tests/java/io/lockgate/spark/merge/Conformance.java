@@ -90,7 +90,8 @@ public final class Conformance {
     List<String> names = Arrays.asList(columns.fieldNames());
     KeyRule rule = KeyRule.of(plan, all, names::indexOf);
     try (RowMerge merge =
-        new RowMerge(inputs, order, ages, rule, new MergeBatch(all, 0, batchRows))) {
+        new RowMerge(
+            inputs, order, ages, rule, new MergeBatch(all, 0, batchRows), plan.keepsAlone())) {
       while (merge.nextBatch()) {
         merge.batch().rowIterator().forEachRemaining(row -> add(result, row, columns));
       }

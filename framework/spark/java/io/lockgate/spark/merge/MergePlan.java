@@ -53,17 +53,17 @@ public record MergePlan(
       implements Serializable {
     static Column of(JsonNode column) {
       return new Column(
-          column.get("name").asText(),
-          column.get("function").asText(),
-          column.path("group").asInt(-1),
-          column.path("ignore_retract").asBoolean(),
-          column.path("distinct").asBoolean(),
-          column.path("delimiter").asText(","),
-          names(column.path("nested_key")),
-          column.path("null_keys").asText("merge"),
-          names(column.path("nested_sequence")),
-          column.path("limit").asInt(Integer.MAX_VALUE),
-          column.hasNonNull("time_field") ? column.get("time_field").asText() : null);
+          get(column, "name").asText(),
+          get(column, "function").asText(),
+          number(column, "group", -1),
+          flag(column, "ignore_retract"),
+          flag(column, "distinct"),
+          get(column, "delimiter").asText(),
+          names(column, "nested_key"),
+          get(column, "null_keys").asText(),
+          names(column, "nested_sequence"),
+          number(column, "limit", Integer.MAX_VALUE),
+          get(column, "time_field").textValue());
     }
 
     /** Returns the error that this column's function cannot retract a row. */
@@ -86,7 +86,7 @@ public record MergePlan(
   public record Group(List<String> columns, boolean removes) implements Serializable {}
 
   public static MergePlan of(JsonNode plan) {
-    String engine = plan.path("engine").asText();
+    String engine = get(plan, "engine").asText();
     if (!ENGINES.contains(engine)) {
       throw new IllegalArgumentException(
           "merge engine '"
@@ -95,29 +95,44 @@ public record MergePlan(
               + String.join(", ", ENGINES.stream().sorted().toList()));
     }
     List<Column> columns = new ArrayList<>();
-    plan.path("columns").forEach(column -> columns.add(Column.of(column)));
+    get(plan, "columns").forEach(column -> columns.add(Column.of(column)));
     List<Group> groups = new ArrayList<>();
-    plan.path("groups")
-        .forEach(
-            group ->
-                groups.add(
-                    new Group(names(group.get("columns")), group.get("removes").asBoolean())));
+    get(plan, "groups")
+        .forEach(group -> groups.add(new Group(names(group, "columns"), flag(group, "removes"))));
     return new MergePlan(
         engine,
-        names(plan.get("key")),
-        names(plan.get("sequence")),
-        names(plan.path("descending")),
-        plan.get("kind").asText(),
+        names(plan, "key"),
+        names(plan, "sequence"),
+        names(plan, "descending"),
+        get(plan, "kind").asText(),
         columns,
         groups,
-        plan.path("ignore_delete").asBoolean(),
-        plan.path("remove_on_delete").asBoolean(),
-        plan.path("keep_deletes").asBoolean());
+        flag(plan, "ignore_delete"),
+        flag(plan, "remove_on_delete"),
+        flag(plan, "keep_deletes"));
   }
 
-  private static List<String> names(JsonNode array) {
+  /** A part of the plan; one that is missing has no default, which would merge otherwise. */
+  private static JsonNode get(JsonNode json, String name) {
+    JsonNode value = json.get(name);
+    if (value == null) {
+      throw new IllegalArgumentException("a merge plan lacks '" + name + "'");
+    }
+    return value;
+  }
+
+  private static boolean flag(JsonNode json, String name) {
+    return get(json, name).asBoolean();
+  }
+
+  private static int number(JsonNode json, String name, int none) {
+    JsonNode value = get(json, name);
+    return value.isNull() ? none : value.intValue();
+  }
+
+  private static List<String> names(JsonNode json, String name) {
     List<String> names = new ArrayList<>();
-    array.forEach(name -> names.add(name.asText()));
+    get(json, name).forEach(each -> names.add(each.asText()));
     return names;
   }
 

@@ -62,14 +62,10 @@ public final class RowMerge implements BatchSource {
   private final boolean keepsAlone;
   private int size;
 
-  /** Deletions vanish; {@code ages} orders rows of one key from old to new. */
-  public RowMerge(
-      List<? extends Input> inputs, RowOrder keys, RowOrder ages, KeyRule rule, MergeBatch batch)
-      throws IOException {
-    this(inputs, keys, ages, rule, batch, false);
-  }
-
-  /** {@code keepsAlone}: a deletion that is alone with its key stays. */
+  /**
+   * {@code ages} orders rows of one key from old to new; {@code keepsAlone}: a deletion that is
+   * alone with its key stays, else it vanishes.
+   */
   public RowMerge(
       List<? extends Input> inputs,
       RowOrder keys,
