@@ -24,6 +24,7 @@ CONNECTOR = ROOT / "framework/spark/java/io/lockgate/spark"
 # What is read by `path`, which hides a missing key, and is no message of the bridge.
 NOT_OF_THE_BRIDGE = {
     "CacheState.java": "a file of a cache",
+    "CacheVersions.java": "a file of a cache, which may be of another version",
     "States.java": "a file of a cache, which may be of another version",
     "OwnerProcesses.java": "a line of a process, which may have been killed in the middle of it",
 }
