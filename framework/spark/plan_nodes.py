@@ -72,7 +72,10 @@ _UNRESOLVED = _words("""
     UnresolvedTableValuedFunction UnresolvedTranspose UnresolvedView UnresolvedWith WhileStatement
 """)
 
-FREE = _LEAVES | _OPERATORS | _OF_SESSIONS | _UNRESOLVED
+# The stream of a lookup join in SQL while Python plans the join; its own plan is in the statement.
+_OF_LOOKUPS = _words("io.lockgate.spark.joins.StreamSide")
+
+FREE = _LEAVES | _OPERATORS | _OF_SESSIONS | _UNRESOLVED | _OF_LOOKUPS
 
 SETTINGS = _words("SetCommand ResetCommand")
 

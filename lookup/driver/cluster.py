@@ -156,7 +156,8 @@ class ExecutorOwners:
         self._start = {
             "do": "start",
             "name": self.name,
-            "command": [python, "-m", "lockgate.lookup.owner.standby"],
+            # -P: somebody else's module may lie in the current folder.
+            "command": [python, "-P", "-m", "lockgate.lookup.owner.standby"],
             "opening": {"op": "open", "has_keys": keys is not None, **opening},
         }
         self._keys = keys

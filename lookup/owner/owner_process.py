@@ -119,8 +119,9 @@ class OwnerProcess:
         with _open_log(self._log_path) as log, self._lock:
             if self._closed.is_set():
                 return
+            # -P: somebody else's module may lie in the current folder.
             process = subprocess.Popen(
-                [sys.executable, "-m", "lockgate.lookup.owner.owner"],
+                [sys.executable, "-P", "-m", "lockgate.lookup.owner.owner"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

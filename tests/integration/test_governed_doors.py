@@ -69,6 +69,34 @@ def test_a_lookup_join_has_the_rights_of_its_user(
         assert looked_up(world, "root", people, "name", said) == names
 
 
+def test_a_lookup_join_in_sql_has_the_rights_of_its_user(
+    world: World, people: str, options: dict[str, str]
+) -> None:
+    hints = ", ".join(f"'{key}'='{value}'" for key, value in options.items())
+
+    def rows(user: str, column: str) -> list[Any]:
+        text = (
+            f"SELECT o.id, d.{column} FROM range(1, 4) AS o LEFT JOIN {people} /*+ OPTIONS({hints}) */ "
+            "FOR SYSTEM_TIME AS OF PROCTIME() AS d ON o.id = d.id"
+        )
+        return sorted(tuple(row) for row in world.session(user).sql(text).collect())
+
+    names = [(1, "ann"), (2, "bob"), (3, "cal")]
+    assert rows("root", "name") == names
+    with pytest.raises(AnalysisException, match="denied to user 'ann'"):
+        rows("ann", "name")
+    world.put(
+        allow(f"{people}.*", users=["ann"]),
+        deny(f"{people}.salary", users=["ann"]),
+        mask(f"{people}.name", "MASK", users=["ann"]),
+        row_filter(people, "dept = 'x'", users=["ann"]),
+    )
+    assert rows("ann", "name") == [(1, "xxx"), (2, None), (3, "xxx")]
+    with pytest.raises(Exception, match=r"column .*people\.salary"):
+        rows("ann", "salary")
+    assert rows("root", "name") == names
+
+
 # --- streams ---
 
 

@@ -188,6 +188,16 @@ def test_a_failed_refresh_is_shown_and_the_old_state_served(world: World) -> Non
     assert (lookup.status().failures, lookup.status().last_error) == (0, None)
 
 
+def test_no_module_of_the_current_folder_is_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.create().append(rows(range(10), 1))
+    strange = world.folder / "strange"
+    (strange / "lockgate").mkdir(parents=True)
+    (strange / "lockgate" / "__init__.py").write_text("raise SystemExit('the wrong module')")
+    monkeypatch.chdir(strange)
+    lookup = world.lookup()
+    assert ask(lookup, lookup.pin("query", 0), [5]) == [1]
+
+
 def test_too_slow_is_an_error_that_says_so(world: World) -> None:
     world.create().append(rows(range(10), 1))
     lookup = world.lookup(**{"lookup.timeout": "1 ms"})
