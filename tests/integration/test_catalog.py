@@ -42,7 +42,9 @@ def test_databases_have_one_level(spark: SparkSession) -> None:
 def test_the_system_database_holds_no_tables(spark: SparkSession) -> None:
     assert "sys" in names(spark, "SHOW DATABASES IN lake", "namespace")
     lineage = ["lineage_edges", "lineage_processes", "lineage_runs"]
-    of_warehouse = sorted(["all_table_options", "catalog_options", "partitions", "tables", *lineage])
+    of_warehouse = sorted(
+        ["access_requests", "all_table_options", "catalog_options", "partitions", "tables", *lineage]
+    )
     assert names(spark, "SHOW TABLES IN lake.sys", "tableName") == of_warehouse
     with pytest.raises(AnalysisException, match="reserved"):
         spark.sql("CREATE TABLE lake.sys.t (id INT)")

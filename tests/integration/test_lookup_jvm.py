@@ -16,6 +16,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from same_frames import same as same_tuples
 
 from lockgate import lookup
+from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup import lookup_join
 from lockgate.lookup.cache.directory import CacheDirectory
 from lockgate.lookup.join import plan
@@ -259,6 +260,7 @@ def test_a_damaged_state_is_an_error(spark: SparkSession, tmp_path: Path) -> Non
     state = tmp_path / "generations" / "5"
     (state / "db").mkdir(parents=True)
     (state / "GENERATION.json").write_text('{"storage": "memory"}')
+    (tmp_path / "LAYOUT.json").write_text(json.dumps({"cache_format": CACHE_FORMAT, "row_codec": ROW_CODEC}))
     with pytest.raises(PySparkException, match="does not hold snapshot 5"):
         ask(spark, tmp_path, 5)
     (state / "db" / "LAYERS.json").write_text("{")

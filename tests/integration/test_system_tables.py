@@ -105,7 +105,14 @@ def test_the_warehouse_says_what_it_holds(spark: SparkSession, zoo: str) -> None
     assert dict(map(tuple, tables))["fixed_orc"] == len(expected()["fixed_orc"]["system"]["files"]["rows"])
     names = {row.tableName for row in spark.sql(f"SHOW TABLES IN {LAKE}.sys").collect()}
     lineage = {"lineage_edges", "lineage_processes", "lineage_runs"}
-    assert names == {"all_table_options", "catalog_options", "partitions", "tables", *lineage}
+    assert names == {
+        "access_requests",
+        "all_table_options",
+        "catalog_options",
+        "partitions",
+        "tables",
+        *lineage,
+    }
     options = f"SELECT value FROM {LAKE}.sys.all_table_options WHERE key = 'bucket' AND table_name ="
     assert spark.sql(f"{options} 'fixed_orc'").collect() == [("2",)]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
+from lockgate.errors import AccessDeniedError
 from lockgate.framework.access import AccessRequest, Action, Caller, Decision, Mask, Principal
 from lockgate.framework.plugins import hookimpl, plugins
 from lockgate.framework.spark.bridge import dispatcher
@@ -206,7 +207,7 @@ def test_a_lookup_join_asks_for_the_one_who_joins(
         found = lookup_join(stream, name, "id", select=["city"], options=options)
         assert sorted(row.city for row in found.collect()) == ["Bern", "Chur"]
         assert frozenset({"id", "city"}) in asked
-        with pytest.raises(AnalysisException, match="apply for: role hr"):
+        with pytest.raises(AccessDeniedError, match="apply for: role hr"):
             lookup_join(stream, name, "id", select=["pay"], options=options).collect()
         assert lookup_join(spark.range(1, 3), name, "id", select=["pay"], options=options).count() == 2
     finally:

@@ -62,6 +62,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     for name in ("URL", "ENDPOINT", "API_KEY"):
         monkeypatch.delenv(f"OPENLINEAGE_{name}", raising=False)
     catalog = Catalog(str(tmp_path / "lake"))
+    catalog.create_namespace("db")
     for number, shape in enumerate(SHAPES):
         run = Run(1000, 2000 + number, how="SELECT ?", written=number, failed=number % 2, rows=3, bytes=99)
         lineage_of(catalog).journal.add(Record(shape, run))

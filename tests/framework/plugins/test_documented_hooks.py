@@ -66,6 +66,7 @@ def test_authorize(example: Callable[[str], None], people: Table) -> None:
 
 
 def test_event(example: Callable[[str], None], people: Table, caplog: pytest.LogCaptureFixture) -> None:
+    assert plugins().events.flush()
     example("lockgate_event")
     with caplog.at_level(logging.INFO, "warehouse"):
         people.append(pa.table({"name": ["Bob"], "salary": [8]}))
