@@ -62,8 +62,13 @@ def keyed(spark: SparkSession, table: Callable[[str], str]) -> str:
         "DELETE FROM {t} WHERE concurrently(v) = 'b'",
         "MERGE INTO {t} t USING (SELECT 2 AS id, 'z' AS v) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET v = concurrently(concat(t.v, s.v))",
-        "INSERT INTO {t} SELECT id, concurrently(concat(v, '!')) FROM {t}",
-        "INSERT OVERWRITE {t} SELECT id, concurrently(upper(v)) FROM {t}",
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in (
+                "INSERT INTO {t} SELECT id, concurrently(concat(v, '!')) FROM {t}",
+                "INSERT OVERWRITE {t} SELECT id, concurrently(upper(v)) FROM {t}",
+            )
+        ),
     ],
 )
 def test_a_change_of_the_same_keys_is_refused(

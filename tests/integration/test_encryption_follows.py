@@ -355,7 +355,7 @@ def test_what_a_lookup_answers_is_not_its_key(
         assert "orc.encrypt" not in lake.catalog.load_table(copy.removeprefix("lake.")).schema.options
 
 
-@pytest.mark.parametrize("value", ["ssn", "concat(ssn, '!') AS ssn"])
+@pytest.mark.parametrize("value", ["ssn", pytest.param("concat(ssn, '!') AS ssn", marks=pytest.mark.long)])
 def test_batches_given_to_a_function(
     spark: SparkSession, people: str, plain: str, tmp_path: Path, value: str
 ) -> None:

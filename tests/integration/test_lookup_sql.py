@@ -23,7 +23,7 @@ MakeName = Callable[[str], str]
 
 AS_OF = "FOR SYSTEM_TIME AS OF o.proc_time"
 # Asked in every run; the others are long together.
-QUICK = ("conditions on both", "common table expressions")
+QUICK = ("conditions on both",)
 
 
 @pytest.fixture(scope="module")

@@ -117,7 +117,11 @@ KEYS = {
 
 @pytest.mark.parametrize(
     ("kind", "in_jvm"),
-    [pytest.param("full", "true", marks=pytest.mark.long), ("memory", "true"), ("memory", "false")],
+    [
+        pytest.param("full", "true", marks=pytest.mark.long),
+        ("memory", "true"),
+        pytest.param("memory", "false", marks=pytest.mark.long),
+    ],
 )
 def test_keys_of_every_type_together(
     spark: SparkSession, table: MakeName, options: dict[str, str], kind: str, in_jvm: str
