@@ -63,6 +63,7 @@ def messages(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[Any, Any]]
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("lookups_end")
 def test_messages_hold_what_is_declared(
     lake: Lake, spark: SparkSession, table: Named, messages: dict[str, list[tuple[Any, Any]]]
 ) -> None:
@@ -137,6 +138,8 @@ def write_and_read(lake: Lake, spark: SparkSession, table: Named) -> None:
         f"MERGE INTO {keyed} t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = 'x'"
     )
     spark.sql(f"SELECT * FROM {rows} r JOIN {keyed} k ON r.id = k.id WHERE k.v = 'x'").collect()
+    clause = "FOR SYSTEM_TIME AS OF PROCTIME()"
+    spark.sql(f"SELECT k.v FROM (SELECT 1 AS id) AS o JOIN {keyed} {clause} AS k ON o.id = k.id").collect()
     marked = table("marked")
     spark.sql(f"CREATE TABLE {marked} (id INT) TBLPROPERTIES ('deletion-vectors.enabled' = 'true')")
     spark.sql(f"INSERT INTO {marked} SELECT id FROM range(10)")
