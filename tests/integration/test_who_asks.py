@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import re
 import types
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ from lockgate.pushdown import col
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from lockgate import Lake
 
     Named = Callable[[str], str]
 
@@ -107,6 +110,19 @@ def test_a_session_acts_for_a_user(
             session.table(table("t")).collect()
     session.sql("SET spark.lockgate.user=ada")
     assert session.table(table("t")).count() == 0
+
+
+def test_an_explanation_is_asked_for_by_its_own_session(
+    spark: SparkSession, lake: Lake, table: Named, asked: list[Any], started_to_act: None
+) -> None:
+    spark.sql(f"CREATE TABLE {table('t')} (id INT)")
+    other = spark.newSession()
+    other.conf.set("spark.lockgate.user", "ada")
+    other.table(table("t")).collect()  # ada's session is the active one of this thread now
+    asked.clear()
+    lake.explain_pushdown(f"SELECT * FROM {table('t')} WHERE id = 1")
+    lake.check(f"SELECT * FROM {table('t')}", user="bob")
+    assert {user for _, user, _ in asked} == {getpass.getuser()}
 
 
 def test_a_session_names_no_user_unless_the_application_was_started_so(

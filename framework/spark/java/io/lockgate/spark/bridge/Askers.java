@@ -13,7 +13,6 @@ import java.util.Properties;
 import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Supplier;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -128,12 +127,17 @@ public final class Askers {
     return within(session, () -> session.sessionState().catalogManager().catalog(name));
   }
 
+  /** Something that runs as a session, and what it may throw. */
+  public interface Work<T, E extends Exception> {
+    T run() throws E;
+  }
+
   /** Runs something while a session is the active one of this thread. */
-  public static <T> T within(SparkSession session, Supplier<T> work) {
+  public static <T, E extends Exception> T within(SparkSession session, Work<T, E> work) throws E {
     Option<SparkSession> before = SparkSession.getActiveSession();
     SparkSession.setActiveSession(session);
     try {
-      return work.get();
+      return work.run();
     } finally {
       if (before.isDefined()) {
         SparkSession.setActiveSession(before.get());

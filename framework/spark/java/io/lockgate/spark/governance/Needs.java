@@ -2,6 +2,7 @@ package io.lockgate.spark.governance;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -65,7 +67,11 @@ public final class Needs {
   }
 
   /** The needs of a statement, as the request of {@code governance.check} without its user. */
-  public static String of(SparkSession spark, String sql) throws Exception {
+  public static String of(SparkSession spark, String sql) throws ParseException {
+    return Askers.within(spark, () -> collected(spark, sql));
+  }
+
+  private static String collected(SparkSession spark, String sql) throws ParseException {
     Needs needs = new Needs();
     LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
     ACTIVE.set(needs);

@@ -2,6 +2,7 @@ package io.lockgate.spark.sql;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lockgate.spark.bridge.Askers;
 import io.lockgate.spark.bridge.Bridge;
 import io.lockgate.spark.rules.KeptFilters;
 import io.lockgate.spark.scan.LockgateScan;
@@ -11,6 +12,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CommandExecutionMode;
@@ -24,9 +26,14 @@ public final class Explainer {
 
   /**
    * The scans of Lockgate tables in the query, each planned, in the order of the optimized plan, as
-   * a JSON array of {"id", "kept": filters that Spark has not offered}.
+   * a JSON array of {"id", "kept": filters that Spark has not offered}. The session asks, whichever
+   * one this thread used last.
    */
-  public static String scans(SparkSession spark, String sql) throws Exception {
+  public static String scans(SparkSession spark, String sql) throws ParseException {
+    return Askers.within(spark, () -> planned(spark, sql));
+  }
+
+  private static String planned(SparkSession spark, String sql) throws ParseException {
     LogicalPlan parsed = spark.sessionState().sqlParser().parsePlan(sql);
     LogicalPlan optimized =
         spark.sessionState().executePlan(parsed, CommandExecutionMode.SKIP()).optimizedPlan();
