@@ -118,10 +118,14 @@ def test_an_explanation_is_asked_for_by_its_own_session(
     spark.sql(f"CREATE TABLE {table('t')} (id INT)")
     other = spark.newSession()
     other.conf.set("spark.lockgate.user", "ada")
-    other.table(table("t")).collect()  # ada's session is the active one of this thread now
-    asked.clear()
-    lake.explain_pushdown(f"SELECT * FROM {table('t')} WHERE id = 1")
-    lake.check(f"SELECT * FROM {table('t')}", user="bob")
+    sessions = spark._jvm.org.apache.spark.sql.SparkSession
+    sessions.setActiveSession(other._jsparkSession)
+    try:
+        asked.clear()
+        lake.explain_pushdown(f"SELECT * FROM {table('t')} WHERE id = 1")
+        lake.check(f"SELECT * FROM {table('t')}", user="bob")
+    finally:
+        sessions.setActiveSession(spark._jsparkSession)
     assert {user for _, user, _ in asked} == {getpass.getuser()}
 
 
