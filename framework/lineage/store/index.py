@@ -1,14 +1,19 @@
-"""The index of one warehouse's lineage: a private SQLite file on this host, brought up to date from segments.
+"""The index of one warehouse's lineage: a private SQLite file on this host, kept up to date from segments.
 
-Several processes share it. A file that is damaged, of another format or behind a compaction is made again.
+Several processes share it, and anyone may delete it at any time. So it is one file, in which SQLite locks;
+only the journal of a transaction that is under way lies next to it. Each new file has a name of its own, or
+SQLite would take the journal of a deleted file for the new one's. A file that is damaged, of another format
+or behind a compaction is made again.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lockgate.errors import CorruptFileError, LineageError
-from lockgate.framework.io.private_folder import check_private_folder, make_private_folder, open_private_file
+from lockgate.framework.io.private_folder import check_private_folder, make_private_folder
 from lockgate.framework.lineage.store.edges import parts
 from lockgate.framework.lineage.store.merge import Merger
 from lockgate.framework.lineage.store.numbering import Numbering
@@ -39,16 +44,12 @@ T = TypeVar("T")
 _log = logging.getLogger("lockgate.lineage")
 
 
-def index_path(warehouse: str) -> Path:
-    """Return where the index of a warehouse, given by its address, is on this host."""
+def index_folder(warehouse: str) -> Path:
+    """Return the folder on this host of the index of a warehouse, given by its address."""
     root = os.environ.get(ROOT_VARIABLE) or str(
         Path(tempfile.gettempdir()) / f"lockgate-lineage-{os.getuid()}"
     )
-    return (
-        Path(root).expanduser().absolute()
-        / blake2b(warehouse.encode(), digest_size=12).hexdigest()
-        / "index.db"
-    )
+    return Path(root).expanduser().absolute() / blake2b(warehouse.encode(), digest_size=12).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -65,19 +66,19 @@ class Index:
     Raises UnsafePathError if its folder could be another user's.
     """
 
-    def __init__(self, segments: Segments, path: Path) -> None:
+    def __init__(self, segments: Segments, folder: Path) -> None:
         self._segments = segments
-        self._path = make_private_folder(path.parent, _ADVICE) / path.name
+        self._folder = make_private_folder(folder, _ADVICE)
 
     @classmethod
     def of(cls, segments: Segments) -> Index:
         """Return the index of the warehouse that the segments are in, at its usual place."""
-        return cls(segments, index_path(segments.file_system.uri(segments.folder)))
+        return cls(segments, index_folder(segments.file_system.uri(segments.folder)))
 
     @contextmanager
-    def reading(self, *, refresh: bool = True) -> Iterator[sqlite3.Connection]:
-        """Open the index, by default with all that has been written by now."""
-        with closing(self._rebuilding(lambda: self._opened(refresh=refresh))) as database:
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Open the index with all that has been written by now."""
+        with closing(self._rebuilding(self._opened)) as database:
             try:
                 yield database
             except sqlite3.DatabaseError as error:
@@ -85,8 +86,8 @@ class Index:
                     raise
                 self.remove()
                 raise LineageError(
-                    f"the index of the lineage at {self._path} is damaged ({error}), so Lockgate removed it: "
-                    "ask again, it is built from the segments"
+                    f"the index of the lineage at {self._folder} is damaged ({error}), "
+                    "so Lockgate removed it: ask again, it is built from the segments"
                 ) from error
 
     @contextmanager
@@ -122,58 +123,61 @@ class Index:
                     raise
                 if not left:
                     raise LineageError(
-                        f"the index of the lineage at {self._path} cannot be built ({error}): is another "
+                        f"the index of the lineage at {self._folder} cannot be built ({error}): is another "
                         f"process deleting it? Ask again, or choose another folder with {ROOT_VARIABLE}"
                     ) from error
-                if isinstance(error, _Deleted):
+                if _is_deleted(error):
                     continue
                 _log.warning(
-                    "the index of the lineage at %s is damaged (%s): it is built again", self._path, error
+                    "the index of the lineage at %s is damaged (%s): it is built again", self._folder, error
                 )
                 self.remove()
         raise AssertionError("the last try returns or raises")
 
     def remove(self) -> None:
-        """Delete the file; the next reader makes it again."""
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        """Delete the file; the next reader makes another."""
+        for path in self._files():
+            _delete(path)
+
+    def file(self) -> Path | None:
+        """Return the file that the next reader opens, or None if there is none yet."""
+        return max(self._files(), default=None)
+
+    def _files(self) -> list[Path]:
+        return list(self._folder.glob("index-*.db"))
 
     # --- opening ---
 
-    def _opened(self, *, refresh: bool) -> sqlite3.Connection:
-        """Open the file for one question, which sees one state of it; its edges are checked."""
-        if refresh:
-            self._refresh()
-        file = self._file()
+    def _opened(self) -> sqlite3.Connection:
+        """Open the file for one question, which sees one state of it; its edges are checked.
+
+        What is merged and what is read is one file, even if it was deleted meanwhile.
+        """
         database = self._open()
         try:
+            self._merge_new(database)
             database.execute("BEGIN")
             parts(database)
-            # Between opening a file and its log, both can be replaced: those two do not belong together.
-            if refresh and (file is None or self._file() != file):
-                raise _Deleted("somebody deleted the index just now")
         except BaseException:
             database.close()
             raise
         return database
 
-    def _file(self) -> int | None:
-        """Return what tells the file apart from one that was made after it."""
-        try:
-            return self._path.stat().st_ino
-        except FileNotFoundError:
-            return None
-
     def _open(self) -> sqlite3.Connection:
-        check_private_folder(self._path.parent, _ADVICE)
-        os.close(open_private_file(self._path, os.O_RDWR | os.O_CREAT))
-        database = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None)
+        check_private_folder(self._folder, _ADVICE)
+        path = self.file() or self._folder / f"index-{time.time_ns():020d}-{secrets.token_hex(4)}.db"
+        # Nothing but SQLite opens the file: a process that closes a file loses all its locks on it.
+        database = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
         try:
-            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA journal_mode = TRUNCATE")
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute("PRAGMA cache_size = -65536")
             if database.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
                 self._make(database)
+                # Processes that began at the same time made one each: all go on with the last.
+                for other in self._files():
+                    if other < path:
+                        _delete(other)
         except BaseException:
             database.close()
             raise
@@ -194,12 +198,23 @@ class Index:
 
     def _refresh(self) -> Refreshed:
         with closing(self._open()) as database:
-            listed = self._segments.all_names()
-            damages = dict(database.execute("SELECT name, damage FROM segment"))
-            new = [name for name in listed if name not in damages]
-            merged = self._merge_all(database, new) if new else 0
+            merged = self._merge_new(database)
             damaged = database.execute("SELECT name, damage FROM segment WHERE damage IS NOT NULL").fetchall()
         return Refreshed(merged, tuple(sorted((name, text) for name, text in damaged)))
+
+    def _merge_new(self, database: sqlite3.Connection) -> int:
+        """Merge the segments that are new; return their number.
+
+        Those that a compaction replaces meanwhile are gone when they are read: what replaces them comes next.
+        """
+        merged = 0
+        while new := self._new(database):
+            merged += self._merge_all(database, new)
+        return merged
+
+    def _new(self, database: sqlite3.Connection) -> list[str]:
+        known = {name for (name,) in database.execute("SELECT name FROM segment")}
+        return [name for name in self._segments.all_names() if name not in known]
 
     def _merge_all(self, database: sqlite3.Connection, new: Sequence[str]) -> int:
         """Merge what is new; what a compacted segment replaces is not merged a second time."""
@@ -249,7 +264,7 @@ class Index:
                 merger.add(line)
                 edges += len(line["shape"].get("edges", ()))
         except FileNotFoundError:
-            return 0  # compacted just now; the new one is merged by the next refresh
+            return 0  # compacted just now; what replaces it is merged next
         except CorruptFileError as error:
             damage = str(error)
             _log.warning("%s", error)
@@ -258,8 +273,9 @@ class Index:
         return edges
 
 
-class _Deleted(sqlite3.DatabaseError):
-    """The file was deleted while it was opened."""
+def _is_deleted(error: sqlite3.DatabaseError) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code == sqlite3.SQLITE_READONLY_DBMOVED
 
 
 class _Numbers:
@@ -278,10 +294,16 @@ class _Numbers:
         return self._numbers
 
 
+def _delete(path: Path) -> None:
+    """Delete a file of SQLite, and then its journal."""
+    for each in (path, path.with_name(f"{path.name}-journal")):
+        each.unlink(missing_ok=True)
+
+
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
     """Say whether the file is at fault: damaged, or deleted by somebody."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # ours have none
-    return code == sqlite3.SQLITE_READONLY_DBMOVED or code & 0xFF in _DAMAGE
+    return _is_deleted(error) or code & 0xFF in _DAMAGE
 
 
 def _knows(database: sqlite3.Connection, name: str) -> bool:

@@ -38,7 +38,7 @@ def renamed(of: Dataset, old: str, new: str, uid: str) -> Shape:
 def indexed(folder: Path, shapes: Sequence[tuple[int, Shape]]) -> Index:
     """An index of shapes with their times, each from a segment of its own, in this order."""
     segments = Segments(LocalFileSystem(), str(folder / "lake"))
-    index = Index(segments, folder / "index" / "index.db")
+    index = Index(segments, folder / "index")
     for at, shape in shapes:
         segments.write(lines_of([(shape, [Run(at, at)])]))
         index.refresh()
@@ -121,7 +121,7 @@ def test_a_rename_that_failed_changes_nothing(tmp_path: Path) -> None:
     segments = Segments(LocalFileSystem(), str(tmp_path / "lake"))
     failed = Shape("RENAME_COLUMN", T, (T,), (("b", 0, "a", 1),), columns=("b",), ids=((0, "a", "3"),))
     segments.write(lines_of([(HISTORY[0][1], [Run(1, 1)]), (failed, [Run(2, 2, failed=1, error="E")])]))
-    index = Index(segments, tmp_path / "index" / "index.db")
+    index = Index(segments, tmp_path / "index")
     assert sources(index, "hr.t.a") == {"hr.t.a", "file:/in#old"}
 
 

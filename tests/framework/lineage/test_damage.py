@@ -80,11 +80,12 @@ def test_no_byte_of_a_segment_can_change(replaces: tuple[str, ...], bits: int) -
 def test_any_page_of_the_index_can_be_damaged(segments: Segments, tmp_path: Path, seed: int) -> None:
     """The index is built again, at once or when it is asked again; no answer is wrong."""
     write(segments, 50)
-    chance, path = random.Random(seed), tmp_path / "cache" / "index.db"
-    index = Index(segments, path)
+    chance = random.Random(seed)
+    index = Index(segments, tmp_path / "cache")
     before = content(index)
-    for at in range(0, path.stat().st_size, 4096):
+    for at in range(0, file_of(index).stat().st_size, 4096):
         edges._kept.clear()
+        path = file_of(index)
         data = bytearray(path.read_bytes())
         data[at : at + 4096] = bytes(4096) if seed == 0 else chance.randbytes(4096)
         path.write_bytes(data)
@@ -97,12 +98,12 @@ def test_an_index_of_another_version_is_made_again(segments: Segments, tmp_path:
     import sqlite3
 
     write(segments, 5)
-    path = tmp_path / "cache" / "index.db"
-    before = content(Index(segments, path))
-    database = sqlite3.connect(path)
+    index = Index(segments, tmp_path / "cache")
+    before = content(index)
+    database = sqlite3.connect(file_of(index))
     database.executescript("DROP TABLE edges; CREATE TABLE back(x); PRAGMA user_version = 2")
     database.close()
-    assert content(Index(segments, path)) == before
+    assert content(index) == before
 
 
 class Dies(LocalFileSystem):
@@ -139,13 +140,13 @@ def test_a_compaction_killed_at_any_change(
     while died:
         segments = Segments(LocalFileSystem(), str(tmp_path / f"lake{at}"))
         write(segments, 4)
-        index = Index(segments, tmp_path / f"cache{at}" / "index.db")
+        index = Index(segments, tmp_path / f"cache{at}")
         before = content(index)
         dies = Dies(at, after=after)
         with suppress(KeyboardInterrupt):
             compact(Segments(dies, str(tmp_path / f"lake{at}")), retain_days=100_000)
         died = dies.dead
-        fresh = Index(segments, tmp_path / f"fresh{at}" / "index.db")
+        fresh = Index(segments, tmp_path / f"fresh{at}")
         assert content(index) == content(fresh) == before
         monkeypatch.setattr(compaction, "_STALE_SECONDS", -1.0)
         compact(segments, retain_days=100_000)
@@ -180,6 +181,12 @@ print(len(first[0]), len(first[1]), sum(each[1] for each in first[1]), flush=Tru
 """
 
 
+def file_of(index: Index) -> Path:
+    found = index.file()
+    assert found is not None
+    return found
+
+
 def asking(segments: Segments, path: Path, seconds: float) -> subprocess.Popen[str]:
     lake = segments.folder.removesuffix("/.lockgate/lineage")
     command = [sys.executable, "-c", ASKS, lake, str(path), str(Path(__file__).parent), str(seconds)]
@@ -195,7 +202,7 @@ def ended(process: subprocess.Popen[str]) -> str:
 @pytest.mark.long
 def test_processes_that_build_one_index_at_a_time(segments: Segments, tmp_path: Path) -> None:
     write(segments, 200)
-    path = tmp_path / "cache" / "index.db"
+    path = tmp_path / "cache"
     for delay in (0.0, 0.3, 0.6, 0.9):
         Index(segments, path).remove()
         edges._kept.clear()
@@ -208,13 +215,32 @@ def test_processes_that_build_one_index_at_a_time(segments: Segments, tmp_path: 
 
 def test_the_index_may_be_deleted_between_questions(segments: Segments, tmp_path: Path) -> None:
     write(segments, 20)
-    path = tmp_path / "cache" / "index.db"
-    index = Index(segments, path)
+    index = Index(segments, tmp_path / "cache")
     before = content(index)
     with index.reading() as database:
         index.remove()
         # A question that is being answered keeps its file.
         assert len(edges.all_edges(database)) == len(before[0])
         assert content(index) == before
-    path.unlink()
+    file_of(index).unlink()
     assert content(index) == before
+
+
+@pytest.mark.parametrize(
+    "seconds", [1.0, pytest.param(20.0, marks=pytest.mark.long)], ids=["a second", "longer"]
+)
+def test_the_index_may_be_deleted_while_processes_ask(
+    segments: Segments, tmp_path: Path, seconds: float
+) -> None:
+    """Files disappear one by one, in any order; no answer is wrong."""
+    write(segments, 200)
+    folder, chance, deleted = tmp_path / "cache", random.Random(5), 0
+    askers = [asking(segments, folder, seconds) for _ in range(3)]
+    while any(each.poll() is None for each in askers):
+        files = list(folder.glob("index*"))
+        for path in chance.sample(files, len(files)):
+            path.unlink(missing_ok=True)
+            deleted += 1
+        time.sleep(chance.random() / 5)
+    assert {ended(each) for each in askers} == {"240 40 200\n"}
+    assert deleted > 3

@@ -65,7 +65,7 @@ def test_parts_answer_as_a_list_does(database: sqlite3.Connection, seed: int) ->
 
 def test_both_kinds_of_one_edge_count(tmp_path: Path) -> None:
     """In a join of a table with itself, both inputs lead to the same column."""
-    index = Index(Segments(LocalFileSystem(), str(tmp_path / "lake")), tmp_path / "cache" / "index.db")
+    index = Index(Segments(LocalFileSystem(), str(tmp_path / "lake")), tmp_path / "cache")
     table = Dataset.table("hr", "people")
     shape = Shape("INSERT", Dataset.table("hr", "c"), (table, table), (("n", 0, "n", 1), ("n", 1, "n", 64)))
     index._segments.write(lines_of([(shape, [Run(1, 2)])]))

@@ -30,7 +30,7 @@ def record(target: str, at: int = NOW) -> Record:
 
 def counts(segments: Segments, folder: Path) -> dict[str, int]:
     """The runs of each target, by an index that knows nothing before."""
-    with Index(segments, folder / "index.db").reading() as database:
+    with Index(segments, folder).reading() as database:
         rows = database.execute(
             "SELECT d.name, p.count FROM process p JOIN dataset d ON d.id = p.target"
         ).fetchall()
@@ -63,7 +63,7 @@ def test_a_clock_that_jumps_loses_nothing(
 ) -> None:
     """The same moment again, a day long ago, one far away, and a run that ends before it began."""
     segments = Segments(LocalFileSystem(), str(tmp_path / "lake"))
-    journal, index = Journal(segments), Index(segments, next(folders) / "index.db")
+    journal, index = Journal(segments), Index(segments, next(folders))
     for number, moment in enumerate((1.7e9, 1.7e9, 1.0, 4e9, 1.7e9 - 86_400)):
         monkeypatch.setattr(time, "time", lambda moment=moment: moment)
         at = int(moment * 1000)

@@ -81,7 +81,7 @@ def built(tmp_path: Path) -> Iterator[Built]:
             segments = Segments(LocalFileSystem(), str(tmp_path / "lake"))
             pairs = [each if isinstance(each, tuple) else (each, Run(1, 2)) for each in shapes]
             segments.write(lines_of((shape, [run]) for shape, run in pairs))
-            return stack.enter_context(Index(segments, tmp_path / "cache" / "index.db").reading())
+            return stack.enter_context(Index(segments, tmp_path / "cache").reading())
 
         yield build
 
@@ -266,7 +266,7 @@ def test_a_trace_is_the_closure(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         segments = Segments(LocalFileSystem(), f"{folder}/lake")
         segments.write(lines_of((shape, [Run(1, 1)]) for shape in shapes))
-        with Index(segments, Path(folder, "cache", "index.db")).reading() as database:
+        with Index(segments, Path(folder, "cache")).reading() as database:
             for start in {a for a, _, _ in pairs}:
                 wanted: set[int] = set()
                 front = {start}

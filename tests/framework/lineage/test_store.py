@@ -41,7 +41,7 @@ def segments(tmp_path: Path) -> Segments:
 
 @pytest.fixture
 def index(segments: Segments, tmp_path: Path) -> Index:
-    return Index(segments, tmp_path / "cache" / "index.db")
+    return Index(segments, tmp_path / "cache")
 
 
 def content(index: Index) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
@@ -82,7 +82,7 @@ def test_equal_shapes_are_one_process_in_any_order(segments: Segments, tmp_path:
         other = Segments(LocalFileSystem(), str(tmp_path / f"lake{seed}"))
         for line in lines:
             other.write([line])
-        found.append(content(Index(other, tmp_path / f"cache{seed}" / "index.db")))
+        found.append(content(Index(other, tmp_path / f"cache{seed}")))
     assert found[0] == found[1] == found[2]
     assert found[0][1] == [(shape().hash, 20, 0, NOW, NOW + 19_005, 1, 20, 40)]
 
@@ -145,12 +145,12 @@ def test_cut_and_empty_segments_are_damaged(segments: Segments, index: Index) ->
 @pytest.mark.parametrize("spoil", [b"", b"no database at all" * 1000])
 def test_a_damaged_index_is_made_again(segments: Segments, tmp_path: Path, spoil: bytes) -> None:
     segments.write(lines_of([(shape(), [run()])]))
-    path = tmp_path / "cache" / "index.db"
-    before = content(Index(segments, path))
-    for suffix in ("-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    index = Index(segments, tmp_path / "cache")
+    before = content(index)
+    path = index.file()
+    assert path is not None
     path.write_bytes(spoil)
-    assert content(Index(segments, path)) == before
+    assert content(index) == before
 
 
 def test_the_folder_of_the_index_is_private(segments: Segments, index: Index, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_compaction_changes_no_answer(segments: Segments, index: Index, tmp_path
     )
     assert len(segments.all_names()) == 1
     assert content(index) == before
-    assert content(Index(segments, tmp_path / "other" / "index.db")) == before
+    assert content(Index(segments, tmp_path / "other")) == before
     assert compact(segments, retain_days=100_000).processes == 0
 
 
@@ -198,7 +198,7 @@ def test_a_killed_compaction_counts_nothing_twice(
     """Some of what the compacted segment replaces was not deleted; indexes know none, some or all of it."""
     names = [segments.write(lines_of([(shape(f"t{number}"), [run()])])) for number in range(4)]
     before = content(index)
-    partly = Index(segments, tmp_path / "partly" / "index.db")
+    partly = Index(segments, tmp_path / "partly")
     hidden = [Path(segments.folder, name) for name in names[2:]]
     kept = [path.read_bytes() for path in hidden]
     for path in hidden:
@@ -217,10 +217,10 @@ def test_a_killed_compaction_counts_nothing_twice(
     with pytest.raises(KeyboardInterrupt):
         compact(segments, retain_days=1000)
     monkeypatch.undo()
-    fresh = Index(segments, tmp_path / "fresh" / "index.db")
+    fresh = Index(segments, tmp_path / "fresh")
     assert content(index) == content(partly) == content(fresh) == before
     compact(segments, retain_days=1000)
-    later = Index(segments, tmp_path / "later" / "index.db")
+    later = Index(segments, tmp_path / "later")
     assert content(index) == content(partly) == content(fresh) == content(later) == before
 
 
