@@ -5,17 +5,22 @@ from lockgate.framework.access.mask import Mask, stricter
 from lockgate.framework.access.principal import Caller, Principal
 from lockgate.framework.access.request import AccessRequest, Action, Target
 from lockgate.framework.access.sql_decision import SqlDecision, as_sql, combined_sql
+from lockgate.framework.access.visibility import MASKED, ColumnVisibility, Sight, Visibility
 
 __all__ = [
     "ALLOWED",
+    "MASKED",
     "AccessRequest",
     "Action",
     "Caller",
+    "ColumnVisibility",
     "Decision",
     "Mask",
     "Principal",
+    "Sight",
     "SqlDecision",
     "Target",
+    "Visibility",
     "as_sql",
     "combined",
     "combined_sql",

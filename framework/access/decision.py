@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from lockgate.errors import InputError
 from lockgate.framework.access.mask import Mask, stricter
-from lockgate.pushdown import AlwaysTrue, Predicate, all_of
+from lockgate.pushdown import AlwaysTrue, Predicate, all_of, columns_of, conjuncts
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,25 @@ class Decision:
     def is_restricted(self) -> bool:
         """Say whether some rows or values are hidden."""
         return bool(self.masks) or not isinstance(self.row_filter, AlwaysTrue)
+
+    def masked(self, columns: Iterable[str]) -> tuple[str, ...]:
+        """Return, sorted, those of `columns` that are masked."""
+        return tuple(sorted(self.masks.keys() & set(columns)))
+
+    def on_stored(self, predicate: Predicate) -> Predicate:
+        """Return what stored rows must meet: the row filter, and the parts of `predicate` without masks."""
+        return all_of(self.row_filter, *self._parts(predicate, masked=False))
+
+    def on_masked(self, predicate: Predicate) -> Predicate:
+        """Return what rows must meet once they are masked: a query may not ask about hidden values."""
+        return all_of(*self._parts(predicate, masked=True))
+
+    def _parts(self, predicate: Predicate, *, masked: bool) -> list[Predicate]:
+        return [
+            part
+            for part in conjuncts(predicate)
+            if bool(self.masked(path[0] for path in columns_of(part))) is masked
+        ]
 
 
 ALLOWED = Decision()

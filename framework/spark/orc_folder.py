@@ -23,6 +23,7 @@ from lockgate.errors import (
     WrongKeyError,
     warn_user,
 )
+from lockgate.framework.access import MASKED
 from lockgate.framework.io import resolve
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyMetadata, KeyProvider, NoKeys
@@ -257,9 +258,7 @@ def _marked(schema: StructType, masked: Mapping[str, str]) -> StructType:
                 field.name,
                 field.dataType,
                 field.nullable,
-                {**field.metadata, "lockgate.masked": masked[field.name]}
-                if field.name in masked
-                else field.metadata,
+                {**field.metadata, MASKED: masked[field.name]} if field.name in masked else field.metadata,
             )
             for field in schema
         ]

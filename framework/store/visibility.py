@@ -1,13 +1,15 @@
-"""Visibility of columns: the encrypted ones, and those of them that this process sees only as masks."""
+"""Visibility of a table's columns: by the keys at hand, by decisions of policies, and by marks."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import KeyMissingError
+from lockgate.framework.access import ALLOWED, Decision, Visibility
 from lockgate.framework.keys import NoKeys
 from lockgate.framework.options.table_options import ORC_ENCRYPT
 from lockgate.framework.store.formats.data_file import FileFormat, format_of
@@ -34,26 +36,24 @@ def encrypted_columns(table: TableHandle) -> dict[str, tuple[str, ...]]:
     return {column: tuple(sorted(found)) for column, found in keys.items()}
 
 
-def masked_columns(table: Table) -> dict[str, str]:
-    """Return, by column, the name of a key that it, or a part of it, needs and that is missing or denied."""
+def visibility(
+    table: Table, decision: Decision = ALLOWED, readable: Collection[str] | None = None
+) -> Visibility:
+    """Return what is seen of the table's columns with its keys and under a decision.
+
+    With `readable`, all other columns are denied. Asks the key provider about each key that `orc.encrypt`
+    names.
+    """
     encrypted = encrypted_columns(table)
-    held = usable_keys(table)
-    missing = {column: [key for key in keys if key not in held] for column, keys in encrypted.items()}
-    return {column: keys[0] for column, keys in missing.items() if keys}
-
-
-def usable_keys(table: Table) -> frozenset[str]:
-    """Return which of the keys that `orc.encrypt` names are held here, and not denied."""
-    named = {key for keys in encrypted_columns(table).values() for key in keys}
     keys = table.keys or NoKeys()
-    return frozenset(key for key in named if keys.usable(key))
+    held = {key for key in set(itertools.chain(*encrypted.values())) if keys.usable(key)}
+    denied = () if readable is None else {*table.schema.field_names, *encrypted}.difference(readable)
+    return Visibility(encrypted, frozenset(held), decision.masks, frozenset(denied))
 
 
-def column_marks(table: Table) -> dict[str, dict[str, Any]]:
+def column_marks(table: Table, seen: Visibility) -> dict[str, dict[str, Any]]:
     """Return the columns with decrypted values for a query, and what `orc.encrypt` and `orc.mask` say."""
-    held = usable_keys(table)
-    encrypted = encrypted_columns(table).items()
-    return {column: column_mark(table, column) for column, keys in encrypted if held.intersection(keys)}
+    return {column: column_mark(table, column) for column in seen.decrypted}
 
 
 def column_mark(table: TableHandle, column: str) -> dict[str, Any]:
@@ -68,16 +68,16 @@ def column_mark(table: TableHandle, column: str) -> dict[str, Any]:
     }
 
 
-def require_keys(table: Table, planned: ScanPlan, columns: Collection[str], purpose: str) -> bool:
+def require_keys(
+    table: Table, seen: Visibility, planned: ScanPlan, columns: Collection[str], purpose: str
+) -> bool:
     """Raise KeyMissingError if one of `columns` could only be read as its mask, in one of the planned files.
 
     The files themselves are asked, for they may be under keys that `orc.encrypt` no longer names. Returns
     whether the keys of their other columns are held as well.
     """
-    masked = masked_columns(table)
-    for column in columns:
-        if column in masked:
-            raise KeyMissingError(_missing(table, column, masked[column], purpose))
+    for column, key in seen.missing_keys(columns).items():
+        raise KeyMissingError(_missing(table, column, key, purpose))
     if not planned.encrypted:
         return True
     files = [
@@ -123,5 +123,5 @@ def _closed(table: Table, path: str) -> dict[str, str]:
 
 def require_write_keys(table: Table) -> None:
     """Raise KeyMissingError unless every key that `orc.encrypt` names is at hand."""
-    for key in sorted({key for keys in encrypted_columns(table).values() for key in keys}):
+    for key in sorted(set(itertools.chain(*encrypted_columns(table).values()))):
         (table.keys or NoKeys()).current_key(key)

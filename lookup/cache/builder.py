@@ -18,6 +18,7 @@ import pyarrow as pa
 from lockgate.errors import KeyMissingError, LookupCacheError, SnapshotNotFoundError
 from lockgate.framework.orc import MASKED
 from lockgate.framework.store.metadata.snapshot import Snapshot
+from lockgate.framework.store.visibility import visibility
 from lockgate.lookup.cache.backends import Storage, Store, is_passing, open_store, storage_of
 from lockgate.lookup.cache.budget import DiskBudget
 from lockgate.lookup.cache.cache_key import writer_cipher
@@ -26,7 +27,7 @@ from lockgate.lookup.cache.loader import Loader, Progress
 from lockgate.lookup.cache.steps import Step, make_step
 from lockgate.lookup.spec.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
 from lockgate.lookup.spec.row_filter import Chosen, RowChoice
-from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cached_layout, masked_in
+from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cached_layout
 
 if TYPE_CHECKING:
     from lockgate.framework.store.table import Table
@@ -94,7 +95,7 @@ class CacheBuilder:
         self.spec = spec
         self.directory = directory
         layout = cached_layout(table, spec)
-        self._masked = frozenset(masked_in(table, layout))
+        self._masked = frozenset(visibility(table).missing_keys(layout.read_columns))
         self._options = lookup_options(table.options, spec.options)
         self._choice = RowChoice(table, spec)
         self._chosen = Chosen(spec.where)

@@ -28,8 +28,9 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from lockgate.framework.access import ALLOWED, MASKED
 from lockgate.framework.orc.encryption.plaintext import MARK
-from lockgate.framework.store.visibility import column_marks, masked_columns
+from lockgate.framework.store.visibility import column_marks, visibility
 from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK
 from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
@@ -171,15 +172,17 @@ def _marks(join: Join) -> dict[str, dict[str, Any]]:
     """Return metadata of the new columns: where they come from, which are masks, and which values are
     encrypted.
     """
-    masked, encrypted = masked_columns(join.dimension), column_marks(join.dimension)
+    seen = visibility(join.dimension, ALLOWED if join.spec.rights is None else join.spec.rights.decision)
+    encrypted = column_marks(join.dimension, seen)
     marks: dict[str, dict[str, Any]] = {}
     table = ".".join(map(_quoted, join.name))
     for name, column in zip(join.names, join.spec.columns, strict=True):
         marks[name] = {_MADE_OF: json.dumps([(table, column)])}
-        if column in masked:
-            marks.setdefault(name, {})["lockgate.masked"] = masked[column]
+        masked = seen.column(column).masked
+        if masked is not None:
+            marks[name][MASKED] = masked
         if column in encrypted:
-            marks.setdefault(name, {})[MARK] = json.dumps(encrypted[column])
+            marks[name][MARK] = json.dumps(encrypted[column])
     return marks
 
 

@@ -29,6 +29,11 @@ class CacheRights:
         """The columns that the row filter looks at."""
         return frozenset(path[0] for path in columns_of(self.row_filter))
 
+    @property
+    def decision(self) -> Decision:
+        """The decision that the cache is built under."""
+        return Decision(row_filter=self.row_filter, masks=self.masks)
+
     def to_json(self) -> dict[str, Any]:
         """Return the form that goes to the cache's owner, and of which the cache is named."""
         masks = {name: [mask.name, *mask.parameters] for name, mask in sorted(self.masks.items())}
@@ -63,7 +68,7 @@ def _read(spec: LookupSpec) -> set[str]:
 
 
 def _check_keys(table: Table, spec: LookupSpec, decision: Decision) -> None:
-    masked = sorted({*spec.keys, *table.schema.primary_keys} & set(decision.masks))
+    masked = decision.masked({*spec.keys, *table.schema.primary_keys})
     if masked:
         needed = tuple(
             f"SELECT on column {name} of table {table.identifier} without a mask" for name in masked

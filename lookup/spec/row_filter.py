@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from lockgate.framework.access import ALLOWED
 from lockgate.framework.store.rows.bucket import assign_buckets
 from lockgate.framework.store.scan.decided_masks import DecidedMasks
 from lockgate.framework.store.scan.request import require_unrestricted
@@ -19,8 +20,6 @@ from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
     all_of,
-    columns_of,
-    conjuncts,
     describe,
     filter_table,
 )
@@ -56,10 +55,8 @@ class RowChoice:
         options = lookup_options(table.options, spec.options)
         self._partitions = options.get_option(SCAN_PARTITIONS)
         self._interval = options.get_option(PARTITION_INTERVAL).total_seconds()
-        rights = spec.rights
-        self._row_filter = None if rights is None else rights.row_filter
-        self._masked = frozenset() if rights is None else frozenset(rights.masks)
-        self._masks = DecidedMasks({} if rights is None else rights.masks, table.schema)
+        self._decision = ALLOWED if spec.rights is None else spec.rights.decision
+        self._masks = DecidedMasks(self._decision.masks, table.schema)
         self._known: Chosen | None = None
         self._known_at = 0.0
 
@@ -75,7 +72,7 @@ class RowChoice:
 
     def read(self, chosen: Chosen, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
         """Read at least the chosen rows of a snapshot, by the schema of the table, which may be newer."""
-        where = self._on_stored(chosen)
+        where = self._decision.on_stored(AlwaysTrue() if chosen.where is None else chosen.where)
         plan = self._table.scan(where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
         # What the rights of the cache leave out is left out here, from all that is stored.
         require_unrestricted(self._table, plan.decision, "a lookup cache")
@@ -90,13 +87,6 @@ class RowChoice:
             plan = replace(plan, splits=mine)
         return self._table.read_batches(plan, threads=_DECODING_THREADS)
 
-    def _on_stored(self, chosen: Chosen) -> Predicate | None:
-        """Return what stored rows must meet: a condition on masks knows nothing of them."""
-        parts = [] if chosen.where is None else conjuncts(chosen.where)
-        open_parts = [part for part in parts if not self._masked & {path[0] for path in columns_of(part)}]
-        every = [*open_parts, *([] if self._row_filter is None else [self._row_filter])]
-        return all_of(*every) if every else None
-
     def shown(self, rows: pa.Table) -> pa.Table:
         """Return `rows` with the masks of the cache's rights in place of values."""
         return self._masks.put_on(rows)
@@ -104,8 +94,8 @@ class RowChoice:
     def matching(self, rows: pa.Table, chosen: Chosen) -> pa.Array | None:
         """Return which of `rows`, as they are stored, the cache holds, one boolean each; None: all."""
         parts = []
-        if self._row_filter is not None:
-            parts.append(_meeting(rows, self._row_filter))
+        if self._decision.row_filter != AlwaysTrue():
+            parts.append(_meeting(rows, self._decision.row_filter))
         if chosen.where is not None:
             parts.append(_meeting(self.shown(rows), chosen.where))
         if self._spec.group is not None:

@@ -21,7 +21,7 @@ from lockgate.errors import (
     warn_user,
 )
 from lockgate.framework.store.schema.schema import TableSchema
-from lockgate.framework.store.visibility import encrypted_columns, masked_columns, usable_keys
+from lockgate.framework.store.visibility import visibility
 from lockgate.framework.types import type_to_json
 from lockgate.framework.version import CACHE_FORMAT, ROW_CODEC
 from lockgate.lookup.codec.byte_rows import Rows
@@ -32,6 +32,7 @@ from lockgate.lookup.spec.rights import CacheRights
 from lockgate.pushdown import Predicate, columns_of, from_json, to_json
 
 if TYPE_CHECKING:
+    from lockgate.framework.access import Visibility
     from lockgate.framework.store.table import Table
     from lockgate.lookup.codec.cache_cipher import CacheCipher
 
@@ -259,6 +260,7 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
     """
     schema = table.schema
     layout = layout_of(spec, schema)
+    seen = visibility(table)
     content = {
         "formats": [CACHE_FORMAT, ROW_CODEC],
         "table": table.table_id,
@@ -268,8 +270,8 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
         "primary": schema.primary_keys,
         "where": spec.to_json()["where"],
         "read": [[schema.field(n).id, n, type_to_json(schema.field(n).type)] for n in layout.read_columns],
-        "masked": masked_in(table, layout),
-        "sealed": cached_layout(table, spec).keys,
+        "masked": list(seen.missing_keys(layout.read_columns)),
+        "sealed": _with_keys(layout, seen).keys,
         "storage": lookup_options(table.options, spec.options).get_option(CACHE),
     }
     partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
@@ -284,21 +286,17 @@ def cache_id(table: Table, spec: LookupSpec) -> str:
 
 def cached_layout(table: Table, spec: LookupSpec) -> CacheLayout:
     """Work out the layout of a lookup as this process caches it: with the keys that it holds."""
-    layout = layout_of(spec, table.schema)
-    encrypted = encrypted_columns(table)
-    named = {key for name in layout.read_columns for key in encrypted.get(name, ())}
-    return replace(layout, keys=tuple(sorted(named & usable_keys(table)))) if named else layout
+    return _with_keys(layout_of(spec, table.schema), visibility(table))
 
 
-def masked_in(table: Table, layout: CacheLayout) -> list[str]:
-    """Return the columns of a lookup that this process reads as masks, because it does not hold their key."""
-    masked = masked_columns(table)
-    return [name for name in layout.read_columns if name in masked]
+def _with_keys(layout: CacheLayout, seen: Visibility) -> CacheLayout:
+    named = {key for name in layout.read_columns for key in seen.column(name).keys}
+    return replace(layout, keys=tuple(sorted(named & seen.held))) if named else layout
 
 
 def warn_of_masks(table: Table, layout: CacheLayout) -> None:
     """Warn with MaskedDataWarning if a lookup answers with masks."""
-    masked = masked_in(table, layout)
+    masked = visibility(table).missing_keys(layout.read_columns)
     if masked:
         warn_user(
             f"the lookup on {table.identifier} answers with the masks of {', '.join(masked)}: the key is "

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockgate.errors import InputError, MaskedDataWarning, warn_user
+from lockgate.framework import access
 from lockgate.framework.io.named_errors import named_errors
 from lockgate.framework.keys import KeyProvider, provider_from
 from lockgate.framework.orc.encryption.plaintext import Mark, file_mark, with_mark
@@ -31,7 +32,7 @@ from lockgate.framework.orc.read.timestamps import in_microseconds
 from lockgate.framework.orc.sources.parallel import in_order, thread_count
 from lockgate.framework.orc.sources.source import open_source
 
-MASKED = b"lockgate.masked"
+MASKED = access.MASKED.encode()
 # Who reads a file of this size by batches wants little memory taken more than the time that Arrow's allocator
 # saves by keeping what was freed for a while: up to a fifth of it.
 HUGE = 1 << 30

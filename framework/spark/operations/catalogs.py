@@ -14,7 +14,7 @@ from lockgate.errors import (
     NamespaceNotFoundError,
     TableNotFoundError,
 )
-from lockgate.framework.access import AccessRequest, Action, Target
+from lockgate.framework.access import MASKED, AccessRequest, Action, Target
 from lockgate.framework.options.table_options import TARGET_FILE_SIZE
 from lockgate.framework.orc.encryption.plaintext import MARK
 from lockgate.framework.plugins import check_session_options, plugins
@@ -61,7 +61,7 @@ from lockgate.framework.store.schema.schema import Schema
 from lockgate.framework.store.schema.unsupported_features import check_readable
 from lockgate.framework.store.system.tables import ROWS
 from lockgate.framework.store.system.warehouse import warehouse_tables
-from lockgate.framework.store.visibility import column_marks, masked_columns
+from lockgate.framework.store.visibility import column_marks, visibility
 from lockgate.framework.types import SPARK_DEFAULT, to_spark_json
 from lockgate.framework.version import BRIDGE_PROTOCOL, VERSION
 
@@ -210,7 +210,9 @@ def _wanted_snapshot(table: Table, request: LoadRequest) -> int:
 def describe(context: Context, table: Table, snapshot_id: int) -> TableSpec:
     """Return what Spark must know of a table."""
     schema = table.schema
-    masked, marks = masked_columns(table), column_marks(table)
+    # Policies act on plans, by the user of each; this is for all users.
+    seen = visibility(table)
+    marks = column_marks(table, seen)
     struct = to_spark_json(schema.fields)
     for field, column in zip(struct["fields"], schema.fields, strict=True):
         default = default_sql(column)
@@ -219,8 +221,9 @@ def describe(context: Context, table: Table, snapshot_id: int) -> TableSpec:
         if field["name"] in marks:
             # Spark carries it with the column, also where a plan does not show where that came from.
             field["metadata"][MARK] = json.dumps(marks[field["name"]])
-        if field["name"] in masked:
-            field["metadata"]["lockgate.masked"] = masked[field["name"]]
+        masked = seen.column(field["name"]).masked
+        if masked is not None:
+            field["metadata"][MASKED] = masked
             field["nullable"] = True  # the mask may be null, and Spark believes NOT NULL
     buckets = schema.bucket_count
     properties = {key: value for key, value in schema.options.items() if key != GENERATION}

@@ -287,17 +287,10 @@ def check_grant(context: Context, table: Table, needed: Iterable[str], token: ob
         raise _no_grant(table, f"reads {', '.join(more)}, which is more than was decided about")
 
 
-def withheld_keys(context: Context, encrypted: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    """Return the keys of columns that a scan may not read and no column that it may read needs.
-
-    `encrypted` has the names of the keys of each encrypted column.
-    """
+def readable_columns(context: Context) -> frozenset[str] | None:
+    """Return the columns that the scan of a request may read, None for all if it has no grant."""
     grant = context.dispatcher.grants.find(context.request["grant"])
-    if grant is None:
-        return frozenset()
-    closed = {key for column, keys in encrypted.items() if column not in grant.readable for key in keys}
-    open_ = {key for column, keys in encrypted.items() if column in grant.readable for key in keys}
-    return frozenset(closed - open_)
+    return None if grant is None else grant.readable
 
 
 def _no_grant(table: Table, why: str) -> AccessDeniedError:

@@ -9,12 +9,12 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from lockgate.errors import MaskedDataWarning, OptionError, UnsupportedError, warn_user
-from lockgate.framework.access import ALLOWED, Decision
+from lockgate.framework.access import ALLOWED, Decision, Visibility
 from lockgate.framework.plugins import plugins
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.spark.operations.context import Context
 from lockgate.framework.spark.operations.data_files import check_formats, fields_of, split_message
-from lockgate.framework.spark.operations.governance import check_grant, withheld_keys
+from lockgate.framework.spark.operations.governance import check_grant, readable_columns
 from lockgate.framework.spark.operations.messages.scans import (
     BucketingJson,
     FiltersAnswer,
@@ -28,7 +28,7 @@ from lockgate.framework.spark.operations.messages.scans import (
 from lockgate.framework.spark.operations.scan_metrics import metrics_of
 from lockgate.framework.spark.operations.system_tables import KEEP_DELETES, snapshot_source, view_of
 from lockgate.framework.store.scan.selection import SNAPSHOT_SOURCE
-from lockgate.framework.store.visibility import encrypted_columns, masked_columns, require_keys, usable_keys
+from lockgate.framework.store.visibility import require_keys, visibility
 from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
@@ -77,16 +77,17 @@ def plan(context: Context, request: PlanRequest) -> PlanAnswer:
     offered = _parsed((*request["filters"], *request["runtime_filters"]))
     needed = {*request["columns"], *(path[0] for path in columns_of(offered))}
     is_strict = request["strict"]
+    seen = visibility(table, readable=readable_columns(context))
     if not is_strict:
-        _warn_of_masks(table, needed)
+        _warn_of_masks(table, seen, needed)
     planned = _plan(context, table, needed, request)
     if request["files"] is not None:
         planned = _only_files(context, table, planned, frozenset(request["files"]))
     if is_strict:
         # A column that is not read may be under a key that is not held; then a file can only be opened so.
-        is_strict = require_keys(table, planned, sorted(needed), "changing rows of")
+        is_strict = require_keys(table, seen, planned, sorted(needed), "changing rows of")
     context.dispatcher.reports.remember_report(request["scan_id"], _report(context, planned.report, request))
-    reply = _reply(context, table, planned, request, is_strict=is_strict)
+    reply = _reply(context, table, planned, request, seen, is_strict=is_strict)
     reply["metrics"] = metrics_of(planned, time.monotonic() - started)
     return reply
 
@@ -264,11 +265,11 @@ def selected_by(
     return selected
 
 
-def _warn_of_masks(table: Table, columns: set[str]) -> None:
-    masked = {column: key for column, key in masked_columns(table).items() if column in columns}
+def _warn_of_masks(table: Table, seen: Visibility, columns: set[str]) -> None:
+    masked = seen.missing_keys(columns)
     if masked:
         names = ", ".join(f"{column} (key {key})" for column, key in sorted(masked.items()))
-        unverified = "" if usable_keys(table) else "; without any key files are read unverified"
+        unverified = "" if seen.held else "; without any key files are read unverified"
         warn_user(
             f"table {table.identifier}: without its key a column is read as its mask: {names}{unverified}",
             MaskedDataWarning,
@@ -291,7 +292,13 @@ def _report(context: Context, report: ScanReport, request: PlanRequest) -> ScanR
 
 
 def _reply(
-    context: Context, table: Table, planned: ScanPlan, request: PlanRequest, *, is_strict: bool
+    context: Context,
+    table: Table,
+    planned: ScanPlan,
+    request: PlanRequest,
+    seen: Visibility,
+    *,
+    is_strict: bool,
 ) -> PlanAnswer:
     from lockgate.framework.store.rows.integrity import IntegrityPolicy
     from lockgate.framework.store.scan.selection import split_sizes
@@ -302,8 +309,7 @@ def _reply(
     check_formats(table, planned)
     scope = None
     if table.keys is not None:
-        withheld = withheld_keys(context, encrypted_columns(table))
-        scope = context.dispatcher.scopes.register(table.keys, withheld=withheld)
+        scope = context.dispatcher.scopes.register(table.keys, withheld=seen.withheld_keys)
     sizes = split_sizes(table, request["options"])
     return {
         "snapshot_id": planned.snapshot_id or 0,

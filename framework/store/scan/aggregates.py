@@ -83,7 +83,7 @@ def answer_aggregates(
     resolved = request.resolve(table, asked)
     snapshot, schema, wanted = resolved.snapshot, resolved.schema, resolved.on_stored
     read = {*asked, *(path[0] for path in columns_of(resolved.predicate))}
-    masked = sorted(read & set(resolved.decision.masks))
+    masked = resolved.decision.masked(read)
     merge_plan(schema)
     report = ScanReport(
         str(table.identifier),

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from lockgate.framework.access import Mask
-from lockgate.framework.orc import MASKED
+from lockgate.framework.access import MASKED, Mask
 from lockgate.framework.orc.encryption.options import Encryption
 from lockgate.framework.orc.encryption.options import Mask as OrcMask
 from lockgate.framework.orc.format.column_paths import ColumnTree

@@ -22,9 +22,7 @@ from lockgate.pushdown import (
     AlwaysTrue,
     Predicate,
     SortKey,
-    all_of,
     columns_of,
-    conjuncts,
     normalize,
     to_arrow_expression,
 )
@@ -132,28 +130,18 @@ class ResolvedRead:
 
     @property
     def on_stored(self) -> Predicate:
-        """Return what stored rows must meet: the row filter, and the query's filters that see no mask."""
-        return normalize(all_of(self.decision.row_filter, *self._parts(masked=False)))
+        """Return what stored rows must meet."""
+        return normalize(self.decision.on_stored(self.predicate))
 
     @property
     def on_masked(self) -> Predicate:
-        """Return what rows must meet once values are masked, as a query may not ask about what it may not
-        see.
-        """
-        return all_of(*self._parts(masked=True))
+        """Return what rows must meet once values are masked."""
+        return self.decision.on_masked(self.predicate)
 
     @property
     def orders_by_masks(self) -> bool:
         """Say whether the order is one of masked values, which nothing that is stored knows."""
-        return any(key.field[0] in self.decision.masks for key in self.request.order)
-
-    def _parts(self, *, masked: bool) -> list[Predicate]:
-        masks = self.decision.masks
-        return [
-            part
-            for part in conjuncts(self.predicate)
-            if any(path[0] in masks for path in columns_of(part)) is masked
-        ]
+        return bool(self.decision.masked(key.field[0] for key in self.request.order))
 
 
 def request_of(given: ReadRequest | None, predicate: Predicate | None, **parts: Any) -> ReadRequest:

@@ -20,7 +20,7 @@ from lockgate.framework.spark.bridge.dispatcher import Dispatcher
 from lockgate.framework.spark.catalogs import strict
 from lockgate.framework.store import Catalog, Schema
 from lockgate.framework.store.ddl.alter import RemoveOption, SetOption
-from lockgate.framework.store.visibility import masked_columns
+from lockgate.framework.store.visibility import visibility
 
 STORE = Path(__file__).parents[2] / "fixtures" / "keys" / "kms.jceks"
 SCHEMES = ["file", "path", "jceks", "kms", "envelope-file", "envelope-kms", "envelope-aws"]
@@ -76,7 +76,7 @@ def test_what_executors_ask(spec: str, tmp_path: Path) -> None:
         dispatcher.answer("keys.unwrap", {**request, "name": "absent", "scope": strict(scope)})
     with pytest.raises(KeyMissingError):  # the key is held, and this version of it is not
         dispatcher.answer("keys.unwrap", {**request, "version": 99})
-    assert masked_columns(table) == {}
+    assert visibility(table).missing_keys() == {}
     table.append(pa.table({"id": [1], "ssn": ["123"]}))
     assert Catalog(tmp_path / "lake", keys=spec).load_table("db.people").read(strict=True)[
         "ssn"
@@ -101,7 +101,7 @@ def test_a_denied_key_is_shown_as_a_mask(kms: Any, tmp_path: Path) -> None:
         dispatcher = Dispatcher()
         catalog = Catalog(tmp_path / user, keys=provider_from(kms.spec(user)))
         table = people(catalog)
-        assert masked_columns(table) == masked
+        assert visibility(table).missing_keys() == masked
         scope = dispatcher.scopes.register(table.keys)
         encrypted = base64.b64encode(os.urandom(16)).decode()
         request = {
