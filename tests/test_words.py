@@ -38,6 +38,17 @@ PATTERN = re.compile("|".join(rf"\b(?:{words})\b" for words in REFUSED), re.IGNO
 RENAMED = {
     "told_seconds_ago": "seconds_since_report",
     "lazily": "lazy_attributes",
+    "together": "merged, combined, coalesced",
+    "look_up_in_parts": "look_up_batches",
+    "places_of": "matching_ranges, positions_of",
+    "Chosen": "RowSelection",
+    "RowChoice": "RowSelector",
+    "CachePlaces": "CachePaths",
+    "VectorPlace": "VectorLocation",
+    "keepPlace": "reserveNull",
+    "KeyFold": "UpsertMerge",
+    "KeyRows": "RowVersions",
+    "KeyRule": "MergeRule",
     "Asking": "TaskLookup",
     "Serving": "ServedState",
     "known": "names, columns, options, or what else is known",
@@ -221,6 +232,36 @@ def test_a_word_that_says_little_names_one_idea(word: str) -> None:
         str(path.relative_to(ROOT)) for each in FOLDERS for path in sources(each) if word in classes(path)
     ]
     assert found == ["framework/types/datatype.py"]
+
+
+SOURCE_PATH = re.compile(r"[\w/]*\w\.(?:py|java)\b")
+# Modules of the caller, in an example of a call or a made-up plugin.
+IMAGINED = frozenset({"job.py"})
+
+
+def absent_sources(texts: dict[str, str]) -> dict[str, list[str]]:
+    """Return, by file, the paths of sources that a text names and that are not there."""
+    names = {str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.py"), *java_sources()]}
+    for folder in [*FOLDERS, "src", "tests", "benchmarks", "examples"]:
+        for ending in ("py", "java"):
+            names |= {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob(f"*.{ending}")}
+    ends = {name[at:] for name in names for at in [0, *(m.end() for m in re.finditer("/", name))]}
+    found = {
+        file: [path for path in SOURCE_PATH.findall(text) if path not in ends | IMAGINED]
+        for file, text in texts.items()
+    }
+    return {file: paths for file, paths in found.items() if paths}
+
+
+def test_sources_that_comments_name_are_there() -> None:
+    python = {str(path): python_text(path) for folder in FOLDERS for path in sources(folder)}
+    assert absent_sources(python) == {}
+    assert absent_sources({str(path): java_text(path) for path in java_sources()}) == {}
+
+
+def test_absent_sources_are_found() -> None:
+    text = "as lookup/codec/key_codec.py, key_codec.py and codec/keycodec.py; KeyEncoder.java, not keys.java"
+    assert absent_sources({"a": text}) == {"a": ["codec/keycodec.py", "keys.java"]}
 
 
 # Columns of results are read like names of variables.

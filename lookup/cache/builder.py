@@ -26,7 +26,7 @@ from lockgate.lookup.cache.directory import CacheDirectory, GenerationInfo, disk
 from lockgate.lookup.cache.loader import Loader, Progress
 from lockgate.lookup.cache.steps import Step, make_step
 from lockgate.lookup.spec.options import CACHE, CACHE_DISK, FULL_LOAD_THRESHOLD, MEMORY_MAX, lookup_options
-from lockgate.lookup.spec.row_filter import Chosen, RowChoice
+from lockgate.lookup.spec.row_selection import RowSelection, RowSelector
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cached_layout
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class CacheBuilder:
         layout = cached_layout(table, spec)
         self._masked = frozenset(visibility(table).missing_keys(layout.read_columns))
         self._options = lookup_options(table.options, spec.options)
-        self._choice = RowChoice(table, spec)
-        self._chosen = Chosen(spec.where)
+        self._selector = RowSelector(table, spec)
+        self._selection = RowSelection(spec.where)
         self._store: Store | None = None
         if not directory.has_layout(layout):
             directory.clear()
@@ -129,7 +129,7 @@ class CacheBuilder:
         snapshot = self.table.snapshot(snapshot_id)
         generation = self.directory.generation(snapshot_id)
         if generation is None or generation.fingerprint != fingerprint(snapshot):
-            self._chosen = self._choice.at(snapshot)
+            self._selection = self._selector.at(snapshot)
             generation = self._make(snapshot, serve)
         current = self.directory.current()
         if current is None or snapshot_id > current or (serve and snapshot_id != current):
@@ -199,7 +199,7 @@ class CacheBuilder:
             raise _MustReload("the snapshot of the cache has expired") from None
         if mark != cursor.fingerprint:
             raise _MustReload("the snapshot of the cache was rolled back")
-        if cursor.chosen != self._chosen.mark:
+        if cursor.chosen != self._selection.mark:
             raise _MustReload("other partitions are chosen now")
         written = 0
         try:
@@ -210,7 +210,7 @@ class CacheBuilder:
                 step = self._step(store, change.rows)
                 written += len(step.keys)
                 mark = fingerprint(self.table.snapshot(change.snapshot_id))
-                cursor = _Cursor(change.snapshot_id, mark, cursor.rows + step.row_delta, self._chosen.mark)
+                cursor = _Cursor(change.snapshot_id, mark, cursor.rows + step.row_delta, self._selection.mark)
                 self._ingest(store, step, cursor)
         except SnapshotNotFoundError:
             raise _MustReload("a snapshot in between has expired") from None
@@ -229,7 +229,7 @@ class CacheBuilder:
         self._check_masks(rows.schema)
         kinds = rows.column("_VALUE_KIND")
         matching = self._matching(rows)
-        return make_step(self.layout, store, self._batch(self._choice.shown(rows)), kinds, matching)
+        return make_step(self.layout, store, self._batch(self._selector.shown(rows)), kinds, matching)
 
     def _ingest(self, store: Store, step: Step, cursor: _Cursor) -> None:
         coming = sum(map(len, step.keys)) + sum(map(len, filter(None, step.values)))
@@ -239,7 +239,7 @@ class CacheBuilder:
 
     def _matching(self, rows: pa.Table) -> pa.Array | None:
         # Which rows the cache holds; None: all.
-        return self._choice.matching(rows, self._chosen)
+        return self._selector.matching(rows, self._selection)
 
     def _batch(self, rows: pa.Table) -> pa.RecordBatch:
         chosen = rows.select(list(self.layout.read_columns)).combine_chunks()
@@ -257,7 +257,7 @@ class CacheBuilder:
                 folder,
                 self._read(snapshot.id),
                 snapshot.total_record_count,
-                lambda rows: _Cursor(snapshot.id, fingerprint(snapshot), rows, self._chosen.mark).meta(),
+                lambda rows: _Cursor(snapshot.id, fingerprint(snapshot), rows, self._selection.mark).meta(),
             )
             if not replace:
                 info = self._publish(loaded, snapshot, started, rows, full_load=True)
@@ -276,14 +276,14 @@ class CacheBuilder:
     def _read(self, snapshot_id: int) -> Iterator[pa.RecordBatch]:
         names = list(self.layout.read_columns)
         # The cache was laid out by the table's schema, which may be newer than the snapshot's.
-        for batch in self._choice.read(self._chosen, names, snapshot_id):
+        for batch in self._selector.read(self._selection, names, snapshot_id):
             self._check_masks(batch.schema)
             rows = pa.Table.from_batches([batch]).select(names)
             del batch
             kept = self._matching(rows)
             if kept is not None:
                 rows = rows.filter(kept)
-            rows = self._choice.shown(rows)
+            rows = self._selector.shown(rows)
             slices = rows.to_batches(max_chunksize=_SLICE_ROWS)
             del rows
             while slices:

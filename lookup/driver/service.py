@@ -29,7 +29,7 @@ from lockgate.lookup.driver.hosts import Hosts
 from lockgate.lookup.driver.owner_sites import LocalSite, Owners, Site
 from lockgate.lookup.driver.refresher import Refresher
 from lockgate.lookup.driver.status_report import status_of
-from lockgate.lookup.driver.tables import newest_target, place_of
+from lockgate.lookup.driver.tables import location_of, newest_target
 from lockgate.lookup.owner.pipe import Message
 from lockgate.lookup.owner.state_wait import is_there
 from lockgate.lookup.spec.cache_paths import local_path
@@ -65,7 +65,7 @@ class Lookup:
         self.table = table
         self.spec = spec
         self.id = cache_id(table, spec)
-        self.location = place_of(table, spec)
+        self.location = location_of(table, spec)
         # Of the caches of executors on other hosts it only has the name.
         self.directory = CacheDirectory(local_path(self.location))
         self._site = site or LocalSite()

@@ -54,7 +54,7 @@ class LookupTableStatus:
     directory: str
 
 
-def place_of(table: Table, spec: LookupSpec) -> str:
+def location_of(table: Table, spec: LookupSpec) -> str:
     """Return the place of a lookup's cache (`cache_paths`): what processes on other hosts find theirs by."""
     name = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in spec.identifier)
     # A file's name has at most 255 bytes; the id alone tells caches apart.
@@ -65,7 +65,7 @@ def place_of(table: Table, spec: LookupSpec) -> str:
 
 def directory_for(table: Table, spec: LookupSpec) -> CacheDirectory:
     """Make, or find again, the cache folder of a lookup on this host."""
-    directory = CacheDirectory(local_path(place_of(table, spec)))
+    directory = CacheDirectory(local_path(location_of(table, spec)))
     directory.ensure()
     return directory
 

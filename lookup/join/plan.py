@@ -35,7 +35,7 @@ from lockgate.framework.types import to_arrow, to_spark_json
 from lockgate.lookup.driver.batch_counts import SNAPSHOT_MASK
 from lockgate.lookup.driver.cluster import executors_keep, warn_of_detached_owner
 from lockgate.lookup.driver.reports import REPORTS
-from lockgate.lookup.driver.tables import directory_for, place_of
+from lockgate.lookup.driver.tables import directory_for, location_of
 from lockgate.lookup.join.jvm import answers_in_jvm, jvm_function
 from lockgate.lookup.join.metrics import observed
 from lockgate.lookup.join.pin_table import (
@@ -47,7 +47,7 @@ from lockgate.lookup.join.pin_table import (
     SPEC_OPTION,
 )
 from lockgate.lookup.join.shuffle import buckets_for, grouped
-from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, look_up_in_parts, together
+from lockgate.lookup.join.task_lookup import SNAPSHOT_FIELD, TaskLookup, coalesce_batches, look_up_batches
 from lockgate.lookup.spec.options import CACHE_MEMORY, TIMEOUT, lookup_options, retry_of
 from lockgate.lookup.spec.spec import CacheLayout, LookupSpec, cache_id
 
@@ -275,7 +275,7 @@ def _jvm_function(join: Join, options: TableOptions) -> AbstractContextManager[C
 
 def _finder(by_executors: bool) -> Callable[[Table, LookupSpec], str]:
     # Where the driver keeps the cache, it is its folder, whatever the executors have in their environment.
-    return place_of if by_executors else _folder_of
+    return location_of if by_executors else _folder_of
 
 
 def _wait_seconds(options: TableOptions, by_executors: bool) -> float:
@@ -305,11 +305,11 @@ def _function(join: Join, options: TableOptions, groups: int | None) -> Callable
 
     # What an iterator answers need not be parted as what it was asked.
     def ask(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        for pins, marks, *arrays in together(batches):
+        for pins, marks, *arrays in coalesce_batches(batches):
             if groups is None:
-                yield from look_up_in_parts(wanted, counter, pins, arrays, marks=marks)
+                yield from look_up_batches(wanted, counter, pins, arrays, marks=marks)
             else:
-                yield from look_up_in_parts(wanted, counter, pins, arrays[1:], arrays[0], marks)
+                yield from look_up_batches(wanted, counter, pins, arrays[1:], arrays[0], marks)
 
     make: Any = arrow_udf  # its overloads know only fixed numbers of columns
     made = make(ask, ArrayType(struct) if join.layout.many else struct)

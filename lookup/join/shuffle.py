@@ -91,7 +91,7 @@ def pin_groups(
             pins.record(query_id, batch_id, pinned, mark)
     mark = max(lookup.provide(pinned, mark) for lookup in lookups)
     reports = [report_of(lookup.status(), query_id, batch_id, pinned) for lookup in lookups]
-    together = replace(
+    combined = replace(
         reports[0],
         lag_millis=max(report.lag_millis for report in reports),
         cache_rows=sum(report.cache_rows for report in reports),
@@ -99,4 +99,4 @@ def pin_groups(
         build_seconds=max(report.build_seconds for report in reports),
         failures=max(report.failures for report in reports),
     )
-    return lookups[0].id, together, mark
+    return lookups[0].id, combined, mark

@@ -18,7 +18,7 @@ from lockgate.lookup.join.plan import column_named, key_types, next_number, pin_
 from lockgate.lookup.join.spark_filter import spark_column
 from lockgate.lookup.join.strategy import snapshot_for_spark, streaming_batch
 from lockgate.lookup.spec.options import SCAN_PARTITIONS, lookup_options
-from lockgate.lookup.spec.row_filter import chosen_at
+from lockgate.lookup.spec.row_selection import selection_at
 from lockgate.lookup.spec.spec import cache_id
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def _dimension(join: Join) -> tuple[DataFrame, Column]:
 def _condition(join: Join, snapshot_id: int) -> Predicate | None:
     table, spec = join.dimension, join.spec
     if not join.stream.isStreaming:
-        return chosen_at(table, spec, table.snapshot(snapshot_id) if snapshot_id else None).where
+        return selection_at(table, spec, table.snapshot(snapshot_id) if snapshot_id else None).where
     if lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS).newest:
         raise UnsupportedError(
             "lookup.strategy=spark in a streaming plan cannot follow the newest partitions (scan.partitions="
             "max_pt()): use foreachBatch, name the partitions, or let the cache join"
         )
-    return chosen_at(table, spec, None).where
+    return selection_at(table, spec, None).where

@@ -17,7 +17,7 @@ from lockgate.lookup.driver.batch_pins import Pins, shared_pins
 from lockgate.lookup.driver.registry import serving
 from lockgate.lookup.driver.tables import newest_target
 from lockgate.lookup.spec.options import SCAN_PARTITIONS, STRATEGY, lookup_options
-from lockgate.lookup.spec.row_filter import chosen_at
+from lockgate.lookup.spec.row_selection import selection_at
 from lockgate.lookup.spec.spec import cache_id
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ def _rows_of(table: Table, spec: LookupSpec, newest: Snapshot) -> int:
     partitions = lookup_options(table.options, spec.options).get_option(SCAN_PARTITIONS)
     if not partitions:
         return newest.total_record_count
-    return table.scan(chosen_at(table, spec, newest).where, snapshot_id=newest.id, own_schema=False).row_count
+    return table.scan(
+        selection_at(table, spec, newest).where, snapshot_id=newest.id, own_schema=False
+    ).row_count
 
 
 def is_large(batch_rows: int, table_rows: int) -> bool:

@@ -58,7 +58,9 @@ class TaskLookup:
     everywhere: bool = False
 
 
-def together(batches: Iterable[tuple[pa.Array, ...]], most_rows: int = MOST_ROWS) -> Iterator[list[pa.Array]]:
+def coalesce_batches(
+    batches: Iterable[tuple[pa.Array, ...]], most_rows: int = MOST_ROWS
+) -> Iterator[list[pa.Array]]:
     """Combine whole Spark batches of a task, up to `most_rows` rows.
 
     Many keys at once are closer to each other in the cache, and share the fixed cost of a lookup.
@@ -83,7 +85,7 @@ def _concatenated(batches: list[tuple[pa.Array, ...]]) -> list[pa.Array]:
     )
 
 
-def look_up_in_parts(
+def look_up_batches(
     wanted: TaskLookup,
     counter: Counter | None,
     pins: pa.Array,
@@ -104,7 +106,7 @@ def look_up_in_parts(
     for start in range(0, len(pins), size):
         part = [array.slice(start, size) for array in (pins, *keys)]
         some = None if groups is None else groups.slice(start, size)
-        yield from look_up_in_parts(wanted, counter, part[0], part[1:], some, marks)
+        yield from look_up_batches(wanted, counter, part[0], part[1:], some, marks)
 
 
 def look_up(

@@ -53,7 +53,7 @@ def local_root(configured: str) -> Path:
     A relative one is relative to the process's working directory, which is an executor's own; `~` is the home
     of its user. Without any, it is a folder for this user under the system's folder for temporary files.
 
-    The same in Java: `CachePlaces.local`; both pass `tests/fixtures/cache_folders.json`. Raises
+    The same in Java: `CachePaths.local`; both pass `tests/fixtures/cache_folders.json`. Raises
     LookupCacheError for `~name`, which the JVM cannot resolve, and for `~` of a user without a home.
     """
     given = os.environ.get(ROOT_VARIABLE) or configured

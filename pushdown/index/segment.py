@@ -82,7 +82,7 @@ class Files:
         """The number of each file by its name."""
         return {name: number for number, name in enumerate(self.names)}
 
-    def places_of(self, files: BitMap) -> BitMap:
+    def ranges_of(self, files: BitMap) -> BitMap:
         """Return all places of some files."""
         if len(files) == len(self.names):
             return BitMap(range(self.places))
@@ -240,7 +240,7 @@ class Part:
     def unknown(self) -> BitMap:
         """The places of files that the part does not know."""
         files = self._segment.files
-        return files.places_of(BitMap(range(len(files.names))) - self.covered)
+        return files.ranges_of(BitMap(range(len(files.names))) - self.covered)
 
     @property
     def nulls(self) -> BitMap:

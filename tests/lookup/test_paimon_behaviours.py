@@ -42,7 +42,7 @@ from lockgate.lookup.driver.tables import (
     make_spec,
     open_lookup,
 )
-from lockgate.lookup.spec.row_filter import RowChoice
+from lockgate.lookup.spec.row_selection import RowSelector
 from lockgate.lookup.spec.spec import layout_of
 from lockgate.pushdown import col
 
@@ -318,7 +318,7 @@ def test_an_interval_keeps_the_partitions_chosen_last(make: Make) -> None:
     add(table, (1, 1, 101))
     for interval, newest in (("1 h", "pt = 1"), ("0 s", "pt = 2")):
         given = {"scan.partitions": "max_pt()", "lookup.dynamic-partition.refresh-interval": interval}
-        choice = RowChoice(table, make_spec(table, "k", options=given))
+        choice = RowSelector(table, make_spec(table, "k", options=given))
         assert choice.at(table.snapshot(1)).mark == "pt = 1"
         if len(table.snapshots()) == 1:
             add(table, (2, 1, 201))

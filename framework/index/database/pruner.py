@@ -20,7 +20,7 @@ from lockgate.framework.store.schema.wider_types import can_widen
 from lockgate.framework.types import DataField, Kind, parse_type
 from lockgate.pushdown import Comparison, Op, Predicate, with_literals
 from lockgate.pushdown.index.container import damage_named
-from lockgate.pushdown.index.places import places_of
+from lockgate.pushdown.index.row_ranges import matching_ranges
 from lockgate.pushdown.index.segment import Part, PartName, Segment
 
 Mask = npt.NDArray[np.bool_]
@@ -124,7 +124,7 @@ class _Answers:
 
     def _places(self, segment: Segment) -> BitMap | None:
         with damage_named(segment.name):
-            return places_of(self._normalized, lambda each: self._known(each, segment))
+            return matching_ranges(self._normalized, lambda each: self._known(each, segment))
 
     @cached_property
     def _normalized(self) -> Predicate:

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from lockgate.framework.lineage.model.kinds import OF_ROWS
 from lockgate.framework.lineage.model.records import WHOLE
-from lockgate.framework.lineage.store.edges import PROCESS, SOURCE, TARGET, Rows, no_edges, parts, together
+from lockgate.framework.lineage.store.edges import (
+    PROCESS,
+    SOURCE,
+    TARGET,
+    Rows,
+    merged_edges,
+    no_edges,
+    parts,
+)
 
 Direction = Literal["back", "forward"]
 Columns = NDArray[np.int32]
@@ -77,7 +85,7 @@ class Graph:
 
     def _edges(self, front: Columns, direction: Direction, kinds: int) -> Rows:
         near = TARGET if direction == "back" else SOURCE
-        return together([part.at(front, near, int(kinds)) for part in self._parts], near)
+        return merged_edges([part.at(front, near, int(kinds)) for part in self._parts], near)
 
     def _with_members(self, front: Columns) -> Columns:
         """Add the vertices of whole datasets, where edges of statements lead that were too large, and the

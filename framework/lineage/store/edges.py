@@ -106,7 +106,7 @@ def no_edges() -> Rows:
     return np.empty((0, 4), np.int32)
 
 
-def together(found: Sequence[Rows], near: int = TARGET) -> Rows:
+def merged_edges(found: Sequence[Rows], near: int = TARGET) -> Rows:
     """Return the edges of several parts in the order of one: by `near`, the other end and process."""
     if len(found) == 1:
         return found[0]
@@ -180,4 +180,4 @@ def _keep(number: int, part: Part) -> None:
 
 def all_edges(database: sqlite3.Connection) -> Rows:
     """Return every edge, sorted by target, source and process."""
-    return together([part.rows() for part in parts(database)])
+    return merged_edges([part.rows() for part in parts(database)])

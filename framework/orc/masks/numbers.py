@@ -57,9 +57,9 @@ def redact_decimals(values: pa.Array, digit: int) -> pa.Array:
         behind[short] = places
     negative = pc.less(values.fill_null(decimal.Decimal(0)), pa.scalar(decimal.Decimal(0), values.type))
     codes = (before * 64 + behind) * 2 + negative.to_numpy(zero_copy_only=False)
-    found, places_of = np.unique(codes, return_inverse=True)
+    found, inverse = np.unique(codes, return_inverse=True)
     shapes = [_shape(int(code), digit, precision, scale) for code in found]
-    return pa.array(shapes, values.type).take(pa.array(places_of.astype(np.int64)))
+    return pa.array(shapes, values.type).take(pa.array(inverse.astype(np.int64)))
 
 
 def _cut(values: pa.Array, places: int, before: int) -> pa.Array:

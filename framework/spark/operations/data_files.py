@@ -17,7 +17,7 @@ from lockgate.framework.store.schema.nested_fields import fields_inside
 from lockgate.framework.types import to_spark_type, value_to_json
 
 if TYPE_CHECKING:
-    from lockgate.framework.store.manifests.manifest import VectorPlace
+    from lockgate.framework.store.manifests.manifest import VectorLocation
     from lockgate.framework.store.pruning.split import Split
     from lockgate.framework.store.scan.scan import ScanPlan
     from lockgate.framework.store.schema.schema import TableSchema
@@ -82,7 +82,7 @@ def split_message(context: Context, table: Table, schema: TableSchema, split: Sp
     }
 
 
-def _vector(context: Context, table: Table, vector: VectorPlace) -> VectorJson:
+def _vector(context: Context, table: Table, vector: VectorLocation) -> VectorJson:
     return {
         "path": context.hadoop_path(table, vector.path),
         "offset": vector.offset,

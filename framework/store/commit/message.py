@@ -12,7 +12,7 @@ from typing import Any
 from lockgate.errors import InputError
 from lockgate.framework.store.codec.binary_row import COMPACT_TIMESTAMP_PRECISION
 from lockgate.framework.store.codec.simple_stats import SimpleStats
-from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorPlace
+from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation
 from lockgate.framework.store.schema.schema import TableSchema, wall_clock_millis
 from lockgate.framework.types import DataType, value_from_json, value_to_json
 
@@ -32,7 +32,7 @@ class CommitMessage:
     total_buckets: int
     added: tuple[DataFileMeta, ...] = ()
     deleted: tuple[DataFileMeta, ...] = ()
-    vectors: Mapping[str, VectorPlace] = field(default_factory=dict, hash=False)
+    vectors: Mapping[str, VectorLocation] = field(default_factory=dict, hash=False)
     collected: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, hash=False)
     hashes: bytes = b""
     changelog: tuple[DataFileMeta, ...] = ()

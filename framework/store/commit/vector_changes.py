@@ -26,9 +26,9 @@ from lockgate.framework.store.manifests.index_manifest import (
     knows_index,
     read_index_manifest,
 )
-from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorPlace
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorLocation
 from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, encode, is_wide
-from lockgate.framework.store.vectors.snapshot_vectors import place_of, ranges_of, read_bytes, read_vector
+from lockgate.framework.store.vectors.snapshot_vectors import location_of, ranges_of, read_bytes, read_vector
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -75,13 +75,13 @@ class VectorChanges:
         self._marked = {each.entry.file.file_name: self._rebased(each) for each in marked}
         self._where = {each.entry.file.file_name: _bucket_of(table, each.entry) for each in marked}
 
-    def _place(self, entry: ManifestEntry) -> VectorPlace | None:
+    def _location(self, entry: ManifestEntry) -> VectorLocation | None:
         found = self._ranges.get(entry.file.file_name)
-        return None if found is None else place_of(self._table, *found, entry.file.row_count)
+        return None if found is None else location_of(self._table, *found, entry.file.row_count)
 
     def _check_unchanged(self, change: ManifestEntry) -> None:
         """Refuse to replace a file of which rows were deleted after it was read."""
-        now = self._place(change)
+        now = self._location(change)
         if now == change.vector:
             return
         if now is not None and change.vector is not None and now.cardinality == change.vector.cardinality:
@@ -96,7 +96,7 @@ class VectorChanges:
 
     def _rebased(self, marked: MarkedRows) -> DeletedRows:
         """Add to the rows what the file's vector deletes now; the same row must not be among them."""
-        location = self._place(marked.entry)
+        location = self._location(marked.entry)
         if location is None:
             return marked.deleted
         there = read_vector(self._table, location, marked.entry.file.row_count)

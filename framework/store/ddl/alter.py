@@ -43,7 +43,7 @@ from lockgate.framework.store.schema.nested_fields import (
     edit_neighbours,
     inner_fields,
     numbered,
-    place_of,
+    position_of,
     spelled,
     with_inner_fields,
 )
@@ -157,7 +157,7 @@ class _Alteration:
         inside = inner_fields(self.fields, path[:-1])
         if any(found.name.lower() == name.lower() and found.name != path[-1] for found in inside):
             raise AlreadyExistsError(f"there is a column {spelled((*path[:-1], name))!r} already")
-        place_of(inside, path[-1], path[:-1])
+        position_of(inside, path[-1], path[:-1])
         rename_in_options(self.options, self.fields, path, name)
         if len(path) == 1:
             self.primary_keys = tuple(name if key == path[0] else key for key in self.primary_keys)
@@ -208,7 +208,7 @@ class _Alteration:
     def move(self, change: MoveColumn) -> None:
         *outside, name = change.path
         inside = inner_fields(self.fields, outside)
-        moved = inside[place_of(inside, name, outside)]
+        moved = inside[position_of(inside, name, outside)]
         rest = tuple(found for found in inside if found is not moved)
         self.fields = with_inner_fields(self.fields, outside, _placed(rest, moved, change.position))
 
@@ -275,7 +275,7 @@ class _Alteration:
 def _placed(inside: Fields, added: DataField, position: Position) -> Fields:
     if position.after is None:
         return (added, *inside)
-    index = place_of(inside, position.after) + 1
+    index = position_of(inside, position.after) + 1
     return (*inside[:index], added, *inside[index:])
 
 

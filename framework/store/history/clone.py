@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
     from lockgate.framework.store.metadata.snapshot import Snapshot
 
-Chosen = Callable[[Sequence[Any]], bool]
+PartitionCondition = Callable[[Sequence[Any]], bool]
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Clone:
     index: tuple[IndexEntry, ...]
 
     @classmethod
-    def of(cls, source: TableHandle, chosen: Chosen) -> Clone:
+    def of(cls, source: TableHandle, condition: PartitionCondition) -> Clone:
         """Return what is to be cloned."""
         snapshot = source.latest_snapshot()
         stored = [] if snapshot is None else stored_entries(source, snapshot)
-        entries = tuple(each for each in stored if chosen(each.partition))
+        entries = tuple(each for each in stored if condition(each.partition))
         named = None if snapshot is None else snapshot.index_manifest
         index = () if named is None else read_index_manifest(source, named).entries
         types = source.schema.types_of(source.schema.partition_keys)
-        mine = tuple(each for each in index if chosen(decode_row(each.partition, types)))
+        mine = tuple(each for each in index if condition(decode_row(each.partition, types)))
         return cls(source, snapshot, entries, mine)
 
     @property

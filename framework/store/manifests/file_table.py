@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lockgate.framework.store.manifests.column_bounds import ColumnBounds, bounds_of, joined_bounds
-from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorPlace, live_entries
+from lockgate.framework.store.manifests.manifest import FileKind, ManifestEntry, VectorLocation, live_entries
 from lockgate.framework.store.schema.schema import TableSchema
 from lockgate.framework.types import DataField
 from lockgate.pushdown import Count
@@ -84,7 +84,7 @@ class FileTable:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def with_vectors(self, vectors: Mapping[int, VectorPlace], hidden: Mask) -> FileTable:
+    def with_vectors(self, vectors: Mapping[int, VectorLocation], hidden: Mask) -> FileTable:
         """Return the files as a snapshot shows them: rows without those that `vectors`, by number, delete.
 
         Files in `hidden` are none of its live ones.

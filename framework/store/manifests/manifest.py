@@ -61,7 +61,7 @@ class DataFileMeta:
 
 
 @dataclass(frozen=True)
-class VectorPlace:
+class VectorLocation:
     """The place of a data file's deletion vector in an index file, and how many rows it deletes.
 
     `length` is the manifest's, which counts the size and the check sum in one of the two layouts alone.
@@ -85,7 +85,7 @@ class ManifestEntry:
     bucket: int
     total_buckets: int
     file: DataFileMeta
-    vector: VectorPlace | None = None
+    vector: VectorLocation | None = None
 
     @property
     def live_rows(self) -> int:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from lockgate.errors import InputError
 from lockgate.framework.store.merge.group_codes import Codes, group_codes, last_of_each
-from lockgate.framework.store.merge.merge_engines import KeyRows, composed
+from lockgate.framework.store.merge.merge_engines import RowVersions, composed
 from lockgate.framework.store.merge.merge_options import merge_plan, why_no_sequence
 from lockgate.framework.store.merge.merge_plan import (
     FIRST_ROW,
@@ -103,7 +103,7 @@ def _composed(plan: MergePlan, tables: Sequence[pa.Table]) -> pa.Table:
     order = order[several[order]]
     rows = order[np.argsort(codes[order], kind="stable")]
     counts = sizes[sizes > 1]
-    keys = KeyRows(rows, np.cumsum(counts) - counts, counts)
+    keys = RowVersions(rows, np.cumsum(counts) - counts, counts)
     merged = composed(plan, table, keys)
     return pa.concat_tables([table.filter(pa.array(~several)), merged])
 

@@ -54,7 +54,7 @@ _PICKS: dict[str, type[Pick]] = {
 
 
 @dataclass(frozen=True)
-class KeyRows:
+class RowVersions:
     """The rows of keys that have several: those of key `n` are `rows[starts[n]:starts[n] + counts[n]]`, from
     old to new."""
 
@@ -63,7 +63,7 @@ class KeyRows:
     counts: Codes
 
 
-def composed(plan: MergePlan, table: pa.Table, keys: KeyRows) -> pa.Table:
+def composed(plan: MergePlan, table: pa.Table, keys: RowVersions) -> pa.Table:
     """Return one row a key, with the columns of `table`; the kind says whether it is a deletion.
 
     Raises InputError for rows that retract what cannot be retracted, and for numbers that overflow.
@@ -80,7 +80,7 @@ def composed(plan: MergePlan, table: pa.Table, keys: KeyRows) -> pa.Table:
 class _Engine:
     """The common part of both engines: a state for each column, the newest row and the kind of each key."""
 
-    def __init__(self, plan: MergePlan, table: pa.Table, keys: KeyRows) -> None:
+    def __init__(self, plan: MergePlan, table: pa.Table, keys: RowVersions) -> None:
         self.plan = plan
         self.table = table
         count = len(keys.counts)
@@ -144,7 +144,7 @@ class _Aggregation(_Engine):
 
 
 class _PartialUpdate(_Engine):
-    def __init__(self, plan: MergePlan, table: pa.Table, keys: KeyRows) -> None:
+    def __init__(self, plan: MergePlan, table: pa.Table, keys: RowVersions) -> None:
         super().__init__(plan, table, keys)
         count = len(keys.counts)
         self._filled = np.zeros(count, np.bool_)

@@ -23,7 +23,7 @@ from lockgate.framework.store.pruning.kept_files import KeptFiles, PruningQuesti
 from lockgate.framework.store.pruning.late_filters import with_newer_versions
 from lockgate.framework.store.pruning.pruners import BucketPruner, PartitionPruner, ValuePruner
 from lockgate.framework.store.pruning.split import Section
-from lockgate.framework.store.pruning.topn import Buckets, extents_of, first_of_order, limited, places_of
+from lockgate.framework.store.pruning.topn import Buckets, extents_of, first_of_order, limited, positions_of
 from lockgate.framework.types import Kind
 from lockgate.pushdown import (
     AlwaysTrue,
@@ -330,7 +330,7 @@ class ByOrder(_LimitStep):
     def _first(self, kept: KeptFiles, first: SortKey) -> Buckets | None:
         question, name = self._question, first.field[0]
         loose = question.is_composed if name not in question.schema.primary_keys else _never
-        places = places_of(kept.files.entries, kept.buckets)
+        places = positions_of(kept.files.entries, kept.buckets)
         extents = extents_of(kept.buckets, self._bounds(kept.files, name), places, loose)
         return first_of_order(
             kept.buckets, extents, self._limit, descending=first.descending, nulls_first=first.nulls_first

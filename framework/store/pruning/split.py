@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorPlace
+from lockgate.framework.store.manifests.manifest import DataFileMeta, ManifestEntry, VectorLocation
 
 if TYPE_CHECKING:
     from lockgate.framework.store.schema.schema import TableSchema
@@ -37,7 +37,7 @@ class Split:
     files: tuple[DataFileMeta, ...]
     paths: tuple[str, ...]
     merge: bool
-    vectors: tuple[VectorPlace | None, ...] = ()
+    vectors: tuple[VectorLocation | None, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.vectors:

@@ -131,7 +131,7 @@ def _extent(section: Section, bounds: ColumnBounds, places: Sequence[int]) -> Ex
     )
 
 
-def places_of(entries: Sequence[ManifestEntry], wanted: Buckets) -> dict[int, int]:
+def positions_of(entries: Sequence[ManifestEntry], wanted: Buckets) -> dict[int, int]:
     """Return where in `entries` those of sections are, by `id` of the entry."""
     ids = {id(entry) for bucket in wanted for section in bucket for entry in section.entries}
     return {id(entry): number for number, entry in enumerate(entries) if id(entry) in ids}

@@ -16,7 +16,7 @@ from lockgate.framework.orc import MASKED, EncryptedOrcFile
 from lockgate.framework.orc.encryption.plaintext import with_mark
 from lockgate.framework.store.formats.data_file import DataFile, FileFormat, format_of
 from lockgate.framework.store.formats.plain_data_files import open_plain_file
-from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorPlace
+from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorLocation
 from lockgate.framework.store.merge.merge import (
     KEY_PREFIX,
     SEQUENCE_NUMBER,
@@ -245,7 +245,7 @@ class FileReader:
         file: DataFileMeta,
         names: Sequence[str],
         partition: Mapping[str, Any],
-        vector: VectorPlace | None = None,
+        vector: VectorLocation | None = None,
     ) -> pa.Table:
         """Read a whole file; `names` are columns of the schema and system columns."""
         parts = list(self.parts(path, file, names, partition, vector))
@@ -260,7 +260,7 @@ class FileReader:
         file: DataFileMeta,
         names: Sequence[str],
         partition: Mapping[str, Any],
-        vector: VectorPlace | None = None,
+        vector: VectorLocation | None = None,
         chosen: BitMap | None = None,
     ) -> Iterator[pa.Table]:
         """Read a file stripe by stripe, without the rows that `vector` deletes, and of `chosen` ones only.

@@ -13,9 +13,9 @@ import numpy as np
 
 from lockgate.framework.options.table_options import MERGE_ENGINE, NUM_LEVELS
 from lockgate.framework.store.manifests.file_table import FileTable, Mask
-from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorPlace
+from lockgate.framework.store.manifests.manifest import ManifestEntry, VectorLocation
 from lockgate.framework.store.merge.merge_plan import FIRST_ROW
-from lockgate.framework.store.vectors.snapshot_vectors import place_of, ranges_of
+from lockgate.framework.store.vectors.snapshot_vectors import location_of, ranges_of
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
@@ -106,7 +106,7 @@ def _hidden(files: FileTable, schema: TableSchema, snapshot: Snapshot) -> Mask:
     return hidden
 
 
-def _vectors(table: TableHandle, snapshot: Snapshot, files: FileTable) -> dict[int, VectorPlace]:
+def _vectors(table: TableHandle, snapshot: Snapshot, files: FileTable) -> dict[int, VectorLocation]:
     ranges = ranges_of(table, snapshot)
     if not ranges:
         return {}
@@ -114,5 +114,5 @@ def _vectors(table: TableHandle, snapshot: Snapshot, files: FileTable) -> dict[i
     for number in np.flatnonzero(files.live):
         file = files.entries[number].file
         if file.file_name in ranges:
-            found[int(number)] = place_of(table, *ranges[file.file_name], file.row_count)
+            found[int(number)] = location_of(table, *ranges[file.file_name], file.row_count)
     return found

@@ -39,7 +39,7 @@ def edit_neighbours(fields: Fields, path: Sequence[str], edit: Edit) -> Fields:
 
 
 def _edit(fields: Fields, path: list[str], outside: list[str], edit: Edit) -> Fields:
-    index = place_of(fields, path[0], outside)
+    index = position_of(fields, path[0], outside)
     if len(path) == 1:
         return edit(fields, index)
     field = fields[index]
@@ -74,7 +74,7 @@ def _only(fields: Fields, path: Sequence[str]) -> Fields:
     return fields
 
 
-def place_of(fields: Fields, name: str, outside: Sequence[str] = ()) -> int:
+def position_of(fields: Fields, name: str, outside: Sequence[str] = ()) -> int:
     """Return the place of a column among its neighbours; ColumnNotFoundError offers the nearest names."""
     names = [field.name for field in fields]
     if name not in names:

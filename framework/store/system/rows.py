@@ -28,7 +28,7 @@ from lockgate.pushdown import AlwaysTrue, columns_of, to_arrow_expression
 
 if TYPE_CHECKING:
     from lockgate.framework.store.handle import TableHandle
-    from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorPlace
+    from lockgate.framework.store.manifests.manifest import DataFileMeta, VectorLocation
 
 _TRACKING = "row-tracking.enabled"
 _KINDS = {RowKind.INSERT: "+I", RowKind.UPDATE_BEFORE: "-U", RowKind.UPDATE_AFTER: "+U", RowKind.DELETE: "-D"}
@@ -204,7 +204,7 @@ def _numbered(part: pa.Table, path: str, file: DataFileMeta, first: int) -> pa.T
 
 
 def _living(
-    part: pa.Table, table: TableHandle, file: DataFileMeta, vector: VectorPlace | None, first: int
+    part: pa.Table, table: TableHandle, file: DataFileMeta, vector: VectorLocation | None, first: int
 ) -> pa.Table:
     if vector is None:
         return part

@@ -13,7 +13,7 @@ from lockgate.framework.store.manifests.index_manifest import (
     index_path,
     read_index_manifest,
 )
-from lockgate.framework.store.manifests.manifest import VectorPlace
+from lockgate.framework.store.manifests.manifest import VectorLocation
 from lockgate.framework.store.manifests.parsed_cache import ParsedCache
 from lockgate.framework.store.vectors.bitmap import FRAME_BYTES, DeletedRows, check_frame, decode, is_wide
 
@@ -56,22 +56,22 @@ def _add(found: _Found, table: TableHandle, entry: IndexEntry) -> None:
         found[each.data_file] = (path, each)
 
 
-def place_of(table: TableHandle, path: str, found: VectorRange, rows: int) -> VectorPlace:
+def location_of(table: TableHandle, path: str, found: VectorRange, rows: int) -> VectorLocation:
     """Return the place of the vector of a file with `rows` rows.
 
     A vector that its manifest does not count is read and counted. Raises CorruptFileError as `read_vector`.
     """
     if found.cardinality is None:
         counted = len(_read(table, path, found.offset, found.length, rows))
-        return VectorPlace(path, found.offset, found.length, counted)
+        return VectorLocation(path, found.offset, found.length, counted)
     if not 0 <= found.cardinality <= rows:
         raise CorruptFileError(
             f"{path} claims to delete {found.cardinality} rows of {found.data_file}, which has {rows}"
         )
-    return VectorPlace(path, found.offset, found.length, found.cardinality)
+    return VectorLocation(path, found.offset, found.length, found.cardinality)
 
 
-def read_vector(table: TableHandle, location: VectorPlace, rows: int) -> DeletedRows:
+def read_vector(table: TableHandle, location: VectorLocation, rows: int) -> DeletedRows:
     """Read the vector of a file with `rows` rows.
 
     Raises CorruptFileError if it is missing, damaged, or not what its manifest says.

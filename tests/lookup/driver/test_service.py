@@ -29,7 +29,7 @@ from lockgate.lookup.driver import registry
 from lockgate.lookup.driver.batch_pins import Pins
 from lockgate.lookup.driver.tables import make_spec, open_lookup
 from lockgate.lookup.join.pin_table import CACHE_OPTION, SPEC_OPTION, PinTable
-from lockgate.lookup.join.task_lookup import TaskLookup, look_up_in_parts
+from lockgate.lookup.join.task_lookup import TaskLookup, look_up_batches
 from lockgate.lookup.join.worker import answer
 from lockgate.lookup.spec.spec import cache_id
 
@@ -379,5 +379,5 @@ def test_a_task_waits_for_a_state_that_was_lost_after_its_batch_was_planned(worl
     shutil.rmtree(lookup.directory.path.rename(world.folder / "aside"))
     ids = [pa.array([1, 7], pa.int64())]
     asked = TaskLookup((str(lookup.directory.path),), tuple(FIELDS), False, 1 << 20, wait_seconds=30.0)
-    (found,) = look_up_in_parts(asked, None, pa.array([1, 1], pa.int64()), ids)
+    (found,) = look_up_batches(asked, None, pa.array([1, 1], pa.int64()), ids)
     assert found.to_pylist() == [{"name": "name-1", "n": 1}, None]

@@ -10,7 +10,7 @@ import pytest
 
 from lockgate.lookup.driver.tables import LookupTable, open_lookup
 from lockgate.lookup.join import task_lookup, worker
-from lockgate.lookup.join.task_lookup import TaskLookup, look_up, look_up_in_parts, together
+from lockgate.lookup.join.task_lookup import TaskLookup, coalesce_batches, look_up, look_up_batches
 from lockgate.lookup.spec.options import Retry
 
 MakeTable = Callable[..., Any]
@@ -32,7 +32,7 @@ def asked_of(lookup: LookupTable, *, many: bool, retry: Retry | None = None) -> 
 
 def parts_of(asked: TaskLookup, pin: int, ids: list[int | None]) -> list[pa.Array]:
     pins = pa.array([pin] * len(ids), pa.int64())
-    return list(look_up_in_parts(asked, None, pins, [pa.array(ids, pa.int64())]))
+    return list(look_up_batches(asked, None, pins, [pa.array(ids, pa.int64())]))
 
 
 @pytest.mark.parametrize("retry", [None, Retry(0.0, 1)])
@@ -84,7 +84,7 @@ def test_batches_of_a_task_are_asked_together() -> None:
             ids = pa.array(range(start, start + size), pa.int64())
             yield pa.nulls(size, pa.int64()), ids
 
-    asked = list(together(batches(), most_rows=8))
+    asked = list(coalesce_batches(batches(), most_rows=8))
     assert [len(ids) for _, ids in asked] == [6, 5, 20, 1]
     assert pa.concat_arrays([ids for _, ids in asked]).to_pylist() == list(range(32))
-    assert list(together([], most_rows=8)) == []
+    assert list(coalesce_batches([], most_rows=8)) == []

@@ -29,8 +29,8 @@ def test_folders_of_caches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
                 patch.delenv(name, raising=False)
             for name, value in case["environment"].items():
                 patch.setenv(name, value)
-            asked = {"name", "environment", "place"}
-            assert answer(case["place"]) == {key: case[key] for key in case.keys() - asked}, case["name"]
+            asked = {"name", "environment", "location"}
+            assert answer(case["location"]) == {key: case[key] for key in case.keys() - asked}, case["name"]
 
 
 @pytest.mark.parametrize("folder", ["~ada", "~ada/caches"])

@@ -44,7 +44,7 @@ public final class LookupTwins {
           .properties()
           .forEach(entry -> environment.put(entry.getKey(), entry.getValue().asText()));
       try {
-        String folder = CachePlaces.local(each.get("place").asText(), environment).toString();
+        String folder = CachePaths.local(each.get("location").asText(), environment).toString();
         folders.addObject().put("folder", folder);
       } catch (SparkRuntimeException refused) {
         folders.addObject().put("error", refused.getMessageParameters().get("errorMessage"));

@@ -88,7 +88,7 @@ public final class Conformance {
     ArrayNode result = Bridge.JSON.createArrayNode();
     RowOrder order = RowOrder.byKey(MergeSource.keyOrdering(all, keys));
     List<String> names = Arrays.asList(columns.fieldNames());
-    KeyRule rule = KeyRule.of(plan, all, names::indexOf);
+    MergeRule rule = MergeRule.of(plan, all, names::indexOf);
     try (RowMerge merge =
         new RowMerge(
             inputs, order, ages, rule, new MergeBatch(all, 0, batchRows), plan.keepsAlone())) {

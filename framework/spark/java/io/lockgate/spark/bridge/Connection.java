@@ -17,7 +17,7 @@ import java.nio.charset.StandardCharsets;
  *
  * <p>A frame is one byte for its kind, four for its length (big-endian), and the payload. The
  * payload of a long message is in the connection's file of the private folder, and no name travels.
- * {@code lockgate.framework.spark.bridge.transport} is the other end.
+ * {@code framework/spark/bridge/transport.py} is the other end.
  */
 final class Connection implements Closeable {
   /** A longer payload goes through a file. */

@@ -64,7 +64,7 @@ public final class BucketHash {
     for (int i = 0; i < ordinals.length; i++) {
       if (row.isNullAt(ordinals[i])) {
         bytes[(i + 8) / 8] |= (byte) (1 << ((i + 8) % 8));
-        keepPlace(i, nullBytes + 8 * i);
+        reserveNull(i, nullBytes + 8 * i);
       } else {
         put(row, i, nullBytes + 8 * i);
       }
@@ -73,7 +73,7 @@ public final class BucketHash {
   }
 
   /** A null of a type that lies among the long values takes its room there all the same. */
-  private void keepPlace(int field, int at) {
+  private void reserveNull(int field, int at) {
     if (types[field] instanceof DecimalType decimal
         && decimal.precision() > Decimal.MAX_LONG_DIGITS()) {
       buffer.putLong(at, (long) grow(16) << 32);

@@ -4,7 +4,7 @@ package io.lockgate.spark.io;
  * Limits for metadata of files in memory: a few bytes can unpack to gigabytes, or claim to be as
  * many.
  *
- * <p>The twin of Python's {@code lockgate.framework.io.limits}; both run the vectors of {@code
+ * <p>The twin of {@code framework/io/limits.py}; both run the vectors of {@code
  * tests/fixtures/limits.json}.
  */
 public final class MetadataLimits {

@@ -20,8 +20,8 @@ import java.util.stream.Stream;
 
 /**
  * Folders and files of this user alone, for local state, and the check that every opener of it
- * makes. The Python module {@code framework.io.private_folder} has the same rules and says why;
- * both pass {@code tests/fixtures/private_folders.json}.
+ * makes. {@code framework/io/private_folder.py} has the same rules and says why; both pass {@code
+ * tests/fixtures/private_folders.json}.
  */
 public final class PrivateFolders {
   private static final long UID = effectiveUid();

@@ -8,7 +8,7 @@ import org.apache.spark.unsafe.Platform;
 
 /**
  * Makes the bytes of a lookup key from a row's columns: a hash, then bytes that differ for any two
- * keys. The Python module {@code keycodec} has the format and its reasons.
+ * keys. {@code lookup/codec/key_codec.py} has the format and its reasons.
  */
 final class KeyEncoder {
   private static final long GOLDEN = 0x9E3779B97F4A7C15L;
@@ -96,14 +96,14 @@ final class KeyEncoder {
     Platform.copyMemory(
         value, Platform.BYTE_ARRAY_OFFSET, words, Platform.LONG_ARRAY_OFFSET + at, value.length);
     long lengthAt =
-        (long) shape.lengthsWord * Long.BYTES + shape.places[column] * (long) Integer.BYTES;
+        (long) shape.lengthsWord * Long.BYTES + shape.positions[column] * (long) Integer.BYTES;
     Platform.putInt(words, Platform.LONG_ARRAY_OFFSET + lengthAt, value.length);
     return at + value.length;
   }
 
   private void putFixed(int column, InternalRow row) {
     int ordinal = first + column;
-    int word = shape.places[column];
+    int word = shape.positions[column];
     switch (shape.kinds[column]) {
       case BOOLEAN -> words[word] = row.getBoolean(ordinal) ? 1 : 0;
       case INT8 -> words[word] = row.getByte(ordinal) & 0xFFL;

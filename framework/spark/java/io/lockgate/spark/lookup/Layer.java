@@ -6,8 +6,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * One layer of a cache in mapped files: keys sorted by hash, each with its value. The Python module
- * {@code layers} has the format.
+ * One layer of a cache in mapped files: keys sorted by hash, each with its value. {@code
+ * lookup/cache/layers.py} has the format.
  */
 final class Layer implements AutoCloseable {
   private static final long MISSING = -1;

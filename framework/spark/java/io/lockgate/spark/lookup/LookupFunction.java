@@ -33,7 +33,7 @@ public final class LookupFunction implements UnboundFunction {
   private static final int FIRST_KEY = 3;
   private static final long NO_PIN = -1;
 
-  /** As {@code counting.pack} puts the two together. */
+  /** As {@code pack} of {@code lookup/driver/batch_counts.py} combines the two. */
   private static final int SNAPSHOT_BITS = 40;
 
   /** One in so many lookups is timed, since reading the clock takes as long as some of them. */
@@ -41,7 +41,7 @@ public final class LookupFunction implements UnboundFunction {
 
   private final String how;
 
-  /** {@code how} is a JSON text of {@code lockgate.lookup.join.jvm}. */
+  /** {@code how} is a JSON text of {@code lookup/join/jvm.py}. */
   LookupFunction(String how) {
     this.how = how;
   }
@@ -123,7 +123,7 @@ public final class LookupFunction implements UnboundFunction {
       JsonNode options = parse(how);
       String location = options.get("location").asText();
       this.cache =
-          options.get("everywhere").asBoolean() ? CachePlaces.local(location) : Path.of(location);
+          options.get("everywhere").asBoolean() ? CachePaths.local(location) : Path.of(location);
       this.waitSeconds = options.get("wait_seconds").asDouble();
       this.many = types[TYPE] instanceof ArrayType;
       DataType[] keyTypes = Arrays.copyOfRange(types, FIRST_KEY, types.length);

@@ -95,13 +95,13 @@ final class RowDecoder {
   private void write(int field, int column, Object base, long offset) {
     RowShape.Kind kind = shape.kinds[column];
     if (kind.isVariable()) {
-      int index = shape.places[column];
+      int index = shape.positions[column];
       int size = (int) (ends[index + 1] - ends[index]);
       writer.write(
           field, org.apache.spark.unsafe.types.UTF8String.fromAddress(base, ends[index], size));
       return;
     }
-    long at = offset + shape.places[column] * (long) Long.BYTES;
+    long at = offset + shape.positions[column] * (long) Long.BYTES;
     long word = Platform.getLong(base, at);
     switch (kind) {
       case BOOLEAN -> writer.write(field, word != 0);

@@ -4,9 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Locale;
 
 /**
- * The places of the columns of a cached row: null words, then a word (or two) for each column of
- * fixed width, then the lengths of the others, four bytes each, then their bytes. The Python module
- * {@code rowcodec} has the format and its reasons.
+ * The positions of the columns of a cached row: null words, then a word (or two) for each column of
+ * fixed width, then the lengths of the others, four bytes each, then their bytes. {@code
+ * lookup/codec/row_codec.py} has the format and its reasons.
  */
 final class RowShape {
   /** Forms in which a column is kept; the names in lower case are those that Python gives. */
@@ -36,7 +36,7 @@ final class RowShape {
   final Kind[] kinds;
 
   /** The word of a column of fixed width, the number among those of another width. */
-  final int[] places;
+  final int[] positions;
 
   final int nullWords;
   final int lengthsWord;
@@ -46,13 +46,13 @@ final class RowShape {
 
   RowShape(JsonNode names) {
     kinds = new Kind[names.size()];
-    places = new int[kinds.length];
+    positions = new int[kinds.length];
     nullWords = Math.max(1, (kinds.length + 63) / 64);
     int word = nullWords;
     int variable = 0;
     for (int i = 0; i < kinds.length; i++) {
       kinds[i] = Kind.valueOf(names.get(i).asText().toUpperCase(Locale.ROOT));
-      places[i] = kinds[i].isVariable() ? variable++ : word;
+      positions[i] = kinds[i].isVariable() ? variable++ : word;
       word += kinds[i].words();
     }
     lengthsWord = word;

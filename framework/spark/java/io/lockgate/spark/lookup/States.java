@@ -190,8 +190,8 @@ final class States {
   }
 
   /**
-   * The mark of the snapshot whose state is in a folder, as Python's {@code directory.mark_of} has
-   * it; 0 if there is none.
+   * The mark of the snapshot whose state is in a folder, as {@code mark_of} of {@code
+   * lookup/cache/directory.py} has it; 0 if there is none.
    */
   private static long markIn(Path folder) {
     try {
@@ -248,7 +248,7 @@ final class States {
       }
       throwRefusal(cache, snapshot, mark);
       want(cache, snapshot, mark);
-      if (CachePlaces.hasOwner(cache)) {
+      if (CachePaths.hasOwner(cache)) {
         seen = System.nanoTime();
       } else if (secondsSince(seen) > Math.min(seconds, OWNER_SECONDS)) {
         throw Failure.inTask(

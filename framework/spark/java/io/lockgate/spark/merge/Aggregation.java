@@ -6,8 +6,8 @@ import org.apache.spark.sql.types.DataType;
 
 /** Each column by its function; source: Paimon's {@code AggregateMergeFunction}. */
 final class Aggregation extends RowEngine {
-  Aggregation(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
-    super(plan, types, places);
+  Aggregation(MergePlan plan, DataType[] types, ToIntFunction<String> ordinals) {
+    super(plan, types, ordinals);
   }
 
   @Override

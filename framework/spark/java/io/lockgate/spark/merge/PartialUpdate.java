@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType;
  * {@code PartialUpdateMergeFunction}.
  */
 final class PartialUpdate extends RowEngine {
-  /** The fields of a sequence group, and the places of the columns that order it. */
+  /** The fields of a sequence group, and the ordinals of the columns that order it. */
   private record Group(int[] order, boolean removes, List<Field> fields) {}
 
   private final List<Group> groups = new ArrayList<>();
@@ -20,11 +20,11 @@ final class PartialUpdate extends RowEngine {
   private boolean filled;
   private boolean inserted;
 
-  PartialUpdate(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
-    super(plan, types, places);
+  PartialUpdate(MergePlan plan, DataType[] types, ToIntFunction<String> ordinals) {
+    super(plan, types, ordinals);
     for (int i = 0; i < plan.groups().size(); i++) {
       int number = i;
-      int[] order = plan.groups().get(i).columns().stream().mapToInt(places).toArray();
+      int[] order = plan.groups().get(i).columns().stream().mapToInt(ordinals).toArray();
       if (java.util.Arrays.stream(order).allMatch(at -> at >= 0)) {
         groups.add(
             new Group(

@@ -37,14 +37,14 @@ public abstract class RowEngine {
   InternalRow newest;
   boolean removed;
 
-  RowEngine(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
+  RowEngine(MergePlan plan, DataType[] types, ToIntFunction<String> ordinals) {
     this.plan = plan;
     this.types = types.clone();
-    this.kindAt = places.applyAsInt(plan.kind());
+    this.kindAt = ordinals.applyAsInt(plan.kind());
     this.values = new Object[types.length];
     this.merged = new boolean[types.length];
     for (MergePlan.Column column : plan.columns()) {
-      int at = places.applyAsInt(column.name());
+      int at = ordinals.applyAsInt(column.name());
       if (at >= 0 && !column.function().equals("sequence")) {
         fields.add(new Field(column, at, types[at]));
         merged[at] = true;
@@ -53,13 +53,13 @@ public abstract class RowEngine {
   }
 
   /**
-   * The engine of a plan; {@code places} gives the place of a column in rows of {@code types},
+   * The engine of a plan; {@code ordinals} gives the ordinal of a column in rows of {@code types},
    * below 0 if it is not read.
    */
-  public static RowEngine of(MergePlan plan, DataType[] types, ToIntFunction<String> places) {
+  public static RowEngine of(MergePlan plan, DataType[] types, ToIntFunction<String> ordinals) {
     return plan.engine().equals(MergePlan.AGGREGATION)
-        ? new Aggregation(plan, types, places)
-        : new PartialUpdate(plan, types, places);
+        ? new Aggregation(plan, types, ordinals)
+        : new PartialUpdate(plan, types, ordinals);
   }
 
   static boolean retracts(byte kind) {

@@ -53,8 +53,8 @@ public final class RowMerge implements BatchSource {
 
   private final RowOrder keys;
   private final RowOrder ages;
-  private final KeyRule rule;
-  private final KeyRows key = new KeyRows();
+  private final MergeRule rule;
+  private final RowVersions key = new RowVersions();
   private final MergeBatch batch;
   private final List<Input> inputs;
   private final Cursor[] heap;
@@ -70,7 +70,7 @@ public final class RowMerge implements BatchSource {
       List<? extends Input> inputs,
       RowOrder keys,
       RowOrder ages,
-      KeyRule rule,
+      MergeRule rule,
       MergeBatch batch,
       boolean keepsAlone)
       throws IOException {

@@ -1,10 +1,10 @@
 package io.lockgate.spark.read;
 
 import io.lockgate.spark.files.Columns;
-import io.lockgate.spark.merge.KeyRule;
 import io.lockgate.spark.merge.MergeBatch;
 import io.lockgate.spark.merge.MergePage;
 import io.lockgate.spark.merge.MergePlan;
+import io.lockgate.spark.merge.MergeRule;
 import io.lockgate.spark.merge.RowAges;
 import io.lockgate.spark.merge.RowMerge;
 import io.lockgate.spark.merge.RowOrder;
@@ -60,7 +60,7 @@ public final class MergeSource {
         int at = isRead(spec, name) ? before + spec.readSchema().fieldIndex(name) : next++;
         ages.add(new RowAges.Column(at, types[at], plan.descending().contains(name)));
       }
-      KeyRule rule = KeyRule.of(plan, types, places(spec, before));
+      MergeRule rule = MergeRule.of(plan, types, ordinals(spec, before));
       RowOrder order = RowOrder.byKey(keyOrdering(types, keys));
       return new RowMerge(
           inputs,
@@ -129,24 +129,24 @@ public final class MergeSource {
     return companions;
   }
 
-  /** The places of value columns in the rows of a page; below 0 for those that are not read. */
-  private static ToIntFunction<String> places(ScanSpec spec, int before) {
-    Map<String, Integer> places = new HashMap<>();
+  /** The ordinals of value columns in the rows of a page; below 0 for those that are not read. */
+  private static ToIntFunction<String> ordinals(ScanSpec spec, int before) {
+    Map<String, Integer> ordinals = new HashMap<>();
     int next = spec.mergePlan().key().size();
     for (String name : spec.mergePlan().sequence()) {
       if (!isRead(spec, name)) {
-        places.put(name, next++);
+        ordinals.put(name, next++);
       }
     }
     for (String name : companions(spec)) {
-      places.put(name, next++);
+      ordinals.put(name, next++);
     }
     for (String name : spec.readSchema().fieldNames()) {
       if (!spec.isOfFile(name) || name.equals(spec.mergePlan().kind())) {
-        places.put(name, before + spec.readSchema().fieldIndex(name));
+        ordinals.put(name, before + spec.readSchema().fieldIndex(name));
       }
     }
-    return name -> places.getOrDefault(name, -1);
+    return name -> ordinals.getOrDefault(name, -1);
   }
 
   public static Ordering<InternalRow> keyOrdering(DataType[] types, int keys) {

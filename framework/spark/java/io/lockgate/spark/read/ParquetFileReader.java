@@ -90,7 +90,7 @@ final class ParquetFileReader implements DataFileReader {
 
   private final VectorizedParquetRecordReader reader;
   private final Layout layout;
-  private final int[] places;
+  private final int[] ordinals;
   private final boolean countsRows;
   private final ColumnVector[] constants;
   private final int batchRows;
@@ -100,13 +100,13 @@ final class ParquetFileReader implements DataFileReader {
   private ParquetFileReader(
       VectorizedParquetRecordReader reader,
       Layout layout,
-      int[] places,
+      int[] ordinals,
       CastVector[] casts,
       ColumnVector[] constants,
       int batchRows) {
     this.reader = reader;
     this.layout = layout;
-    this.places = places;
+    this.ordinals = ordinals;
     this.casts = casts;
     this.constants = constants;
     this.countsRows = Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance);
@@ -128,13 +128,13 @@ final class ParquetFileReader implements DataFileReader {
     try {
       MessageType schema = schema(conf, path);
       StructType request = new StructType();
-      int[] places = new int[layout.wanted().size()];
-      CastVector[] casts = new CastVector[places.length];
+      int[] ordinals = new int[layout.wanted().size()];
+      CastVector[] casts = new CastVector[ordinals.length];
       Map<String, String> unchanged = new HashMap<>();
-      for (int i = 0; i < places.length; i++) {
+      for (int i = 0; i < ordinals.length; i++) {
         Columns.Wanted column = layout.wanted().get(i);
         String name = layout.nameIn(schema, column);
-        places[i] = name == null ? -1 : request.length();
+        ordinals[i] = name == null ? -1 : request.length();
         if (name == null) {
           continue;
         }
@@ -148,7 +148,7 @@ final class ParquetFileReader implements DataFileReader {
         }
       }
       // The same column may be wanted twice, as a key and as a value: it is read once.
-      request = distinct(request, places);
+      request = distinct(request, ordinals);
       if (Arrays.stream(constants).anyMatch(RowNumbers.class::isInstance)) {
         request = request.add(ROW_INDEX, DataTypes.LongType);
       }
@@ -163,7 +163,8 @@ final class ParquetFileReader implements DataFileReader {
           new TaskAttemptContextImpl(confOf(conf, request, search), new TaskAttemptID()));
       reader.initBatch(new StructType(), InternalRow.empty());
       reader.enableReturningBatches();
-      return new ParquetFileReader(reader, layout, places, casts, constants, settings.batchRows());
+      return new ParquetFileReader(
+          reader, layout, ordinals, casts, constants, settings.batchRows());
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
       throw new java.io.InterruptedIOException("interrupted while opening " + path);
@@ -187,7 +188,7 @@ final class ParquetFileReader implements DataFileReader {
     return request.add(name, type, true);
   }
 
-  private static StructType distinct(StructType request, int[] places) {
+  private static StructType distinct(StructType request, int[] ordinals) {
     StructType once = new StructType();
     Map<String, Integer> found = new HashMap<>();
     int[] moved = new int[request.length()];
@@ -197,8 +198,8 @@ final class ParquetFileReader implements DataFileReader {
       moved[i] = before == null ? once.length() : before;
       once = before == null ? once.add(field) : once;
     }
-    for (int i = 0; i < places.length; i++) {
-      places[i] = places[i] < 0 ? places[i] : moved[places[i]];
+    for (int i = 0; i < ordinals.length; i++) {
+      ordinals[i] = ordinals[i] < 0 ? ordinals[i] : moved[ordinals[i]];
     }
     return once;
   }
@@ -256,22 +257,23 @@ final class ParquetFileReader implements DataFileReader {
     ColumnarBatch batch = reader.resultBatch();
     for (int i = 0; i < casts.length; i++) {
       if (casts[i] != null) {
-        casts[i].fill(batch.column(places[i]), batch.numRows());
+        casts[i].fill(batch.column(ordinals[i]), batch.numRows());
       }
     }
     return true;
   }
 
   private ColumnVector[] read() {
-    ColumnVector[] columns = new ColumnVector[places.length];
-    for (int i = 0; i < places.length; i++) {
-      if (places[i] < 0) {
+    ColumnVector[] columns = new ColumnVector[ordinals.length];
+    for (int i = 0; i < ordinals.length; i++) {
+      if (ordinals[i] < 0) {
         ConstantColumnVector absent =
             new ConstantColumnVector(batchRows, layout.wanted().get(i).type());
         absent.setNull();
         columns[i] = absent;
       } else {
-        columns[i] = casts[i] == null ? reader.resultBatch().column(places[i]) : casts[i].output();
+        columns[i] =
+            casts[i] == null ? reader.resultBatch().column(ordinals[i]) : casts[i].output();
       }
     }
     return columns;
@@ -323,7 +325,7 @@ final class ParquetFileReader implements DataFileReader {
 
     CopiedPage() {
       List<OnHeapColumnVector> made = new ArrayList<>();
-      for (int i = 0; i < places.length; i++) {
+      for (int i = 0; i < ordinals.length; i++) {
         made.add(new OnHeapColumnVector(batchRows, layout.wanted().get(i).type()));
       }
       copies = made.toArray(OnHeapColumnVector[]::new);

@@ -117,12 +117,12 @@ public final class SplitPacker {
               // Spark has counted the partitions of each bucket: there cannot be more of them
               // later.
               int allowed = planned.computeIfAbsent(key, absent -> packed.size());
-              all.addAll(packed.size() <= allowed ? packed : List.of(together(packed, key)));
+              all.addAll(packed.size() <= allowed ? packed : List.of(combined(packed, key)));
             });
     return all.toArray(InputPartition[]::new);
   }
 
-  private static LockgatePartition together(List<LockgatePartition> packed, InternalRow key) {
+  private static LockgatePartition combined(List<LockgatePartition> packed, InternalRow key) {
     return new LockgatePartition.OfBucket(
         packed.stream().flatMap(partition -> partition.splits().stream()).toList(), key);
   }

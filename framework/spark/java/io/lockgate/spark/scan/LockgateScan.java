@@ -265,7 +265,7 @@ public final class LockgateScan
       return new UnknownPartitioning(0); // Spark knows transforms of one column only
     }
     return packer()
-        .partitioning(WriteDistribution.places(table), packer().partitions(plan()).length);
+        .partitioning(WriteDistribution.partitioning(table), packer().partitions(plan()).length);
   }
 
   /** All that is to be read, for one reader. */

@@ -138,8 +138,8 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
     if (isId(name)) {
       boolean id = name.equals(FileColumns.ROW_ID);
       String ofFile = id ? FileColumns.FIRST_ROW_ID : FileColumns.FILE_SEQUENCE;
-      ColumnVector places = id ? column(FileColumns.ROW_INDEX, read, stored) : null;
-      return new Numbers(column(name, read, stored), column(ofFile, read, stored), places);
+      ColumnVector rowIndexes = id ? column(FileColumns.ROW_INDEX, read, stored) : null;
+      return new Numbers(column(name, read, stored), column(ofFile, read, stored), rowIndexes);
     }
     ColumnVector column = column(name, read, stored);
     return arrays ? new Wrapped(column) : column;
@@ -172,13 +172,13 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
   private static final class Numbers extends PlainVector {
     private final ColumnVector stored;
     private final ColumnVector ofFile;
-    private final ColumnVector places;
+    private final ColumnVector rowIndexes;
 
-    Numbers(ColumnVector stored, ColumnVector ofFile, ColumnVector places) {
+    Numbers(ColumnVector stored, ColumnVector ofFile, ColumnVector rowIndexes) {
       super(DataTypes.LongType);
       this.stored = stored;
       this.ofFile = ofFile;
-      this.places = places;
+      this.rowIndexes = rowIndexes;
     }
 
     @Override
@@ -190,7 +190,7 @@ public record RowView(boolean kinds, boolean arrays, boolean ids) implements Ser
         throw new IllegalStateException(
             "a data file has rows without an id, and its manifest says none");
       }
-      return ofFile.getLong(row) + (places == null ? 0 : places.getLong(row));
+      return ofFile.getLong(row) + (rowIndexes == null ? 0 : rowIndexes.getLong(row));
     }
   }
 

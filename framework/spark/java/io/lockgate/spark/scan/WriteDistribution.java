@@ -22,15 +22,17 @@ public final class WriteDistribution {
    * bucket.
    */
   public static Distribution of(LoadedTable table) {
-    Expression[] places = places(table);
-    return places.length == 0 ? Distributions.unspecified() : Distributions.clustered(places);
+    Expression[] clustering = partitioning(table);
+    return clustering.length == 0
+        ? Distributions.unspecified()
+        : Distributions.clustered(clustering);
   }
 
   /**
    * Expressions that decide where a row lies: the partition columns, and the bucket where there are
    * fixed ones.
    */
-  public static Expression[] places(LoadedTable table) {
+  public static Expression[] partitioning(LoadedTable table) {
     List<Expression> expressions =
         new ArrayList<>(List.of(LoadedTable.references(table.partitionKeys())));
     if (table.bucketCount() > 0) {

@@ -53,7 +53,7 @@ final class UpsertWriter extends OrcWriter {
   private final UnsafeProjection keyOf;
   private final JoinedRow joined = new JoinedRow();
   private final GenericInternalRow prefix = new GenericInternalRow(BEFORE);
-  private final KeyFold fold;
+  private final UpsertMerge merge;
   private final int kindColumn;
   private long arrivals;
   private DataFileWriter file;
@@ -75,7 +75,7 @@ final class UpsertWriter extends OrcWriter {
     }
     order.addAll(orders(List.of(ARRIVAL)));
     this.sorter = sorter(ordering(order));
-    this.fold = new KeyFold(spec.mergePlan(), spec, types, BEFORE, KIND);
+    this.merge = new UpsertMerge(spec.mergePlan(), spec, types, BEFORE, KIND);
     this.kindColumn = spec.kindColumn();
   }
 
@@ -208,10 +208,10 @@ final class UpsertWriter extends OrcWriter {
         newest = lastOfBucket || sameKey.compare(row, waiting) != 0;
       }
       if (!newest) {
-        fold.add(row);
+        merge.add(row);
         continue;
       }
-      InternalRow left = fold.finish(row);
+      InternalRow left = merge.finish(row);
       if (bucket == null) {
         bucket = describe(row, BEFORE, row.getInt(BUCKET));
         sequence = spec().firstSequence();

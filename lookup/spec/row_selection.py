@@ -1,4 +1,4 @@
-"""The rows of a table that a cache holds: by a condition, by partitions, by a group of buckets."""
+"""Selection of the rows that a cache holds: by a condition, by partitions, by a group of buckets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DECODING_THREADS = 1
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RowSelection:
     """The rows that a cache holds at one snapshot.
 
     `where` is what they meet, and `mark` names the chosen partitions: a cache whose mark changes holds other
@@ -46,8 +46,8 @@ class Chosen:
     mark: str = ""
 
 
-class RowChoice:
-    """Chooses the rows of one cache."""
+class RowSelector:
+    """Selects the rows of one cache."""
 
     def __init__(self, table: Table, spec: LookupSpec) -> None:
         self._table = table
@@ -57,22 +57,22 @@ class RowChoice:
         self._interval = options.get_option(PARTITION_INTERVAL).total_seconds()
         self._decision = ALLOWED if spec.rights is None else spec.rights.decision
         self._masks = DecidedMasks(self._decision.masks, table.schema)
-        self._known: Chosen | None = None
-        self._known_at = 0.0
+        self._last: RowSelection | None = None
+        self._selected_at = 0.0
 
-    def at(self, snapshot: Snapshot) -> Chosen:
-        """Return the choice at a snapshot; within the interval of `max_pt()`, the last choice."""
+    def at(self, snapshot: Snapshot) -> RowSelection:
+        """Return the selection at a snapshot; within the interval of `max_pt()`, the last one."""
         if not self._partitions:
-            return Chosen(self._spec.where)
-        young = time.monotonic() - self._known_at < self._interval
-        if self._known is None or not (young or self._partitions.fixed):
-            self._known = chosen_at(self._table, self._spec, snapshot)
-            self._known_at = time.monotonic()
-        return self._known
+            return RowSelection(self._spec.where)
+        young = time.monotonic() - self._selected_at < self._interval
+        if self._last is None or not (young or self._partitions.fixed):
+            self._last = selection_at(self._table, self._spec, snapshot)
+            self._selected_at = time.monotonic()
+        return self._last
 
-    def read(self, chosen: Chosen, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
-        """Read at least the chosen rows of a snapshot, by the schema of the table, which may be newer."""
-        where = self._decision.on_stored(AlwaysTrue() if chosen.where is None else chosen.where)
+    def read(self, selection: RowSelection, columns: list[str], snapshot_id: int) -> Iterator[pa.RecordBatch]:
+        """Read at least the selected rows of a snapshot, by the schema of the table, which may be newer."""
+        where = self._decision.on_stored(AlwaysTrue() if selection.where is None else selection.where)
         plan = self._table.scan(where, columns=columns, snapshot_id=snapshot_id, own_schema=False)
         # What the rights of the cache leave out is left out here, from all that is stored.
         require_unrestricted(self._table, plan.decision, "a lookup cache")
@@ -91,13 +91,13 @@ class RowChoice:
         """Return `rows` with the masks of the cache's rights in place of values."""
         return self._masks.put_on(rows)
 
-    def matching(self, rows: pa.Table, chosen: Chosen) -> pa.Array | None:
+    def matching(self, rows: pa.Table, selection: RowSelection) -> pa.Array | None:
         """Return which of `rows`, as they are stored, the cache holds, one boolean each; None: all."""
         parts = []
         if self._decision.row_filter != AlwaysTrue():
             parts.append(_meeting(rows, self._decision.row_filter))
-        if chosen.where is not None:
-            parts.append(_meeting(self.shown(rows), chosen.where))
+        if selection.where is not None:
+            parts.append(_meeting(self.shown(rows), selection.where))
         if self._spec.group is not None:
             parts.append(self._in_group(rows))
         return pa.array(np.logical_and.reduce(parts)) if parts else None
@@ -119,17 +119,17 @@ def _meeting(rows: pa.Table, condition: Predicate) -> Bools:
     return kept
 
 
-def chosen_at(table: Table, spec: LookupSpec, snapshot: Snapshot | None) -> Chosen:
-    """Return the choice of a lookup at a snapshot; None is the state before the first."""
+def selection_at(table: Table, spec: LookupSpec, snapshot: Snapshot | None) -> RowSelection:
+    """Return the selection of a lookup at a snapshot; None is the state before the first."""
     options = lookup_options(table.options, spec.options)
     partitions = options.get_option(SCAN_PARTITIONS)
     if not partitions:
-        return Chosen(spec.where)
+        return RowSelection(spec.where)
     there = set()
     if snapshot is not None and not partitions.fixed:
         there = {entry.partition for entry in table.manifests.live_files(snapshot)}
     predicate = partitions.predicate(table.schema, there)
     if isinstance(predicate, AlwaysFalse):
-        return Chosen(predicate, "none")
+        return RowSelection(predicate, "none")
     where = all_of(AlwaysTrue() if spec.where is None else spec.where, predicate)
-    return Chosen(where, describe(predicate))
+    return RowSelection(where, describe(predicate))

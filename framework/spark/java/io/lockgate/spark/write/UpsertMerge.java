@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.types.DataType;
 
 /** Merges the rows of a key in one write, from old to new; a single row stays as it is. */
-final class KeyFold {
+final class UpsertMerge {
   private static final byte INSERT = 0;
   private static final byte DELETE = 3;
 
@@ -22,7 +22,7 @@ final class KeyFold {
    * {@code before} columns of the rows precede the table's own; {@code plan} may be null: the
    * newest row.
    */
-  KeyFold(MergePlan plan, WriteSpec spec, DataType[] types, int before, int kindAt) {
+  UpsertMerge(MergePlan plan, WriteSpec spec, DataType[] types, int before, int kindAt) {
     this.keepsFirst = plan != null && plan.engine().equals(MergePlan.FIRST_ROW);
     this.engine =
         plan == null || keepsFirst

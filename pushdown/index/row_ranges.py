@@ -1,4 +1,4 @@
-"""Evaluation of a predicate from the answers to its comparisons: the blocks in which a row may match."""
+"""Evaluation of a predicate from the answers to its comparisons: the row ranges with possible matches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pyroaring import BitMap
 
 from lockgate.pushdown.predicates import AlwaysFalse, And, Comparison, Or, Predicate
 
-PlacesOf = Callable[[Comparison], "BitMap | None"]
-"""Returns the places where a comparison may be true, None where nothing is known."""
+RangesOf = Callable[[Comparison], "BitMap | None"]
+"""Returns the numbers of the row ranges where a comparison may be true, None if any may be."""
 
 
-def places_of(predicate: Predicate, ask: PlacesOf) -> BitMap | None:
-    """Return the places where a row may match, None if any may; none that has a match is left out.
+def matching_ranges(predicate: Predicate, ask: RangesOf) -> BitMap | None:
+    """Return the row ranges where a row may match, None if any may; none that has a match is left out.
 
     Of NOT nothing is known: `predicate` is what `with_literals` returned.
     """
@@ -29,10 +29,10 @@ def places_of(predicate: Predicate, ask: PlacesOf) -> BitMap | None:
     return None
 
 
-def _every(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
+def _every(children: tuple[Predicate, ...], ask: RangesOf) -> BitMap | None:
     found: BitMap | None = None
     for child in children:
-        answer = places_of(child, ask)
+        answer = matching_ranges(child, ask)
         if answer is not None:
             found = answer if found is None else found & answer
         if found is not None and not found:
@@ -40,10 +40,10 @@ def _every(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
     return found
 
 
-def _any(children: tuple[Predicate, ...], ask: PlacesOf) -> BitMap | None:
+def _any(children: tuple[Predicate, ...], ask: RangesOf) -> BitMap | None:
     found = BitMap()
     for child in children:
-        answer = places_of(child, ask)
+        answer = matching_ranges(child, ask)
         if answer is None:
             return None
         found |= answer

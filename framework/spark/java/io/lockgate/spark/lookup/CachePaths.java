@@ -9,11 +9,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/**
- * The places of caches on a host, and their owners; as the Python module {@code cache_paths} has
- * it.
- */
-final class CachePlaces {
+/** Paths of caches on a host, and their owners, as in {@code lookup/spec/cache_paths.py}. */
+final class CachePaths {
   private static final String ROOT_VARIABLE = "LOCKGATE_LOOKUP_CACHE_DIR";
 
   /**
@@ -28,9 +25,9 @@ final class CachePlaces {
 
   private static final Path LOCKS = Path.of("/proc/locks");
 
-  private CachePlaces() {}
+  private CachePaths() {}
 
-  /** The folder, on this host, of the cache that a plan names by its place. */
+  /** The folder, on this host, of the cache that a plan names by its location. */
   static Path local(String location) {
     return local(location, System.getenv());
   }

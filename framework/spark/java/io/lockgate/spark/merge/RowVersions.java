@@ -2,8 +2,8 @@ package io.lockgate.spark.merge;
 
 import java.util.Arrays;
 
-/** The rows of one key, where they lie. */
-final class KeyRows {
+/** The rows of one key, by their pages and indexes. */
+final class RowVersions {
   private MergePage[] pages = new MergePage[4];
   private int[] rows = new int[4];
   private int size;
