@@ -1,6 +1,6 @@
 """Ready-made tests for the author of a procedure: subclass, name the procedure, and let pytest find it.
 
-from lockgate.procedures.conformance import ProcedureConformance
+from lockgate.plugins import ProcedureConformance
 
 class TestRowCount(ProcedureConformance):
     procedure = RowCount()

@@ -90,12 +90,6 @@ def test_the_list_of_procedures_is_whole() -> None:
     assert sorted(name for row in rows for name in re.findall(r"\[(\w+)\]", row)) == builtin()
 
 
-@pytest.mark.parametrize("page", ["README.md", *IN_DOCS])
-def test_code_in_the_documentation_imports_by_doors(page: str) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    assert [block for block in blocks if "lockgate.framework" in block] == []
-
-
 @pytest.mark.parametrize("name", builtin())
 def test_every_procedure_explains_itself(name: str) -> None:
     procedure = find(name)

@@ -1,6 +1,6 @@
 """Ready-made tests for the author of a key provider: subclass, make providers, and let pytest find it.
 
-from lockgate.framework.keys.conformance import KeyProviderConformance
+from lockgate.plugins import KeyProviderConformance
 
 class TestVaultKeys(KeyProviderConformance):
     def make_provider(self):

@@ -38,7 +38,7 @@ def by_procedure_name(answer: object) -> dict[str, Any]:
         name = getattr(procedure, "name", None)
         is_instance = not isinstance(procedure, type) and callable(getattr(procedure, "call", None))
         if not isinstance(name, str) or not is_instance:
-            raise TypeError(f"{procedure!r} is not an instance of lockgate.procedures.Procedure")
+            raise TypeError(f"{procedure!r} is not an instance of lockgate.plugins.Procedure")
         if name in procedures:
             raise ValueError(f"procedure {name!r} is listed twice")
         procedures[name] = procedure

@@ -364,7 +364,7 @@ class PluginManager:
             if callable(function) and not hasattr(function, f"{hookspecs.PROJECT}_impl"):
                 raise PluginError(
                     f"plugin {name!r} from {origin} breaks the plugin contract: {attribute} is not marked "
-                    f"with @lockgate.framework.plugins.hookimpl",
+                    f"with @lockgate.plugins.hookimpl",
                     name,
                 )
 

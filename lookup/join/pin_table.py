@@ -57,7 +57,7 @@ _MEMBERS = (SNAPSHOT_MEMBER, *STATE_MEMBERS, MARK_MEMBER)
 
 
 class PinTable:
-    """Implements `lockgate.framework.plugins.SystemTable`, and `SnapshotSource`."""
+    """Implements `lockgate.plugins.SystemTable`, and `SnapshotSource`."""
 
     single_row = True
     authorizes = True

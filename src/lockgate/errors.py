@@ -14,6 +14,53 @@ import warnings
 from collections.abc import Iterable
 from types import FrameType
 
+__all__ = [
+    "AccessDeniedError",
+    "AlreadyExistsError",
+    "BridgeError",
+    "ColumnNotFoundError",
+    "CommitConflictError",
+    "CorruptFileError",
+    "EncryptionKeyError",
+    "InputError",
+    "IntegrityError",
+    "IsolationError",
+    "KeyDeniedError",
+    "KeyMissingError",
+    "KeyServiceError",
+    "LineageError",
+    "LineageWarning",
+    "LockgateError",
+    "LookupCacheError",
+    "LookupOwnerWarning",
+    "LookupTimeoutError",
+    "MaskedDataWarning",
+    "NameTooLongError",
+    "NamespaceNotFoundError",
+    "NotFoundError",
+    "OptionError",
+    "PlaintextError",
+    "PlaintextWarning",
+    "PluginError",
+    "PolicyError",
+    "ProcedureError",
+    "ProcedureNotFoundError",
+    "SnapshotExpiredError",
+    "SnapshotNotFoundError",
+    "StorageDeniedError",
+    "StorageError",
+    "StorageFullError",
+    "TableNotFoundError",
+    "TagNotFoundError",
+    "UnprotectedKeysWarning",
+    "UnsafePathError",
+    "UnsupportedError",
+    "UnsupportedFormatError",
+    "UnsupportedTypeError",
+    "VersionMismatchError",
+    "WrongKeyError",
+]
+
 
 class LockgateError(Exception):
     """Raised when Lockgate refuses or fails; the base of every error below."""

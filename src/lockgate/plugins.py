@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     )
     from lockgate.procedures import REQUIRED, Parameter, Procedure, ProcedureContext, ProcedureResult
     from lockgate.procedures.conformance import ProcedureConformance
+    from lockgate.pushdown.conformance import PushDownConformance
 
 __all__ = [
     "ALLOWED",
@@ -129,6 +130,7 @@ __all__ = [
     "ProcedureContext",
     "ProcedureResult",
     "PrunerConformance",
+    "PushDownConformance",
     "RowPruner",
     "RowsCommitted",
     "ScanPlanned",
@@ -203,6 +205,7 @@ __getattr__ = lazy_attributes(
         "ProcedureResult": "lockgate.procedures",
         "PrincipalConformance": "lockgate.framework.store.conformance",
         "PrunerConformance": "lockgate.framework.store.conformance",
+        "PushDownConformance": "lockgate.pushdown.conformance",
         "REQUIRED": "lockgate.procedures",
         "RowPruner": "lockgate.framework.plugins",
         "RowsCommitted": "lockgate.framework.plugins",

@@ -34,7 +34,7 @@ _COLUMNS = {
 
 
 class AccessRequests:
-    """Implements `lockgate.framework.plugins.WarehouseTable`."""
+    """Implements `lockgate.plugins.WarehouseTable`."""
 
     columns = tuple(
         DataField(number, name, parse_type(kind)) for number, (name, kind) in enumerate(_COLUMNS.items())

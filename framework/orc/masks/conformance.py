@@ -1,6 +1,6 @@
 """Ready-made tests for the author of a mask: subclass, name the mask, and let pytest find it.
 
-from lockgate.framework.orc.masks.conformance import MaskConformance
+from lockgate.plugins import MaskConformance
 
 class TestInitials(MaskConformance):
     factory = staticmethod(initials)

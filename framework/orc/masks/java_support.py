@@ -44,7 +44,7 @@ def _why_not(mask: Mask, leaf: DataType) -> str | None:
     if mask.name not in WRITTEN:
         return (
             "Spark encrypts by Java, which has no masks of Python plugins; choose nullify, redact or sha256, "
-            "or write files without a table by lockgate.framework.orc.write_table"
+            "or write files without a table by lockgate.orc.write_table"
         )
     if mask.name == "sha256" and leaf.is_string and (leaf.length or _DIGEST) < _DIGEST:
         return (

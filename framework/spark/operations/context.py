@@ -28,7 +28,7 @@ SESSION_CONF = "spark.lockgate.encryption.on-plaintext"
 
 
 class Context:
-    """The context of one request; it implements `lockgate.framework.plugins.BridgeContext`."""
+    """The context of one request; it implements `lockgate.plugins.BridgeContext`."""
 
     def __init__(
         self,
