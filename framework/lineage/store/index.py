@@ -151,7 +151,7 @@ class Index:
     def _opened(self) -> sqlite3.Connection:
         """Open the file for one question, which sees one state of it; its edges are checked.
 
-        What is merged and what is read is one file, even if it was deleted meanwhile.
+        What is merged and what is read is one file, even if somebody deletes it in between.
         """
         database = self._open()
         try:
@@ -205,7 +205,7 @@ class Index:
     def _merge_new(self, database: sqlite3.Connection) -> int:
         """Merge the segments that are new; return their number.
 
-        Those that a compaction replaces meanwhile are gone when they are read: what replaces them comes next.
+        Those that a compaction replaces are gone when they are read: what replaces them comes next.
         """
         merged = 0
         while new := self._new(database):
@@ -213,8 +213,8 @@ class Index:
         return merged
 
     def _new(self, database: sqlite3.Connection) -> list[str]:
-        known = {name for (name,) in database.execute("SELECT name FROM segment")}
-        return [name for name in self._segments.all_names() if name not in known]
+        merged = {name for (name,) in database.execute("SELECT name FROM segment")}
+        return [name for name in self._segments.all_names() if name not in merged]
 
     def _merge_all(self, database: sqlite3.Connection, new: Sequence[str]) -> int:
         """Merge what is new; what a compacted segment replaces is not merged a second time."""
